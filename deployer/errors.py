@@ -1,0 +1,101 @@
+"""The one hierarchy of errors that users see. Each says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a spec file; `line` and `column` count from 1."""
+
+    file: str
+    line: int = 1
+    column: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with the input: where it is, what it is and how to mend it."""
+
+    at: Position
+    what: str
+    remedy: str
+    rule: str = field(default="", compare=False)  #: stable name of the rule that was broken, such as `unknown-field`
+
+    def __str__(self) -> str:
+        return f"{self.at}: {self.what}; {self.remedy}" if self.remedy else f"{self.at}: {self.what}"
+
+
+class DeployerError(Exception):
+    """Anything that a command reports in words and never as a traceback.
+
+    `where` is a file position, an address such as `table/nyc.flights`, a path or a URN.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
+        self.what, self.where, self.remedy = what, where, remedy
+        super().__init__(what, where, remedy)
+
+    def __str__(self) -> str:
+        head = f"{self.where}: {self.what}" if self.where is not None else self.what
+        return f"{head}; {self.remedy}" if self.remedy else head
+
+
+class InvalidSpecs(DeployerError):
+    """The specs break at least one rule; carries every problem that was found."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda p: p.at))
+        count = len(self.problems)
+        super().__init__(f"{count} problem{'s' if count != 1 else ''} in the specs")
+
+
+class NotFound(DeployerError):
+    """Something that was named does not exist."""
+
+
+class InvalidInput(DeployerError):
+    """An argument, option or input file that cannot be used as it is."""
+
+
+class Refused(DeployerError):
+    """The request is understood and not carried out: it would destroy data, or is not supported."""
+
+    exit_code = 3
+
+
+class Conflict(DeployerError):
+    """Somebody else changed what this request was based on."""
+
+
+class CommitTimedOut(DeployerError):
+    """A transaction could not be committed in its time; `attempts` says how often it was tried."""
+
+    def __init__(self, what: str, *, where: object = None, remedy: str = "", attempts: int = 0) -> None:
+        super().__init__(what, where=where, remedy=remedy)
+        self.attempts = attempts
+
+
+class OutcomeUnknown(DeployerError):
+    """A write was sent and its answer never came; it may have happened."""
+
+
+class Corrupt(DeployerError):
+    """Stored state that fails its checksum or cannot be read."""
+
+
+class EngineFailed(DeployerError):
+    """The Pulumi engine, its program or a provider failed."""
+
+
+class Interrupted(DeployerError):
+    """The user stopped the command; everything finished until then is saved."""
+
+    exit_code = 130

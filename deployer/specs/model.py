@@ -1,0 +1,104 @@
+"""The declared lake as frozen values: what the specs say after includes and schemas are resolved.
+
+`sources` maps a property's path (`"row_keys"`, `"columns.carrier.type"`, `""` for the whole) to the place that
+declared it; it takes no part in equality, so two specs are equal when they declare the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deployer.errors import Position
+from deployer.specs.types import Column
+
+KeyValue = bool | int | float | str | bytes  # a row-key value as the state store keeps it (see deployer.state.keys)
+Sources = Mapping[str, Position]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where Spark jobs run: `local`, `emr-serverless` or `emr`; `options` are the kind's own settings."""
+
+    name: str
+    kind: str
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StateBackend:
+    """Which state store the instance has; `options` hold a backend's own settings (table name, endpoint)."""
+
+    backend: str = "sqlite"
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceSpec:
+    """A lake: where it lives, what computes for it."""
+
+    name: str
+    root: str
+    description: str = ""
+    engine: str = "auto"  #: `auto`, `embedded` or `cli`
+    state: StateBackend = StateBackend()
+    clusters: tuple[Cluster, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+    sources: Sources = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def address(self) -> str:
+        return f"instance/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How Lance writes the table's files. Sizes in rows and bytes."""
+
+    data_storage_version: str = "2.1"
+    max_rows_per_file: int = 1_048_576
+    max_bytes_per_file: int = 1_073_741_824
+    stable_row_ids: bool | None = None  #: None: on for tables without row keys, off for tables with them
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table: columns, keys, partition tree and flags.
+
+    `split_points` are prefixes of the row-key tuple in ascending order; leaf i holds the keys k with
+    split_points[i-1] <= k < split_points[i], compared lexicographically.
+    """
+
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    row_keys: tuple[str, ...] = ()
+    sort_keys: tuple[str, ...] = ()
+    split_points: tuple[tuple[KeyValue, ...], ...] = ()
+    description: str = ""
+    online: bool = True
+    deletion_protection: bool = True
+    storage: Storage = Storage()
+    renamed_from: str | None = None  #: `database.name` or `name` before; takes part in planning, not in equality
+    tags: Mapping[str, str] = field(default_factory=dict)
+    sources: Sources = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+    @property
+    def address(self) -> str:
+        return f"table/{self.full_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """Everything that one set of specs declares: exactly one instance and its tables, by full name."""
+
+    instance: InstanceSpec
+    tables: tuple[TableSpec, ...] = ()
+    files: tuple[str, ...] = ()  #: the spec files read, relative to the project
+
+    def table(self, full_name: str) -> TableSpec | None:
+        return next((table for table in self.tables if table.full_name == full_name), None)
