@@ -1,8 +1,14 @@
-"""Column types as values: a small closed union that needs no Arrow to compare, print or hash."""
+"""Column types as values: a small closed union that needs no Arrow to compare, print or hash.
+
+Their text form is `format_type`; `deployer.specs.type_text` reads it, `deployer.specs.arrow` turns them into Arrow.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from deployer.errors import Position
 
@@ -72,3 +78,53 @@ class Column:
     description: str = ""
     renamed_from: str | None = None
     at: Position | None = field(default=None, compare=False, repr=False)
+
+
+_BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def format_type(column_type: ColumnType) -> str:
+    """The one canonical text of a type; `parse_type` reads it back. Descriptions are not part of it."""
+    match column_type:
+        case Scalar(name, ()):
+            return name
+        case Scalar(name, args):
+            text = ", ".join(str(arg) for arg in args)
+            return f"{name}({text})" if name.startswith("decimal") else f"{name}[{text}]"
+        case ListOf(item, large):
+            return f"{'large_list' if large else 'list'}<{_format_child(item)}>"
+        case FixedSizeList(item, size):
+            return f"fixed_size_list<{_format_child(item)}, {size}>"
+        case Struct(fields):
+            return f"struct<{', '.join(f'{_format_name(f.name)}: {_format_child(f)}' for f in fields)}>"
+        case MapOf(key, value):
+            return f"map<{format_type(key.type)}, {_format_child(value)}>"
+        case Dictionary(index, value):
+            return f"dictionary<{format_type(index)}, {format_type(value)}>"
+        case Blob():
+            return "blob"
+        case _:
+            assert_never(column_type)
+
+
+def _format_child(column: Column) -> str:
+    return format_type(column.type) + ("" if column.nullable else " not null")
+
+
+def _format_name(name: str) -> str:
+    return name if _BARE_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def children(column_type: ColumnType) -> tuple[Column, ...]:
+    """The fields, items, keys and values directly inside a type."""
+    match column_type:
+        case ListOf(item) | FixedSizeList(item):
+            return (item,)
+        case Struct(fields):
+            return fields
+        case MapOf(key, value):
+            return (key, value)
+        case Scalar() | Dictionary() | Blob():
+            return ()
+        case _:
+            assert_never(column_type)

@@ -1,0 +1,178 @@
+"""Columns to Arrow schemas and back. Descriptions travel in the fields' metadata, where Lance keeps them.
+
+What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
+schema of a dataset created with it, in file versions 2.1 and 2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.specs.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+)
+
+DESCRIPTION = b"description"
+BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
+EXTENSION_NAME = b"ARROW:extension:name"
+BLOB_EXTENSION = "lance.blob.v2"
+
+_PLAIN: Mapping[str, Callable[[], Any]] = {
+    "null": pa.null,
+    "bool": pa.bool_,
+    "int8": pa.int8,
+    "int16": pa.int16,
+    "int32": pa.int32,
+    "int64": pa.int64,
+    "uint8": pa.uint8,
+    "uint16": pa.uint16,
+    "uint32": pa.uint32,
+    "uint64": pa.uint64,
+    "float16": pa.float16,
+    "float32": pa.float32,
+    "float64": pa.float64,
+    "string": pa.string,
+    "large_string": pa.large_string,
+    "binary": pa.binary,
+    "large_binary": pa.large_binary,
+    "date32": pa.date32,
+    "date64": pa.date64,
+    "json": pa.json_,
+    "uuid": pa.uuid,
+}
+_WITH_ARGUMENTS: Mapping[str, Callable[..., Any]] = {
+    "fixed_size_binary": pa.binary,
+    "time32": pa.time32,
+    "time64": pa.time64,
+    "timestamp": pa.timestamp,
+    "duration": pa.duration,
+    "decimal128": pa.decimal128,
+    "decimal256": pa.decimal256,
+}
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema that a dataset of these columns is created with."""
+    return pa.schema([arrow_field(column) for column in columns])
+
+
+def arrow_field(column: Column) -> pa.Field:
+    """One column as an Arrow field, description and blob mark in its metadata."""
+    metadata: dict[bytes, bytes] = {}
+    if column.description:
+        metadata[DESCRIPTION] = column.description.encode()
+    if isinstance(column.type, Blob):
+        metadata.update([BLOB_MARK])
+    return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
+
+
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """The Arrow type; of a blob, that of the values that are written."""
+    match column_type:
+        case Scalar(name, ()):
+            return _PLAIN[name]()
+        case Scalar(name, args):
+            return _WITH_ARGUMENTS[name](*args)
+        case ListOf(item, large):
+            return (pa.large_list if large else pa.list_)(arrow_field(item))
+        case FixedSizeList(item, size):
+            return pa.list_(arrow_field(item), size)
+        case Struct(fields):
+            return pa.struct([arrow_field(field) for field in fields])
+        case MapOf(key, value):
+            return pa.map_(arrow_field(key), arrow_field(value))
+        case Dictionary(index, value):
+            return pa.dictionary(arrow_type(index), arrow_type(value))
+        case Blob():
+            return pa.large_binary()
+        case _:
+            assert_never(column_type)
+
+
+def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
+    """The columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot have."""
+    return tuple(column_of(field) for field in schema)
+
+
+def column_of(field: pa.Field) -> Column:
+    """One Arrow field as a column. Raises InvalidInput as `columns_of` does."""
+    return _column(field, field.name)
+
+
+def _column(field: pa.Field, name: str) -> Column:
+    metadata: Mapping[bytes, bytes] = field.metadata or {}
+    description = metadata.get(DESCRIPTION, b"").decode(errors="replace")
+    if metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode():
+        return Column(name, Blob(), field.nullable, description)
+    return Column(name, _type(field.type, name), field.nullable, description)
+
+
+def _type(arrow: pa.DataType, name: str) -> ColumnType:
+    types = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _extension(arrow, name)
+    if types.is_list(arrow) or types.is_large_list(arrow):
+        return ListOf(_column(arrow.value_field, "item"), large=types.is_large_list(arrow))
+    if types.is_fixed_size_list(arrow):
+        return FixedSizeList(_column(arrow.value_field, "item"), arrow.list_size)
+    if types.is_struct(arrow):
+        return Struct(tuple(column_of(arrow.field(i)) for i in range(arrow.num_fields)))
+    if types.is_map(arrow):
+        return MapOf(_column(arrow.key_field, "key"), _column(arrow.item_field, "value"))
+    if types.is_dictionary(arrow):
+        index, value = _type(arrow.index_type, name), _type(arrow.value_type, name)
+        if isinstance(index, Scalar) and isinstance(value, Scalar):
+            return Dictionary(index, value)
+        raise _refusal(arrow, name)
+    return _scalar(arrow, name)
+
+
+def _extension(arrow: pa.BaseExtensionType, name: str) -> ColumnType:
+    match arrow.extension_name:
+        case "arrow.json" | "lance.json":
+            return Scalar("json")
+        case "arrow.uuid":
+            return Scalar("uuid")
+        case "lance.blob.v2":
+            return Blob()
+        case _:
+            raise _refusal(arrow, name)
+
+
+def _scalar(arrow: pa.DataType, name: str) -> Scalar:
+    types = pa.types
+    if types.is_fixed_size_binary(arrow):
+        return Scalar("fixed_size_binary", (arrow.byte_width,))
+    if types.is_decimal128(arrow) or types.is_decimal256(arrow):
+        return Scalar(f"decimal{arrow.bit_width}", (arrow.precision, arrow.scale))
+    if types.is_timestamp(arrow):
+        return Scalar("timestamp", (arrow.unit, arrow.tz) if arrow.tz else (arrow.unit,))
+    if types.is_time(arrow):
+        return Scalar(f"time{arrow.bit_width}", (arrow.unit,))
+    if types.is_duration(arrow):
+        return Scalar("duration", (arrow.unit,))
+    if plain := _PLAIN_NAMES.get(arrow):
+        return Scalar(plain)
+    raise _refusal(arrow, name)
+
+
+_PLAIN_NAMES: Mapping[pa.DataType, str] = {make(): name for name, make in _PLAIN.items()}
+
+
+def _refusal(arrow: pa.DataType, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"column `{name}` has the Arrow type {arrow}, which tables cannot have",
+        remedy="cast it to one of the types of docs/spec.md",
+    )

@@ -1,0 +1,175 @@
+"""Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
+
+A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "fields"}`, where `fields` holds
+what type texts cannot: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when true.
+Values of split points of type bytes are `{"base64": "…"}`.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, assert_never
+
+from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.type_text import parse_type
+from deployer.specs.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    children,
+    format_type,
+)
+
+JSON = Any
+
+
+def column_to_json(column: Column) -> dict[str, JSON]:
+    """One column as JSON."""
+    form: dict[str, JSON] = {"name": column.name, "type": format_type(column.type)}
+    if not column.nullable:
+        form["nullable"] = False
+    return form | _notes(column)
+
+
+def column_from_json(form: Mapping[str, JSON]) -> Column:
+    """The inverse of `column_to_json`; raises InvalidInput for a text that is no type."""
+    column = Column(form["name"], parse_type(form["type"]), form.get("nullable", True))
+    return _with_notes(column, form)
+
+
+def _notes(column: Column) -> dict[str, JSON]:
+    form: dict[str, JSON] = {}
+    if column.description:
+        form["description"] = column.description
+    if column.renamed_from is not None:
+        form["renamed_from"] = column.renamed_from
+    if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
+        form["fields"] = fields
+    return form
+
+
+def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
+    column = replace(column, description=form.get("description", ""), renamed_from=form.get("renamed_from"))
+    fields = form.get("fields")
+    return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
+
+
+def _type_with_notes(column_type: ColumnType, fields: Mapping[str, JSON]) -> ColumnType:
+    def noted(child: Column) -> Column:
+        return _with_notes(child, fields.get(child.name, {}))
+
+    match column_type:
+        case ListOf(item):
+            return replace(column_type, item=noted(item))
+        case FixedSizeList(item):
+            return replace(column_type, item=noted(item))
+        case Struct(inner):
+            return Struct(tuple(noted(field) for field in inner))
+        case MapOf(key, value):
+            return MapOf(noted(key), noted(value))
+        case Scalar() | Dictionary() | Blob():
+            return column_type
+        case _:
+            assert_never(column_type)
+
+
+def key_to_json(values: Sequence[KeyValue]) -> list[JSON]:
+    """A (prefix of a) row-key tuple as JSON."""
+    return [{"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else v for v in values]
+
+
+def key_from_json(form: Sequence[JSON]) -> tuple[KeyValue, ...]:
+    """The inverse of `key_to_json`."""
+    return tuple(base64.b64decode(v["base64"]) if isinstance(v, Mapping) else v for v in form)
+
+
+def table_to_json(spec: TableSpec) -> dict[str, JSON]:
+    """A table as JSON."""
+    storage, default = spec.storage, Storage()
+    form: dict[str, JSON] = {
+        "database": spec.database,
+        "name": spec.name,
+        "columns": [column_to_json(column) for column in spec.columns],
+        "row_keys": list(spec.row_keys),
+        "sort_keys": list(spec.sort_keys),
+        "partitions": {"split_points": [key_to_json(point) for point in spec.split_points]}
+        if spec.split_points
+        else {},
+        "description": spec.description,
+        "storage": {
+            name: value
+            for name in ("data_storage_version", "max_rows_per_file", "max_bytes_per_file", "stable_row_ids")
+            if (value := getattr(storage, name)) != getattr(default, name)
+        },
+        "tags": dict(sorted(spec.tags.items())),
+        "renamed_from": spec.renamed_from,
+    }
+    form = {name: value for name, value in form.items() if value or name == "columns"}
+    if not spec.online:
+        form["online"] = False
+    if not spec.deletion_protection:
+        form["deletion_protection"] = False
+    return form
+
+
+def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
+    """The inverse of `table_to_json`. Numbers may come as floats, as they do out of a protobuf Struct."""
+    storage = dict(form.get("storage", {}))
+    for name in ("max_rows_per_file", "max_bytes_per_file"):
+        if name in storage:
+            storage[name] = int(storage[name])
+    return TableSpec(
+        database=form["database"],
+        name=form["name"],
+        columns=tuple(column_from_json(column) for column in form["columns"]),
+        row_keys=tuple(form.get("row_keys", ())),
+        sort_keys=tuple(form.get("sort_keys", ())),
+        split_points=tuple(key_from_json(point) for point in form.get("partitions", {}).get("split_points", ())),
+        description=form.get("description", ""),
+        online=form.get("online", True),
+        deletion_protection=form.get("deletion_protection", True),
+        storage=Storage(**storage),
+        renamed_from=form.get("renamed_from"),
+        tags=dict(form.get("tags", {})),
+    )
+
+
+def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
+    """An instance as JSON; `state` and each cluster carry their options beside `backend` and `kind`."""
+    form: dict[str, JSON] = {
+        "name": spec.name,
+        "root": spec.root,
+        "description": spec.description,
+        "state": {"backend": spec.state.backend, **spec.state.options} if spec.state != StateBackend() else {},
+        "clusters": {cluster.name: {"kind": cluster.kind, **cluster.options} for cluster in spec.clusters},
+        "tags": dict(sorted(spec.tags.items())),
+    }
+    form = {name: value for name, value in form.items() if value or name in ("name", "root")}
+    if spec.engine != "auto":
+        form["engine"] = spec.engine
+    return form
+
+
+def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
+    """The inverse of `instance_to_json`."""
+    state = dict(form.get("state", {}))
+    return InstanceSpec(
+        name=form["name"],
+        root=form["root"],
+        description=form.get("description", ""),
+        engine=form.get("engine", "auto"),
+        state=StateBackend(state.pop("backend", "sqlite"), state),
+        clusters=tuple(
+            Cluster(name, options["kind"], {key: value for key, value in options.items() if key != "kind"})
+            for name, options in form.get("clusters", {}).items()
+        ),
+        tags=dict(form.get("tags", {})),
+    )
