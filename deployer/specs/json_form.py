@@ -1,8 +1,9 @@
 """Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
 
-A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "fields"}`, where `fields` holds
-what type texts cannot: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when true.
-Values of split points of type bytes are `{"base64": "…"}`.
+A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "fields"}`, where `fields` is
+what a type's text cannot hold: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when
+true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct carries
+numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles become integers again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from typing import Any, assert_never
 
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.type_names import FLOATS
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import (
     Blob,
@@ -29,6 +31,7 @@ from deployer.specs.types import (
 )
 
 JSON = Any
+_DOUBLE_HOLDS = 2**53
 
 
 def column_to_json(column: Column) -> dict[str, JSON]:
@@ -83,12 +86,46 @@ def _type_with_notes(column_type: ColumnType, fields: Mapping[str, JSON]) -> Col
 
 def key_to_json(values: Sequence[KeyValue]) -> list[JSON]:
     """A (prefix of a) row-key tuple as JSON."""
-    return [{"base64": base64.b64encode(v).decode()} if isinstance(v, bytes) else v for v in values]
+    return [_key_value_to_json(value) for value in values]
 
 
-def key_from_json(form: Sequence[JSON]) -> tuple[KeyValue, ...]:
-    """The inverse of `key_to_json`."""
-    return tuple(base64.b64decode(v["base64"]) if isinstance(v, Mapping) else v for v in form)
+def _key_value_to_json(value: KeyValue) -> JSON:
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, int) and abs(value) > _DOUBLE_HOLDS:
+        return {"integer": str(value)}
+    return value
+
+
+def key_from_json(form: Sequence[JSON], columns: Sequence[Column]) -> tuple[KeyValue, ...]:
+    """The inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats."""
+    return tuple(_key_value_from_json(value, column) for value, column in zip(form, columns, strict=False))
+
+
+def _key_value_from_json(value: JSON, column: Column) -> KeyValue:
+    match value:
+        case {"base64": str(text)}:
+            return base64.b64decode(text)
+        case {"integer": str(text)}:
+            return int(text)
+        case bool() | str():
+            return value
+        case _:
+            is_float = isinstance(column.type, Scalar) and column.type.name in FLOATS
+            return float(value) if is_float else int(value)
+
+
+def _whole(value: JSON) -> JSON:
+    """Options as they were declared: doubles that are whole numbers become integers."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case Mapping():
+            return {key: _whole(item) for key, item in value.items()}
+        case list():
+            return [_whole(item) for item in value]
+        case _:
+            return value
 
 
 def table_to_json(spec: TableSpec) -> dict[str, JSON]:
@@ -120,23 +157,28 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
     return form
 
 
+def _partitions_to_json(spec: TableSpec) -> dict[str, JSON]:
+    return {"split_points": [key_to_json(point) for point in spec.split_points]} if spec.split_points else {}
+
+
 def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
-    """The inverse of `table_to_json`. Numbers may come as floats, as they do out of a protobuf Struct."""
-    storage = dict(form.get("storage", {}))
-    for name in ("max_rows_per_file", "max_bytes_per_file"):
-        if name in storage:
-            storage[name] = int(storage[name])
+    """The inverse of `table_to_json`."""
+    columns = tuple(column_from_json(column) for column in form["columns"])
+    row_keys = tuple(form.get("row_keys", ()))
+    by_name = {column.name: column for column in columns}
+    key_columns = [by_name[name] for name in row_keys]
+    points = form.get("partitions", {}).get("split_points", ())
     return TableSpec(
         database=form["database"],
         name=form["name"],
-        columns=tuple(column_from_json(column) for column in form["columns"]),
-        row_keys=tuple(form.get("row_keys", ())),
+        columns=columns,
+        row_keys=row_keys,
         sort_keys=tuple(form.get("sort_keys", ())),
-        split_points=tuple(key_from_json(point) for point in form.get("partitions", {}).get("split_points", ())),
+        split_points=tuple(key_from_json(point, key_columns) for point in points),
         description=form.get("description", ""),
         online=form.get("online", True),
         deletion_protection=form.get("deletion_protection", True),
-        storage=Storage(**storage),
+        storage=Storage(**_whole(form.get("storage", {}))),
         renamed_from=form.get("renamed_from"),
         tags=dict(form.get("tags", {})),
     )
@@ -160,7 +202,7 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
 
 def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
     """The inverse of `instance_to_json`."""
-    state = dict(form.get("state", {}))
+    state = _whole(form.get("state", {}))
     return InstanceSpec(
         name=form["name"],
         root=form["root"],
@@ -169,7 +211,7 @@ def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
         state=StateBackend(state.pop("backend", "sqlite"), state),
         clusters=tuple(
             Cluster(name, options["kind"], {key: value for key, value in options.items() if key != "kind"})
-            for name, options in form.get("clusters", {}).items()
+            for name, options in _whole(form.get("clusters", {})).items()
         ),
         tags=dict(form.get("tags", {})),
     )

@@ -80,11 +80,11 @@ class _Stop(Exception):
 
 
 def _bad_syntax(what: str, remedy: str) -> _Stop:
-    return _bad_syntax(what, remedy)
+    return _Stop("type-syntax", what, remedy)
 
 
 def _bad_parameter(what: str, remedy: str) -> _Stop:
-    return _bad_parameter(what, remedy)
+    return _Stop("type-parameter", what, remedy)
 
 
 _TOKEN = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*|-?[0-9]+|"(?:[^"\\]|\\.)*"|[\[\](),:<>]|$|.)', re.DOTALL)
