@@ -1,0 +1,99 @@
+"""What the state store needs of the place that keeps it, as a protocol that each backend fulfils.
+
+A log is a dense run of records, version 1 onwards. Records at or below its *floor* have been removed, because a
+snapshot stands for them. The one primitive: put version n+1 of a log unless that version exists, and only above
+the floor, for several logs at once all or none. The condition on the floor keeps a writer that stalled from winning a
+version that was removed under it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+REMOVED = 2**63 - 1  #: the floor of a log that was removed: nothing can be put above it
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry as it is stored: `body` is opaque to the backend."""
+
+    log: str
+    version: int
+    txn_id: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRecord:
+    """A pointer to a snapshot of a log at a version; `at` is the time of that version's entry."""
+
+    log: str
+    version: int
+    at: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What a reader is missing, as of one moment.
+
+    Records follow `snapshot` when `from_snapshot`, else the version that the reader asked for. They are dense.
+    """
+
+    floor: int
+    snapshot: SnapshotRecord | None
+    from_snapshot: bool
+    records: tuple[Record, ...]
+
+    @property
+    def removed(self) -> bool:
+        return self.floor == REMOVED
+
+
+class Backend(Protocol):
+    """Every method may raise OutcomeUnknown when no answer came; only a write then leaves a doubt."""
+
+    def put(self, records: Sequence[Record]) -> bool:
+        """Durably writes one record for each log, all or none. False when any version exists or is not above the floor.
+
+        OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
+        """
+        ...
+
+    def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
+        """For each log what follows the version given, all as of one moment.
+
+        A reader at version 0, or below the floor, gets the newest snapshot and what follows that.
+        """
+        ...
+
+    def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
+        """Records with a version above `after`, in order, at most `limit`; those removed are not among them."""
+        ...
+
+    def find(self, log: str, txn_id: str) -> int | None:
+        """The version at which a transaction is in the log, if it still is."""
+        ...
+
+    def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
+        """All pointers of a log, oldest first."""
+        ...
+
+    def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
+        """Adds a pointer unless that version has one or is not above the floor; False then."""
+        ...
+
+    def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
+        """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
+
+        A floor that is not above the log's own changes nothing. REMOVED removes all of the log for ever.
+        """
+        ...
+
+    def logs(self) -> Sequence[str]:
+        """The names of all logs that hold anything."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,98 @@
+"""The newest known state of each log, brought up to date by reading only what came since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from deployer.errors import NotFound
+from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
+from deployer.state.entries import LogEntry, from_record
+from deployer.state.model import State
+from deployer.state.reducer import empty_state, fold
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A state, and how long the log has grown since the newest snapshot (`snapshot_version` 0: none)."""
+
+    state: State
+    snapshot_version: int = 0
+    snapshot_bytes: int = 0
+    log_bytes: int = 0
+
+    @property
+    def log_length(self) -> int:
+        return self.state.version - self.snapshot_version
+
+
+#: Gives the state of a snapshot and the snapshot's bytes, or that of an older one when it is damaged.
+LoadSnapshot = Callable[[SnapshotRecord], "Known"]
+
+
+class StateCache:
+    """Thread-safe. States are values: what a reader holds never changes."""
+
+    def __init__(self, backend: Backend, load: LoadSnapshot) -> None:
+        self._backend, self._load = backend, load
+        self._known: dict[str, Known] = {}
+        self._lock = Lock()
+
+    def peek(self, log: str) -> Known | None:
+        return self._known.get(log)
+
+    def refresh(self, logs: Iterable[str]) -> dict[str, Known]:
+        """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
+        known = {log: self._known.get(log) or Known(empty_state(log)) for log in logs}
+        tails = self._backend.tails({log: each.state.version for log, each in known.items()})
+        for log, tail in tails.items():
+            known[log] = self._caught_up(known[log], tail, log)
+        self.keep(known.values())
+        return known
+
+    def keep(self, known: Iterable[Known]) -> None:
+        with self._lock:
+            for each in known:
+                log = log_of(each.state)
+                held = self._known.get(log)
+                if held is None or held.state.version <= each.state.version:
+                    self._known[log] = each
+
+    def forget(self, log: str) -> None:
+        with self._lock:
+            self._known.pop(log, None)
+
+    def _caught_up(self, known: Known, tail: Tail, log: str) -> Known:
+        if tail.removed:
+            self.forget(log)
+            raise NotFound("the table was removed", where=f"log {log}")
+        if tail.from_snapshot and tail.snapshot is not None:
+            known = self._load(tail.snapshot)
+        elif tail.snapshot is not None and tail.snapshot.version != known.snapshot_version:
+            # Somebody took a snapshot of what this reader has already.
+            known = replace(known, snapshot_version=tail.snapshot.version, log_bytes=0)
+        return grown(known, [(from_record(record), record) for record in tail.records])
+
+
+def grown(known: Known, entries: Iterable[tuple[LogEntry, Record]]) -> Known:
+    """What is known after more entries."""
+    listed = list(entries)
+    if not listed:
+        return known
+    return replace(
+        known,
+        state=fold(known.state, [entry for entry, _ in listed]),
+        log_bytes=known.log_bytes + sum(len(record.body) for _, record in listed),
+    )
+
+
+def log_of(state: State) -> str:
+    """The name of the log that a state is folded from."""
+    from deployer.state.model import INSTANCE_LOG, InstanceState
+
+    return INSTANCE_LOG if isinstance(state, InstanceState) else state.table_id
+
+
+def states_of(known: Mapping[str, Known]) -> dict[str, State]:
+    return {log: each.state for log, each in known.items()}

@@ -1,0 +1,28 @@
+"""Time and chance as a value, so that tests need neither."""
+
+from __future__ import annotations
+
+import random
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+def _milliseconds() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _uuid() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """`now` in ms since 1970; `monotonic` and `sleep` in seconds; `uniform(a, b)` is random; `new_id` is unique."""
+
+    now: Callable[[], int] = _milliseconds
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    uniform: Callable[[float, float], float] = random.uniform
+    new_id: Callable[[], str] = _uuid

@@ -1,0 +1,234 @@
+"""Frozen dataclasses to JSON values and back, by the types of their fields.
+
+One table says how each type is written; a class needs no code of its own. bytes are base64; a tuple of dataclasses is
+written as columns (`{"rows": [1, 2], "bytes": [10, 20]}`), which is short and quick for thousands of files; a member of
+a closed union is an object with its `type`.
+"""
+
+from __future__ import annotations
+
+import types
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from deployer.errors import Corrupt, InvalidInput, Refused
+from deployer.state.model import JSON
+
+Convert = Callable[[Any], Any]
+
+
+class Mismatch(ValueError):
+    """A JSON value that does not have the shape asked for; says where."""
+
+
+def encode(value: Any) -> dict[str, JSON]:
+    """A dataclass as a JSON object."""
+    result: dict[str, JSON] = _codec(value.__class__)[0](value)
+    return result
+
+
+def decode(cls: Any, document: JSON) -> Any:
+    """The dataclass that a JSON object describes. Raises Mismatch."""
+    return _codec(cls)[1](document)
+
+
+def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
+    """A value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not exist."""
+    hints = get_type_hints(cls)
+    if name not in hints:
+        raise Mismatch(f"there is no property {name}; there are {', '.join(hints)}")
+    try:
+        return _codec(hints[name])[1](value)
+    except Mismatch as error:
+        raise Mismatch(f"{name}: {error}") from None
+
+
+def plain(value: JSON) -> JSON:
+    """A deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON cannot hold."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if value - value == 0:  # neither infinite nor NaN
+            return value
+        case Mapping() if all(isinstance(key, str) for key in value):
+            return {key: plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            raise InvalidInput(
+                f"{value!r} cannot be kept in the state", remedy="use strings, finite numbers, booleans, lists and maps"
+            )
+
+
+class Kinds:
+    """A closed union: the members by the name that JSON calls them."""
+
+    def __init__(self, what: str, union: Any) -> None:
+        self._what = what
+        self._classes = {_kebab(cls.__name__): cls for cls in get_args(union)}
+        self._names = {cls: name for name, cls in self._classes.items()}
+
+    def encode(self, value: Any) -> dict[str, JSON]:
+        return {"type": self._names[type(value)], **encode(value)}
+
+    def decode(self, document: JSON) -> Any:
+        """Raises Refused for a kind that is not known, Corrupt for anything else that does not fit."""
+        if not isinstance(document, Mapping) or not isinstance(kind := document.get("type"), str):
+            raise Corrupt(f"a stored {self._what} has no type")
+        if kind not in self._classes:
+            raise Refused(
+                f"the {self._what} {kind!r} is not known: it was written by a newer deployer", remedy="upgrade"
+            )
+        try:
+            return decode(self._classes[kind], {key: value for key, value in document.items() if key != "type"})
+        except Mismatch as error:
+            raise Corrupt(f"the stored {self._what} {kind!r} does not fit: {error}") from None
+
+
+def _kebab(name: str) -> str:
+    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked(cls: type[Any]) -> Convert:
+    def check(value: Any) -> Any:
+        if type(value) is not cls:
+            raise Mismatch(f"{value!r} is not {_NAMES[cls]}")
+        return value
+
+    return check
+
+
+def _from_base64(value: Any) -> bytes:
+    try:
+        return b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        raise Mismatch(f"{value!r} is not base64") from None
+
+
+def _object(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise Mismatch(f"{value!r} is not an object")
+    return plain(value)
+
+
+_NAMES: Mapping[type[Any], str] = {str: "a string", int: "an integer", bool: "true or false"}
+
+_SCALARS: Mapping[Any, tuple[Convert, Convert]] = {
+    str: (_same, _checked(str)),
+    int: (_same, _checked(int)),
+    bool: (_same, _checked(bool)),
+    bytes: (lambda value: b64encode(value).decode("ascii"), _from_base64),
+}
+
+
+@cache
+def _codec(tp: Hashable) -> tuple[Convert, Convert]:
+    if tp in _SCALARS:
+        return _SCALARS[tp]
+    if is_dataclass(tp):
+        return _dataclass_codec(tp)
+    origin, args = get_origin(tp), get_args(tp)
+    for origins, build in _GENERIC:
+        if origin in origins:
+            return build(args)
+    raise TypeError(f"no codec for {tp}")
+
+
+def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
+    hints = get_type_hints(cls)
+    table = [(f.name, *_codec(hints[f.name]), _required(f)) for f in fields(cls)]
+    names = frozenset(name for name, *_ in table)
+
+    def encode_all(value: Any) -> dict[str, JSON]:
+        return {name: to_json(getattr(value, name)) for name, to_json, _, _ in table}
+
+    def decode_all(document: Any) -> Any:
+        if not isinstance(document, Mapping):
+            raise Mismatch(f"{document!r} is not an object")
+        if unknown := sorted(set(document) - names):
+            raise Mismatch(f"{', '.join(unknown)}: not known")
+        values = {}
+        for name, _, from_json, required in table:
+            if name in document:
+                try:
+                    values[name] = from_json(document[name])
+                except Mismatch as error:
+                    raise Mismatch(f"{name}: {error}") from None
+            elif required:
+                raise Mismatch(f"{name}: missing")
+        return cls(**values)
+
+    return encode_all, decode_all
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _tuple_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    if is_dataclass(args[0]):
+        return _columns_codec(args[0])
+    to_json, from_json = _codec(args[0])
+
+    def decode_all(value: Any) -> Any:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise Mismatch(f"{value!r} is not a list")
+        return tuple(from_json(item) for item in value)
+
+    return lambda value: [to_json(item) for item in value], decode_all
+
+
+def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
+    hints = get_type_hints(cls)
+    table = [(f.name, *_codec(hints[f.name])) for f in fields(cls)]
+
+    def encode_all(value: Any) -> dict[str, JSON]:
+        return {name: [to_json(getattr(item, name)) for item in value] for name, to_json, _ in table} if value else {}
+
+    def decode_all(document: Any) -> Any:
+        if not isinstance(document, Mapping) or not all(isinstance(c, list) for c in document.values()):
+            raise Mismatch(f"{document!r} is not an object of columns")
+        if not document:
+            return ()
+        if len({len(column) for column in document.values()}) != 1 or set(document) != {name for name, *_ in table}:
+            raise Mismatch(f"the columns are not those of {cls.__name__}, all of one length")
+        try:
+            columns = [[from_json(item) for item in document[name]] for name, _, from_json in table]
+        except Mismatch as error:
+            raise Mismatch(f"{cls.__name__}: {error}") from None
+        return tuple(cls(*values) for values in zip(*columns, strict=True))
+
+    return encode_all, decode_all
+
+
+def _optional_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    (inner,) = (arg for arg in args if arg is not type(None))
+    to_json, from_json = _codec(inner)
+    return (
+        lambda value: None if value is None else to_json(value),
+        lambda value: None if value is None else from_json(value),
+    )
+
+
+def _literal_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    def check(value: Any) -> Any:
+        if value not in args:
+            raise Mismatch(f"{value!r} is none of {', '.join(map(str, args))}")
+        return value
+
+    return check, check
+
+
+_GENERIC: Sequence[tuple[tuple[Any, ...], Callable[[tuple[Any, ...]], tuple[Convert, Convert]]]] = (
+    ((Union, types.UnionType), _optional_codec),
+    ((tuple,), _tuple_codec),
+    ((Literal,), _literal_codec),
+    ((Mapping, dict), lambda args: (plain, _object)),
+)

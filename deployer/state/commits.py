@@ -1,0 +1,167 @@
+"""The commit loop: stage, check, put; on a lost race read what came between, check again, try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from deployer.errors import CommitTimedOut, Conflict, InvalidInput, OutcomeUnknown
+from deployer.state.backend import Backend, Record
+from deployer.state.cache import Known, StateCache
+from deployer.state.clock import Clock
+from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
+from deployer.state.failpoints import reached
+from deployer.state.model import INSTANCE_LOG, InstanceState
+from deployer.state.reducer import Inapplicable, apply, empty_state
+from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
+from deployer.state.updates import Update
+
+FIRST_PAUSE = 0.002  #: seconds; the longest pause after the first lost race, doubled after each further one
+LONGEST_PAUSE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a transaction does to one log."""
+
+    log: str
+    updates: Sequence[Update]
+    requirements: Sequence[Requirement] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    entry: LogEntry
+    record: Record
+    after: Known
+
+
+class Committer:
+    def __init__(self, backend: Backend, cache: StateCache, clock: Clock) -> None:
+        self._backend, self._cache, self._clock = backend, cache, clock
+
+    def commit(self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float) -> dict[str, Known]:
+        """What is known of each log afterwards; a transaction that is in the log already is not made again.
+
+        Raises Conflict when a requirement fails on the newest state, CommitTimedOut after `timeout` seconds,
+        OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
+        """
+        parts = _normalised(parts)
+        logs = [part.log for part in parts]
+        own_id = txn_id or self._clock.new_id()
+        known, fresh = self._start(logs)
+        if txn_id is not None and self._backend.find(logs[0], own_id) is not None:
+            return self._cache.refresh(logs)
+        deadline = self._clock.monotonic() + timeout
+        doubt: Record | None = None  # was sent, and may be written yet
+        attempts = 0
+        while True:
+            try:
+                staged = [self._stage(part, known[part.log], own_id, author) for part in parts]
+            except Conflict:
+                if fresh:
+                    raise
+                known, fresh = self._cache.refresh(logs), True
+                continue
+            attempts += 1
+            records = [each.record for each in staged]
+            try:
+                reached("commit:before-put")
+                written = self._backend.put(records)
+            except OutcomeUnknown:
+                doubt, written = records[0], False
+            if written:
+                reached("commit:after-put")
+                after = {part.log: each.after for part, each in zip(parts, staged, strict=True)}
+                self._cache.keep(after.values())
+                return after
+            known, fresh = self._cache.refresh(logs), True
+            if doubt is not None:
+                found = self._found_in_place_of(doubt, known)
+                if found is not None and found.txn_id == own_id:
+                    return known
+                doubt = None if found is not None else doubt
+            if txn_id is not None and self._backend.find(logs[0], own_id) is not None:
+                return self._cache.refresh(logs)
+            self._pause(attempts, deadline, timeout, logs, in_doubt=doubt is not None)
+
+    def _start(self, logs: Sequence[str]) -> tuple[dict[str, Known], bool]:
+        # The put succeeds on the newest state only, so a state that may be old is good enough to stage on.
+        known = {log: held for log in logs if (held := self._cache.peek(log)) is not None}
+        return (known, False) if len(known) == len(logs) else (self._cache.refresh(logs), True)
+
+    def _stage(self, part: Part, known: Known, txn_id: str, author: str) -> _Staged:
+        state = known.state
+        for requirement in part.requirements:
+            if (words := requirement.failure(state)) is not None:  # type: ignore[arg-type]
+                raise Conflict(words, where=_address(part.log), remedy="look at the newest state and decide again")
+        entry = LogEntry(
+            log=part.log,
+            version=state.version + 1,
+            txn_id=txn_id,
+            at=max(self._clock.now(), state.at),  # clocks differ between machines; time travel needs an order
+            author=author,
+            updates=tuple(part.updates),
+            requirements=tuple(part.requirements),
+        )
+        try:
+            after = apply(state, entry)
+        except Inapplicable as error:
+            raise Conflict(
+                error.what, where=_address(part.log), remedy="look at the newest state and decide again"
+            ) from None
+        record = to_record(entry)
+        return _Staged(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
+
+    def _found_in_place_of(self, sent: Record, known: Mapping[str, Known]) -> Record | None:
+        """The record that has the version of one that was sent; None while the version is still free."""
+        found = self._backend.records(sent.log, sent.version - 1, 1)
+        if found and found[0].version == sent.version:
+            return found[0]
+        if known[sent.log].state.version < sent.version:
+            return None
+        raise OutcomeUnknown(
+            f"the answer to transaction {sent.txn_id} was lost, and the log is no longer kept at its version",
+            where=_address(sent.log),
+            remedy="look at the state before trying again",
+        )
+
+    def _pause(self, attempts: int, deadline: float, timeout: float, logs: Sequence[str], *, in_doubt: bool) -> None:
+        left = deadline - self._clock.monotonic()
+        where = ", ".join(map(_address, logs))
+        if left <= 0 and in_doubt:
+            raise OutcomeUnknown(
+                f"no answer within {timeout:g} s", where=where, remedy="try again with the same transaction id"
+            )
+        if left <= 0:
+            raise CommitTimedOut(
+                f"{attempts} attempts within {timeout:g} s all lost against other writers",
+                where=where,
+                remedy="try again when fewer write, or allow more time",
+                attempts=attempts,
+            )
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 16))
+        self._clock.sleep(min(left, self._clock.uniform(0, longest)))
+
+
+def _normalised(parts: Sequence[Part]) -> list[Part]:
+    """The parts as a reader of the log will see them. Raises InvalidInput for what cannot be stored or mixed."""
+    logs = [part.log for part in parts]
+    if not parts or len(set(logs)) != len(logs):
+        raise InvalidInput("a transaction needs at least one log, and each only once")
+    normalised = []
+    for part in parts:
+        if not part.updates:
+            raise InvalidInput("a transaction without updates has nothing to commit", where=_address(part.log))
+        fitting = InstanceRequirement if isinstance(empty_state(part.log), InstanceState) else TableRequirement
+        for requirement in part.requirements:
+            if not isinstance(requirement, fitting):
+                raise InvalidInput(f"{type(requirement).__name__} cannot be required here", where=_address(part.log))
+        updates = tuple(UPDATES.decode(UPDATES.encode(update)) for update in part.updates)
+        requirements = tuple(REQUIREMENTS.decode(REQUIREMENTS.encode(each)) for each in part.requirements)
+        normalised.append(Part(part.log, updates, requirements))
+    return normalised
+
+
+def _address(log: str) -> str:
+    return "the instance" if log == INSTANCE_LOG else f"table {log}"

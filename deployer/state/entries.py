@@ -1,0 +1,77 @@
+"""Entries of a log, and the bytes that they are stored as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.errors import Corrupt
+from deployer.state.backend import Record
+from deployer.state.codec import Kinds
+from deployer.state.envelope import RECOVERY, seal, unseal
+from deployer.state.requirements import Requirement
+from deployer.state.updates import Update
+
+UPDATES = Kinds("update", Update)
+REQUIREMENTS = Kinds("requirement", Requirement)
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One committed transaction as one log has it. `at` never decreases within a log."""
+
+    log: str
+    version: int
+    txn_id: str
+    at: int
+    author: str
+    updates: tuple[Update, ...]
+    requirements: tuple[Requirement, ...] = ()
+
+
+def to_json(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "log": entry.log,
+        "version": entry.version,
+        "txn_id": entry.txn_id,
+        "at": entry.at,
+        "author": entry.author,
+        "updates": [UPDATES.encode(update) for update in entry.updates],
+        "requirements": [REQUIREMENTS.encode(requirement) for requirement in entry.requirements],
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> LogEntry:
+    """Raises Corrupt for a document of another shape, Refused for kinds of a newer deployer."""
+    try:
+        return LogEntry(
+            log=document["log"],
+            version=document["version"],
+            txn_id=document["txn_id"],
+            at=document["at"],
+            author=document["author"],
+            updates=tuple(UPDATES.decode(update) for update in document["updates"]),
+            requirements=tuple(REQUIREMENTS.decode(requirement) for requirement in document["requirements"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise Corrupt(f"a log entry does not have its shape: {error!r}") from None
+
+
+def to_record(entry: LogEntry) -> Record:
+    body = json.dumps(to_json(entry), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Record(entry.log, entry.version, entry.txn_id, seal(body.encode()))
+
+
+def from_record(record: Record) -> LogEntry:
+    """Raises Corrupt, naming the entry, when it is damaged or stored in another entry's place."""
+    where = f"entry {record.version} of log {record.log}"
+    payload = unseal(record.body, where)
+    try:
+        entry = from_json(json.loads(payload))
+    except Corrupt as error:
+        raise Corrupt(error.what, where=where, remedy=RECOVERY) from None
+    if (entry.log, entry.version, entry.txn_id) != (record.log, record.version, record.txn_id):
+        raise Corrupt(f"it holds entry {entry.version} of log {entry.log}", where=where, remedy=RECOVERY)
+    return entry

@@ -1,0 +1,52 @@
+"""How bytes are stored: a format version and a checksum in front of every body."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+
+from deployer.errors import Corrupt, Refused
+
+MAGIC = b"DST"
+FORMAT = 1  #: of log entries and snapshot manifests; raised when an older reader would read them wrongly
+_COMPRESSED = 1
+_COMPRESS_ABOVE = 2048  # bytes
+_DIGEST = 16
+_HEAD = len(MAGIC) + 2 + _DIGEST
+
+
+def digest(data: bytes | memoryview) -> bytes:
+    """The checksum of stored bytes: 16 bytes of BLAKE2b."""
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+
+
+def seal(payload: bytes) -> bytes:
+    """`DST`, format, flags, checksum of what follows, payload (deflated when that is shorter)."""
+    flags = 0
+    if len(payload) > _COMPRESS_ABOVE:
+        payload, flags = zlib.compress(payload, 1), _COMPRESSED
+    return MAGIC + bytes([FORMAT, flags]) + digest(payload) + payload
+
+
+def unseal(data: bytes, where: str) -> bytes:
+    """The payload. Raises Corrupt when it fails its checksum, Refused when its format is newer than this library."""
+    if len(data) < _HEAD or data[:3] != MAGIC:
+        raise Corrupt("this is not what the state store wrote there", where=where, remedy=RECOVERY)
+    refuse_newer(data[3], where)
+    payload = data[_HEAD:]
+    if digest(payload) != data[5:_HEAD]:
+        raise Corrupt("the checksum does not match", where=where, remedy=RECOVERY)
+    return zlib.decompress(payload) if data[4] & _COMPRESSED else payload
+
+
+def refuse_newer(found: int, where: object) -> None:
+    """Raises Refused when a format is newer than what this library reads."""
+    if found > FORMAT:
+        raise Refused(
+            f"written by a newer deployer (format {found}), this one reads up to {FORMAT}",
+            where=where,
+            remedy="upgrade",
+        )
+
+
+RECOVERY = "restore the instance's _state folder from a backup"

@@ -1,0 +1,144 @@
+"""The state of an instance and of a table, as values. Times are milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from deployer.state.files import File, Files
+from deployer.state.layers import LayeredMap
+
+__all__ = [
+    "INSTANCE_LOG",
+    "JSON",
+    "File",
+    "Files",
+    "InstanceState",
+    "Intent",
+    "Job",
+    "Partition",
+    "State",
+    "TableEntry",
+    "TableProperties",
+    "TableState",
+    "TableStatus",
+]
+
+JSON: TypeAlias = bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"] | None
+
+INSTANCE_LOG = "instance"  #: the log of the instance; every other log is named by its table's id
+
+TableStatus = Literal["creating", "active", "deleting"]
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A table as the instance knows it. `location` is relative to the instance root and never changes."""
+
+    table_id: str
+    database: str
+    name: str
+    location: str
+    status: TableStatus
+    created_at: int
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.database}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceState:
+    """The instance at one version of its log; version 0 is the empty log."""
+
+    version: int = 0
+    properties: Mapping[str, JSON] = field(default_factory=dict)
+    tables: Mapping[str, TableEntry] = field(default_factory=LayeredMap)
+    at: int = 0  #: when the last entry was written
+
+    def by_name(self, full_name: str) -> TableEntry | None:
+        """The table of that `database.name`, whatever its status: a name is free once its table is removed."""
+        return next((table for table in self.tables.values() if table.full_name == full_name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperties:
+    """What is declared of a table. `generation` counts the commits that changed properties or schema."""
+
+    generation: int = 1
+    row_keys: tuple[str, ...] = ()
+    sort_keys: tuple[str, ...] = ()
+    online: bool = True
+    deletion_protection: bool = True
+    description: str = ""
+    storage: Mapping[str, JSON] = field(default_factory=dict)
+    tags: Mapping[str, JSON] = field(default_factory=dict)
+    declared: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A node of the partition tree: the keys k with lower <= k < upper (None: no end), as encoded prefixes.
+
+    A leaf has no children; any other node has exactly two, parted at `split_point`.
+    """
+
+    partition_id: str
+    parent: str | None
+    lower: bytes = b""
+    upper: bytes | None = None
+    children: tuple[str, ...] = ()
+    split_point: bytes | None = None
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.children
+
+    def holds(self, key: bytes) -> bool:
+        return self.lower <= key and (self.upper is None or key < self.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job that is done; kept for ever, so that the same job id adds nothing twice."""
+
+    job_id: str
+    kind: str
+    rows: int
+    lance_version: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A job that said it would commit to Lance and is not known to have done so."""
+
+    job_id: str
+    kind: str
+    started_at: int
+    base_lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at one version of its log; version 0 is the empty log. `schema` is an Arrow IPC schema."""
+
+    version: int = 0
+    table_id: str = ""
+    properties: TableProperties = TableProperties()
+    schema: bytes = b""
+    lance_version: int = 0
+    partitions: Mapping[str, Partition] = field(default_factory=LayeredMap)
+    files: Files = field(default_factory=Files)
+    jobs: Mapping[str, Job] = field(default_factory=LayeredMap)
+    intents: Mapping[str, Intent] = field(default_factory=LayeredMap)
+    at: int = 0  #: when the last entry was written
+
+    def leaves(self) -> tuple[Partition, ...]:
+        """The leaf partitions in the order of their keys."""
+        leaves = [partition for partition in self.partitions.values() if partition.is_leaf]
+        return tuple(sorted(leaves, key=lambda leaf: leaf.lower))
+
+
+State = InstanceState | TableState

@@ -1,0 +1,233 @@
+"""Folds log entries into states. Pure: the same entries make the same state everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from typing import TypeVar, assert_never
+
+from deployer.errors import Corrupt
+from deployer.state.codec import Mismatch, decode_field
+from deployer.state.entries import LogEntry
+from deployer.state.envelope import RECOVERY
+from deployer.state.layers import LayeredMap
+from deployer.state.model import (
+    INSTANCE_LOG,
+    JSON,
+    File,
+    Files,
+    InstanceState,
+    Intent,
+    Job,
+    Partition,
+    State,
+    TableEntry,
+    TableProperties,
+    TableState,
+)
+from deployer.state.partitions import check_tree, split
+from deployer.state.updates import (
+    CommitAbandoned,
+    CommitStarted,
+    CreateTable,
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    InstanceUpdate,
+    PartitionSplit,
+    RegisterTable,
+    RemoveTable,
+    RenameTable,
+    SetInstanceProperties,
+    SetLanceVersion,
+    SetSchema,
+    SetTableProperties,
+    SetTableStatus,
+    TableUpdate,
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Inapplicable(Exception):
+    """An update that makes no sense on a state: a conflict while committing, corruption when read from the log."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(what)
+
+
+def empty_state(log: str) -> State:
+    """The state at version 0."""
+    return InstanceState() if log == INSTANCE_LOG else TableState(table_id=log)
+
+
+def fold(state: State, entries: Iterable[LogEntry]) -> State:
+    """The state after the entries, which must follow it without a gap. Raises Corrupt, naming the entry."""
+    for entry in entries:
+        where = f"entry {entry.version} of log {entry.log}"
+        if entry.version != state.version + 1:
+            raise Corrupt(f"it follows version {state.version}", where=where, remedy=RECOVERY)
+        try:
+            state = apply(state, entry)
+        except Inapplicable as error:
+            raise Corrupt(error.what, where=where, remedy=RECOVERY) from None
+    return state
+
+
+def apply(state: State, entry: LogEntry) -> State:
+    """The state after one entry. Raises Inapplicable."""
+    if isinstance(state, InstanceState):
+        for update in entry.updates:
+            if not isinstance(update, InstanceUpdate):
+                raise Inapplicable(f"{type(update).__name__} is not an update of the instance")
+            state = _apply_to_instance(state, update)
+        return replace(state, version=entry.version, at=entry.at)
+    generation = state.properties.generation
+    redeclared = False
+    for update in entry.updates:
+        if not isinstance(update, TableUpdate):
+            raise Inapplicable(f"{type(update).__name__} is not an update of a table")
+        redeclared |= isinstance(update, SetTableProperties | SetSchema)
+        state = _apply_to_table(state, update, entry.at)
+    if redeclared:
+        state = replace(state, properties=replace(state.properties, generation=generation + 1))
+    return replace(state, version=entry.version, at=entry.at)
+
+
+def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceState:
+    tables = _layered(state.tables)
+    match update:
+        case SetInstanceProperties(changes):
+            merged = {**state.properties, **changes}
+            return replace(state, properties={name: value for name, value in merged.items() if value is not None})
+        case RegisterTable(entry):
+            if entry.table_id in tables:
+                raise Inapplicable(f"table {entry.table_id} exists already")
+            _require_free(state, entry.full_name)
+            return replace(state, tables=tables.changed({entry.table_id: entry}))
+        case SetTableStatus(table_id, status):
+            return replace(state, tables=tables.changed({table_id: replace(_entry(state, table_id), status=status)}))
+        case RenameTable(table_id, database, name):
+            renamed = replace(_entry(state, table_id), database=database, name=name)
+            _require_free(state, renamed.full_name)
+            return replace(state, tables=tables.changed({table_id: renamed}))
+        case RemoveTable(table_id):
+            _entry(state, table_id)
+            return replace(state, tables=tables.changed({}, [table_id]))
+        case _:
+            assert_never(update)
+
+
+def _apply_to_table(state: TableState, update: TableUpdate, at: int) -> TableState:
+    if isinstance(update, CreateTable):
+        return _create(state, update)
+    if not state.schema:
+        raise Inapplicable(f"table {state.table_id} was never created")
+    match update:
+        case SetTableProperties(changes):
+            return replace(state, properties=_changed_properties(state.properties, changes))
+        case SetSchema(schema, lance_version):
+            return replace(_seen(state, lance_version), schema=schema)
+        case SetLanceVersion(lance_version):
+            return _seen(state, lance_version)
+        case CommitStarted(job_id, kind, base_lance_version):
+            if job_id in state.jobs:
+                raise Inapplicable(f"job {job_id} is done already")
+            intent = Intent(job_id, kind, at, base_lance_version)
+            return replace(state, intents=_layered(state.intents).changed({job_id: intent}))
+        case FilesAdded(files, lance_version, job_id, rows, kind):
+            state = _finish(state, job_id, kind, rows, lance_version, at)
+            return replace(_seen(state, lance_version), files=_with_files(state.files, files, ()))
+        case FilesReplaced(removed, added, lance_version, job_id, kind):
+            state = _finish(state, job_id, kind, sum(file.rows for file in added), lance_version, at)
+            return replace(_seen(state, lance_version), files=_with_files(state.files, added, removed))
+        case FilesRemoved(removed, lance_version):
+            return replace(_seen(state, lance_version), files=_with_files(state.files, (), removed))
+        case CommitAbandoned(job_id):
+            if job_id not in state.intents:
+                raise Inapplicable(f"job {job_id} has no commit under way")
+            return replace(state, intents=_layered(state.intents).changed({}, [job_id]))
+        case PartitionSplit(partition_id, split_point, left_id, right_id):
+            try:
+                changed = split(state.partitions, partition_id, split_point, left_id, right_id)
+            except ValueError as error:
+                raise Inapplicable(str(error)) from None
+            return replace(state, partitions=_layered(state.partitions).changed(changed))
+        case _:
+            assert_never(update)
+
+
+def _create(state: TableState, update: CreateTable) -> TableState:
+    if state.version or state.schema:
+        raise Inapplicable(f"table {state.table_id} exists already")
+    if not update.schema:
+        raise Inapplicable("a table needs a schema")
+    partitions = {p.partition_id: p for p in update.partitions or (Partition("root", None),)}
+    try:
+        check_tree(partitions)
+    except ValueError as error:
+        raise Inapplicable(str(error)) from None
+    return replace(
+        state,
+        properties=update.properties,
+        schema=update.schema,
+        lance_version=update.lance_version,
+        partitions=LayeredMap(partitions),
+    )
+
+
+def _changed_properties(properties: TableProperties, changes: Mapping[str, JSON]) -> TableProperties:
+    if "generation" in changes:
+        raise Inapplicable("generation counts changes and cannot be set")
+    try:
+        values = {name: decode_field(TableProperties, name, value) for name, value in changes.items()}
+    except Mismatch as error:
+        raise Inapplicable(str(error)) from None
+    now = {field.name: getattr(properties, field.name) for field in fields(properties)}
+    return TableProperties(**{**now, **values})
+
+
+def _finish(state: TableState, job_id: str | None, kind: str, rows: int, lance_version: int, at: int) -> TableState:
+    if job_id is None:
+        return state
+    if job_id in state.jobs:
+        raise Inapplicable(f"job {job_id} is done already")
+    intents = _layered(state.intents)
+    if intent := intents.get(job_id):
+        kind, intents = intent.kind, intents.changed({}, [job_id])
+    job = Job(job_id, kind, rows, lance_version, at)
+    return replace(state, jobs=_layered(state.jobs).changed({job_id: job}), intents=intents)
+
+
+def _with_files(files: Files, added: tuple[File, ...], removed: tuple[int, ...]) -> Files:
+    if missing := files.missing(removed):
+        raise Inapplicable(f"fragment {missing[0]} is not in the table")
+    if len(set(removed)) != len(removed) or len({file.fragment_id for file in added}) != len(added):
+        raise Inapplicable("a fragment is named twice")
+    for file in added:
+        if file.fragment_id in files and file.fragment_id not in removed:
+            raise Inapplicable(f"fragment {file.fragment_id} is in the table already")
+    return files.changed(added, removed)
+
+
+def _seen(state: TableState, lance_version: int) -> TableState:
+    # Commits may be recorded in another order than Lance made them.
+    return replace(state, lance_version=max(state.lance_version, lance_version))
+
+
+def _entry(state: InstanceState, table_id: str) -> TableEntry:
+    entry = state.tables.get(table_id)
+    if entry is None:
+        raise Inapplicable(f"table {table_id} does not exist")
+    return entry
+
+
+def _require_free(state: InstanceState, full_name: str) -> None:
+    if taken := state.by_name(full_name):
+        raise Inapplicable(f"the name {full_name} belongs to table {taken.table_id}")
+
+
+def _layered(mapping: Mapping[K, V]) -> LayeredMap[K, V]:
+    return mapping if isinstance(mapping, LayeredMap) else LayeredMap(mapping)

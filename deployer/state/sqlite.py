@@ -1,0 +1,277 @@
+"""The backend of an instance on local disk: one SQLite file, write-ahead log, an fsync for every commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
+from deployer.state.backend import Record, SnapshotRecord, Tail
+from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
+
+BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
+OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
+
+_APPLICATION_ID = 0x44535431  # marks the file as a state store
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+    log TEXT NOT NULL, version INTEGER NOT NULL, txn_id TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (log, version)
+) STRICT;
+CREATE INDEX IF NOT EXISTS entries_by_transaction ON entries (txn_id, log);
+CREATE TABLE IF NOT EXISTS snapshots (
+    log TEXT NOT NULL, version INTEGER NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (log, version)
+) STRICT;
+CREATE TABLE IF NOT EXISTS floors (log TEXT PRIMARY KEY, floor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+# One statement is one moment: entries, floors and snapshots fit each other whatever is committed meanwhile.
+_TAILS = """
+WITH wanted AS (SELECT json_extract(value, '$[0]') AS log, json_extract(value, '$[1]') AS after FROM json_each(?)),
+heads AS (
+    SELECT log, after, coalesce((SELECT floor FROM floors f WHERE f.log = w.log), 0) AS floor,
+           (SELECT max(version) FROM snapshots s WHERE s.log = w.log) AS snapshot
+    FROM wanted w
+),
+starts AS (
+    SELECT *, CASE WHEN after = 0 OR after < floor THEN coalesce(snapshot, 0) ELSE after END AS start FROM heads
+)
+SELECT h.log, h.floor, h.start <> h.after, s.version, s.at, s.body, e.version, e.txn_id, e.body
+FROM starts h
+LEFT JOIN snapshots s ON s.log = h.log AND s.version = h.snapshot
+LEFT JOIN entries e ON e.log = h.log AND e.version > h.start
+ORDER BY h.log, e.version
+"""
+
+
+class _NotWritten(DeployerError):
+    """The transaction was rolled back: a version exists already, or the store was busy."""
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that knows its process: a forked child must neither use nor close its parent's."""
+
+    process = 0
+
+
+_abandoned: list[sqlite3.Connection] = []  # a parent's connections, kept so that the child never closes them
+
+
+class SqliteBackend:
+    """Fulfils `backend.Backend`. Safe for threads (a connection each) and for processes, forked or not.
+
+    The file must be on a local disk: SQLite's write-ahead log does not work over a network file system.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+            raise Refused(
+                f"this Python has SQLite {sqlite3.sqlite_version}", remedy="use a Python with SQLite 3.37 or later"
+            )
+        self._path = path
+        self._local = threading.local()
+        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        if create:
+            _make_folder(path.parent)
+        elif not path.is_file():
+            raise _missing(path)
+        with self._reading() as connection:
+            found = _format_of(connection)
+        if found == 0 and not create:
+            raise _missing(path)
+        refuse_newer(found, path)
+        if found == 0:
+            self._create()
+
+    def _create(self) -> None:
+        with self._writing() as connection:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+
+    def put(self, records: Sequence[Record]) -> bool:
+        try:
+            with self._writing() as connection:
+                for record in records:
+                    if record.version <= _floor(connection, record.log):
+                        connection.rollback()
+                        return False
+                    connection.execute(
+                        "INSERT INTO entries (log, version, txn_id, body) VALUES (?, ?, ?, ?)",
+                        (record.log, record.version, record.txn_id, record.body),
+                    )
+        except _NotWritten:
+            return False
+        return True
+
+    def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
+        tails: dict[str, Tail] = {}
+        records: dict[str, list[Record]] = {log: [] for log in after}
+        with self._reading() as connection:
+            for log, floor, jumped, at_version, at, snapshot, version, txn_id, body in connection.execute(
+                _TAILS, (json.dumps(list(after.items())),)
+            ):
+                if log not in tails:
+                    pointer = None if at_version is None else SnapshotRecord(log, at_version, at, snapshot)
+                    tails[log] = Tail(floor, pointer, bool(jumped), ())
+                if version is not None:
+                    records[log].append(Record(log, version, txn_id, body))
+        return {
+            log: Tail(tail.floor, tail.snapshot, tail.from_snapshot, tuple(records[log])) for log, tail in tails.items()
+        }
+
+    def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT version, txn_id, body FROM entries WHERE log = ? AND version > ? ORDER BY version LIMIT ?",
+                (log, after, -1 if limit is None else limit),
+            ).fetchall()
+        return [Record(log, *row) for row in rows]
+
+    def find(self, log: str, txn_id: str) -> int | None:
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT max(version) FROM entries WHERE txn_id = ? AND log = ?", (txn_id, log)
+            ).fetchone()
+        version: int | None = row[0]
+        return version
+
+    def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT version, at, body FROM snapshots WHERE log = ? ORDER BY version", (log,)
+            ).fetchall()
+        return [SnapshotRecord(log, *row) for row in rows]
+
+    def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
+        with self._writing() as connection:
+            if snapshot.version <= _floor(connection, snapshot.log):
+                return False
+            cursor = connection.execute(
+                "INSERT INTO snapshots (log, version, at, body) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                (snapshot.log, snapshot.version, snapshot.at, snapshot.body),
+            )
+            return cursor.rowcount == 1
+
+    def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
+        with self._writing() as connection:
+            if floor <= _floor(connection, log):
+                return []
+            rows = connection.execute(
+                "DELETE FROM snapshots WHERE log = ? AND version < ? RETURNING version, at, body", (log, floor)
+            ).fetchall()
+            connection.execute("DELETE FROM entries WHERE log = ? AND version <= ?", (log, floor))
+            connection.execute(
+                "INSERT INTO floors (log, floor) VALUES (?, ?) ON CONFLICT DO UPDATE SET floor = excluded.floor",
+                (log, floor),
+            )
+        return [SnapshotRecord(log, *row) for row in sorted(rows)]
+
+    def logs(self) -> Sequence[str]:
+        with self._reading() as connection:
+            rows = connection.execute("SELECT log FROM entries UNION SELECT log FROM snapshots ORDER BY log").fetchall()
+        return [log for (log,) in rows]
+
+    def close(self) -> None:
+        for connection in list(self._connections):
+            if connection.process == os.getpid():
+                connection.close()
+        self._local = threading.local()
+
+    @contextmanager
+    def _reading(self) -> Iterator[_Connection]:
+        try:
+            yield self._connection()
+        except sqlite3.IntegrityError as error:
+            raise _NotWritten("the version exists already", where=self._path) from error
+        except sqlite3.DatabaseError as error:
+            raise self._failure(error) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[_Connection]:
+        """One transaction, begun as a writer; commits at the end unless rolled back within."""
+        with self._reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            if connection.in_transaction:
+                self._commit(connection)
+
+    def _commit(self, connection: _Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # A COMMIT that fails may have written its frames: only the log can tell.
+            if connection.in_transaction:
+                connection.rollback()
+            raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self._path) from error
+
+    def _connection(self) -> _Connection:
+        connection: _Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and connection.process == os.getpid():
+            return connection
+        if connection is not None:
+            _abandoned.append(connection)
+        connection = sqlite3.connect(
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=_Connection
+        )
+        connection.process = os.getpid()
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        self._local.connection = connection
+        self._connections.add(connection)
+        return connection
+
+    def _failure(self, error: sqlite3.DatabaseError) -> Exception:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return Corrupt(f"the state store's file is damaged: {error}", where=self._path, remedy=RECOVERY)
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return _NotWritten(
+                f"another process has held the state store for {BUSY_TIMEOUT:.0f} s",
+                where=self._path,
+                remedy="try again",
+            )
+        return DeployerError(
+            f"the state store cannot be used: {error}", where=self._path, remedy="check the disk and its permissions"
+        )
+
+
+def _floor(connection: sqlite3.Connection, log: str) -> int:
+    row = connection.execute("SELECT floor FROM floors WHERE log = ?", (log,)).fetchone()
+    return row[0] if row else 0
+
+
+def _format_of(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return found
+
+
+def _missing(path: Path) -> NotFound:
+    return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")
+
+
+def _make_folder(folder: Path) -> None:
+    """Makes a folder and its parents so that they outlive a power failure."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes the names in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,146 @@
+"""What a transaction changes: two closed unions of values, one for each kind of log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployer.state.model import JSON, File, Partition, TableEntry, TableProperties, TableStatus
+
+
+@dataclass(frozen=True, slots=True)
+class SetInstanceProperties:
+    """Sets the properties given; a value of None removes the property."""
+
+    changes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTable:
+    """Makes a table known under a name that is free."""
+
+    entry: TableEntry
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableStatus:
+    table_id: str
+    status: TableStatus
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """Gives a table another name; its id, location and log stay."""
+
+    table_id: str
+    database: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTable:
+    """Forgets a table and frees its name."""
+
+    table_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """The first update of a table's log. `partitions` is the whole tree; empty means one partition, `root`."""
+
+    properties: TableProperties
+    schema: bytes
+    lance_version: int
+    partitions: tuple[Partition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SetTableProperties:
+    """Sets fields of `TableProperties` (not `generation`); `storage`, `tags` and `declared` are replaced whole."""
+
+    changes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    """Replaces the Arrow schema (IPC bytes); `lance_version` is the dataset version that has it."""
+
+    schema: bytes
+    lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SetLanceVersion:
+    """Records a dataset version that changed no file, such as one that built an index."""
+
+    lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStarted:
+    """A job is about to commit to Lance on top of `base_lance_version`."""
+
+    job_id: str
+    kind: str
+    base_lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAdded:
+    """Files that dataset version `lance_version` added; with a job id the job is done and added `rows` rows."""
+
+    files: tuple[File, ...]
+    lance_version: int
+    job_id: str | None = None
+    rows: int = 0
+    kind: str = "ingest"  #: of the job, when no `CommitStarted` told
+
+
+@dataclass(frozen=True, slots=True)
+class FilesReplaced:
+    """Files that dataset version `lance_version` rewrote: `removed` became `added`."""
+
+    removed: tuple[int, ...]
+    added: tuple[File, ...]
+    lance_version: int
+    job_id: str | None = None
+    kind: str = "compact"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesRemoved:
+    removed: tuple[int, ...]
+    lance_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAbandoned:
+    """A started commit that is known never to have reached Lance."""
+
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSplit:
+    """Splits a leaf in two at an encoded key prefix. Its files stay recorded under it until they are rewritten."""
+
+    partition_id: str
+    split_point: bytes
+    left_id: str
+    right_id: str
+
+
+InstanceUpdate = SetInstanceProperties | RegisterTable | SetTableStatus | RenameTable | RemoveTable
+TableUpdate = (
+    CreateTable
+    | SetTableProperties
+    | SetSchema
+    | SetLanceVersion
+    | CommitStarted
+    | FilesAdded
+    | FilesReplaced
+    | FilesRemoved
+    | CommitAbandoned
+    | PartitionSplit
+)
+Update = InstanceUpdate | TableUpdate
