@@ -1,0 +1,1 @@
+"""Live state as the same models that the specs have, with the statistics that a plan needs."""

@@ -1,0 +1,33 @@
+# Two commands: `make quickstart` and `make test`. Each sets itself up, and can be run again.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: quickstart test lint types docs check clean
+
+quickstart: $(READY)  ## Declare, preview, apply, load and query a lake, change it and apply the change
+	$(BIN)/python examples/quickstart.py
+
+test: $(READY)  ## Run all tests
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+
+types: $(READY)
+	$(BIN)/mypy
+	cd stacks && ../$(BIN)/mypy --config-file ../pyproject.toml .
+
+check: test lint types  ## All that CI runs
+
+clean:
+	rm -rf $(VENV) build
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("deployer needs Python 3.11 or later, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)

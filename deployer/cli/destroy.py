@@ -1,0 +1,57 @@
+"""`deployer destroy`: delete what a stack manages."""
+
+from __future__ import annotations
+
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.up import Yes
+
+
+def destroy(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    allow_destroy: AllowDestroy = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Delete every table that the stack manages, and the instance. Asks for the instance's name first.
+
+    Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied.
+    """
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.planning import plan_destroy
+    from deployer.cli.progress import StepView
+    from deployer.cli.up import refuse, show
+    from deployer.cli.workspace import open_workspace
+    from deployer.plan.as_json import plan_as_json
+
+    workspace = open_workspace(project, stack, specs)
+    planned = plan_destroy(workspace, allow_destroy or ())
+    if not as_json:
+        show(planned)
+    if planned.plan.refused:
+        return refuse(planned, as_json=as_json)
+    if not yes:
+        _ask_for_name(planned.plan.instance)
+    with StepView(quiet=as_json) as view:
+        result = planned.engine.destroy(workspace.stack_ref, on_event=view)
+    if as_json:
+        print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
+    elif not result.summary.get("delete"):
+        note(f"stack {stack} manages nothing")
+    else:
+        stdout().print(view.summary(result.summary))
+    return 0
+
+
+def _ask_for_name(name: str) -> None:
+    import sys
+
+    import typer
+
+    from deployer.errors import Interrupted, InvalidInput
+
+    if not sys.stdin.isatty():
+        raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
+    if typer.prompt(f"This deletes all of it. Type the instance's name ({name}) to go on", err=True) != name:
+        raise Interrupted("that is not the instance's name, nothing was changed")

@@ -1,0 +1,99 @@
+"""The `deployer` command: registers the commands, and turns every error into words and an exit code.
+
+Exit codes: 0 done; 1 an error; 2 there are changes (`preview --exit-code`); 3 refused; 130 interrupted.
+Command modules import nothing heavy at their top: Spark, Lance, Pulumi and boto3 load inside the commands that use them.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import click
+import typer
+
+from deployer import __version__
+from deployer.cli import (
+    describe,
+    destroy,
+    history,
+    ingest,
+    preview,
+    query,
+    schema,
+    sql,
+    tables,
+    up,
+    validate,
+)
+from deployer.cli.output import print_error, stderr
+from deployer.errors import DeployerError, Interrupted
+
+app = typer.Typer(
+    name="deployer",
+    help="Infrastructure as code for lakehouse tables.",
+    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code), 3 refused, 130 interrupted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+for name, command in (
+    ("validate", validate.validate),
+    ("preview", preview.preview),
+    ("up", up.up),
+    ("destroy", destroy.destroy),
+    ("ingest", ingest.ingest),
+    ("query", query.query),
+    ("sql", sql.sql),
+    ("tables", tables.tables),
+    ("describe", describe.describe),
+    ("history", history.history),
+    ("schema", schema.schema),
+):
+    app.command(name)(command)
+app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"deployer {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Infrastructure as code for lakehouse tables."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code; prints errors, never raises them."""
+    as_json = "--json" in arguments
+    try:
+        code = app(list(arguments), standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.UsageError as error:
+        context = error.ctx
+        hint = f"; try '{context.command_path} --help'" if context else ""
+        stderr().print(f"error: {error.format_message()}{hint}", style="red")
+        return 1
+    except (click.Abort, KeyboardInterrupt):
+        print_error(Interrupted("interrupted"), as_json=as_json)
+        return Interrupted.exit_code
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except DeployerError as error:
+        print_error(error, as_json=as_json)
+        return error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader went away, as with `deployer query … | head`
+        return 0
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))

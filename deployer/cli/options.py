@@ -1,0 +1,37 @@
+"""Options that many commands have, declared once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ProjectDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--project", "-C", help="Folder of Pulumi.yaml; found upwards from here unless given.", show_default=False
+    ),
+]
+StackName = Annotated[str, typer.Option("--stack", "-s", help="Pulumi stack.", envvar="DEPLOYER_STACK")]
+SpecsPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--specs",
+        help="File or folder of specs; else `deployer:specs` of Pulumi.STACK.yaml or Pulumi.yaml.",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines.")]
+AllowDestroy = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-destroy",
+        metavar="ADDRESS",
+        help="Allow data of this address to be destroyed, such as table/nyc.flights; repeatable.",
+        show_default=False,
+    ),
+]
+TableName = Annotated[str, typer.Argument(help="The table as `database.name`; the name alone when it is the only one.")]
+
+DEFAULT_STACK = "dev"

@@ -1,0 +1,85 @@
+"""The plan of a command: what the engine would do, put into the planner's words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+
+from deployer.cli.workspace import SPECS_KEY, Workspace
+from deployer.engine import Engine, Operation, choose_engine
+from deployer.errors import NotFound
+from deployer.graph import Graph, build_graph
+from deployer.live.model import LiveLake
+from deployer.live.reader import read_lake
+from deployer.plan import Foreign, Plan, make_plan
+from deployer.provider.in_process import in_process_provider
+from deployer.provider.urn import address_of, type_of
+from deployer.specs.model import Lake
+from deployer.state import open_store
+
+#: Resources of Pulumi itself, which people did not declare.
+_OWN_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, the lake that it was made from, and the engine that would apply it."""
+
+    plan: Plan
+    lake: Lake
+    engine: Engine
+    config: Mapping[str, str]
+
+
+def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
+    """What `up` would do, against live state refreshed first."""
+    lake = workspace.lake()
+    engine = _engine(workspace, lake, allow_destroy)
+    config = {SPECS_KEY: str(workspace.specs)}
+    operations = engine.preview(workspace.stack_ref, config=config).operations
+    graph = build_graph(lake)
+    live = read_live(workspace.root(lake))
+    plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)
+    return Planned(_with_foreign(plan, operations), lake, engine, config)
+
+
+def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
+    """What `destroy` would do. Tables that are not protected need no permission of their own."""
+    lake = workspace.lake()
+    live = read_live(workspace.root(lake))
+    unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
+    allowed = {*allow_destroy, *unprotected}
+    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
+    return Planned(plan, lake, _engine(workspace, lake, allow_destroy), {})
+
+
+def read_live(root: str) -> LiveLake:
+    """The lake at `root`; an empty one where there is none yet."""
+    try:
+        with closing(open_store(root)) as store:
+            return read_lake(store)
+    except NotFound:
+        return LiveLake(None)
+
+
+def _engine(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Engine:
+    provider = in_process_provider(workspace.dir, allow_destroy)
+    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": provider})
+
+
+def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
+    return Plan(plan.instance, plan.resources, tuple(_foreign(plan, operations)))
+
+
+def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
+    """Operations that the planner did not say: those of other providers, and deletions begun by an earlier run."""
+    planned = {resource.address for resource in plan.resources if resource.changes}
+    for operation in operations:
+        if operation.op in ("same", "refresh") or operation.type.startswith(_OWN_TYPES):
+            continue
+        address = address_of(operation.urn)
+        if address is None:
+            yield Foreign(f"{type_of(operation.urn)} {operation.name}", operation.op, operation.reason)
+        elif address not in planned:
+            yield Foreign(address, operation.op, operation.reason or "left over from a run that was cut off")

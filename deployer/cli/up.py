@@ -1,0 +1,86 @@
+"""`deployer up`: apply what the specs declare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.cli.planning import Planned
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for CI.")]
+
+
+def up(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    allow_destroy: AllowDestroy = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> int:
+    """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address."""
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.planning import plan_up
+    from deployer.cli.progress import StepView
+    from deployer.cli.workspace import open_workspace
+    from deployer.plan.as_json import plan_as_json
+
+    workspace = open_workspace(project, stack, specs)
+    planned = plan_up(workspace, allow_destroy or ())
+    if not as_json:
+        show(planned)
+    if planned.plan.refused:
+        return refuse(planned, as_json=as_json)
+    if planned.plan.is_empty:
+        if as_json:
+            print_json({"plan": plan_as_json(planned.plan), "summary": {}})
+        return 0
+    if not yes:
+        confirm("Apply these changes?")
+    with StepView(quiet=as_json) as view:
+        result = planned.engine.up(workspace.stack_ref, on_event=view, config=planned.config)
+    if as_json:
+        print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
+    else:
+        stdout().print(view.summary(result.summary))
+    return 0
+
+
+def show(planned: Planned) -> None:
+    """Print the plan as a tree."""
+    from deployer.cli.output import stdout
+    from deployer.plan.terminal import plan_as_tree
+
+    stdout().print(plan_as_tree(planned.plan))
+
+
+def refuse(planned: Planned, *, as_json: bool) -> int:
+    """Say that the plan has parts that are refused, and that nothing was changed; returns the exit code."""
+    from deployer.cli.output import print_json, stderr
+    from deployer.errors import Refused
+    from deployer.plan.as_json import plan_as_json
+
+    refused = planned.plan.refused
+    if as_json:
+        reasons = [{"address": change.change.address, "why": change.refused} for change in refused]
+        print_json({"plan": plan_as_json(planned.plan), "error": {"kind": "Refused", "refused": reasons}})
+    else:
+        count = "1 change is" if len(refused) == 1 else f"{len(refused)} changes are"
+        stderr().print(f"error: {count} refused, nothing was changed", style="red")
+    return Refused.exit_code
+
+
+def confirm(question: str) -> None:
+    """Ask for a yes; raises InvalidInput where nobody can be asked, Interrupted for a no."""
+    import sys
+
+    from deployer.errors import Interrupted, InvalidInput
+
+    if not sys.stdin.isatty():
+        raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
+    if not typer.confirm(question, err=True):
+        raise Interrupted("stopped by your answer, nothing was changed")

@@ -1,0 +1,73 @@
+"""The state store's records as the models that the specs have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.specs.arrow import columns_of
+from deployer.specs.json_form import instance_from_json, key_from_json
+from deployer.specs.model import InstanceSpec, Storage, TableSpec
+from deployer.state import StateReader
+from deployer.state.model import InstanceState, TableEntry, TableState
+
+#: Properties of the instance: its spec as last applied, and who applied it.
+SPEC, OWNER = "spec", "owner"
+#: What a table's `declared` remembers beside its owner: the split points that were asked for.
+SPLIT_POINTS = "split_points"
+
+
+def read_lake(store: StateReader) -> LiveLake:
+    """The whole lake as the state store has it; tables being created or deleted are left out."""
+    state = store.instance()
+    entries = {table_id: entry for table_id, entry in state.tables.items() if entry.status != "creating"}
+    tables = store.tables(tuple(entries))
+    live = (live_table(entry, tables[table_id]) for table_id, entry in entries.items())
+    return LiveLake(live_instance(state), {table.spec.address: table for table in live})
+
+
+def live_instance(state: InstanceState) -> InstanceSpec | None:
+    """The instance's spec as it was last applied; None when it has none."""
+    declared: Any = state.properties.get(SPEC)
+    return instance_from_json(declared) if isinstance(declared, Mapping) else None
+
+
+def live_table(entry: TableEntry, state: TableState) -> LiveTable:
+    """A table's spec from its Lance schema and its properties."""
+    import pyarrow as pa
+
+    properties = state.properties
+    columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
+    by_name = {column.name: column for column in columns}
+    keys = [by_name[name] for name in properties.row_keys]
+    points: Any = properties.declared.get(SPLIT_POINTS, ())
+    storage: Any = properties.storage
+    spec = TableSpec(
+        database=entry.database,
+        name=entry.name,
+        columns=columns,
+        row_keys=properties.row_keys,
+        sort_keys=properties.sort_keys,
+        split_points=tuple(key_from_json(point, keys) for point in points),
+        description=properties.description,
+        online=properties.online,
+        deletion_protection=properties.deletion_protection,
+        storage=Storage(**storage),
+        tags={key: str(value) for key, value in properties.tags.items()},
+    )
+    owner = str(properties.declared.get(OWNER, ""))
+    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))
+
+
+def statistics(state: TableState) -> TableStatistics:
+    """Sizes of the table's newest version."""
+    return TableStatistics(
+        rows=state.files.rows,
+        bytes=state.files.bytes,
+        files=state.files.count,
+        leaves=len(state.leaves()),
+        lance_version=state.lance_version,
+        state_version=state.version,
+        generation=state.properties.generation,
+    )

@@ -1,0 +1,48 @@
+"""Which line of which spec file caused a change."""
+
+from __future__ import annotations
+
+from deployer.errors import Position
+from deployer.graph.build import Spec
+from deployer.plan import changes as c
+
+_PROPERTY: dict[type, str] = {
+    c.ChangeRoot: "root",
+    c.ChangeStateBackend: "state",
+    c.ChangeEngine: "engine",
+    c.ChangeClusters: "clusters",
+    c.RenameTable: "renamed_from",
+    c.ChangeRowKeys: "row_keys",
+    c.ChangeSortKeys: "sort_keys",
+    c.ChangeSplitPoints: "partitions",
+    c.ChangeStorage: "storage",
+    c.SetOnline: "online",
+    c.SetDeletionProtection: "deletion_protection",
+    c.ChangeDescription: "description",
+    c.ChangeTags: "tags",
+}
+_COLUMN_PROPERTY: dict[type, str] = {
+    c.WidenColumn: "type",
+    c.ConvertColumn: "type",
+    c.RelaxNullability: "nullable",
+    c.TightenNullability: "nullable",
+    c.ChangeColumnDescription: "description",
+    c.RenameColumn: "renamed_from",
+}
+
+
+def cause(change: c.Change, desired: Spec | None) -> Position | None:
+    """The most exact position that the specs have for `change`; None when nothing declares the resource any more."""
+    if desired is None:
+        return None
+    if isinstance(change, c.ColumnChange):
+        path = change.column
+        if isinstance(change, c.RenameColumn):
+            path = (*path[:-1], change.after)
+        columns = "columns." + ".".join(path) if path else "columns"
+        candidates = [f"{columns}.{_COLUMN_PROPERTY[type(change)]}"] if type(change) in _COLUMN_PROPERTY else []
+        candidates += [columns, f"columns.{path[0]}" if path else "columns", "columns"]
+    else:
+        candidates = [_PROPERTY.get(type(change), "")]
+    found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
+    return next(found, None)

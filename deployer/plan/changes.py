@@ -1,0 +1,246 @@
+"""What can change in a lake: one frozen class for each kind of change, in one closed union.
+
+A change says what is different, never how it is applied (deployer.tables) or how it is shown (deployer.plan.words).
+`address` is the resource; `column` is the path of names from the table's top-level column to the nested field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.types import Column, ColumnType
+
+ColumnPath = tuple[str, ...]
+SplitPoints = tuple[tuple[KeyValue, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateInstance:
+    address: str
+    spec: InstanceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteInstance:
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRoot:
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStateBackend:
+    address: str
+    before: StateBackend
+    after: StateBackend
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeEngine:
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeClusters:
+    address: str
+    before: tuple[Cluster, ...]
+    after: tuple[Cluster, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    address: str
+    spec: TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTable:
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """A new name or another database; `before` and `after` are `database.name`."""
+
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """`after` names the sibling that it follows in the spec, None for the first."""
+
+    address: str
+    column: ColumnPath
+    definition: Column
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """`column` is the path before; `after` the new last name."""
+
+    address: str
+    column: ColumnPath
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """Every value of `before` is a value of `after`."""
+
+    address: str
+    column: ColumnPath
+    before: ColumnType
+    after: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertColumn:
+    """Some values of `before` may have no value of `after`."""
+
+    address: str
+    column: ColumnPath
+    before: ColumnType
+    after: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxNullability:
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class TightenNullability:
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class ReorderColumns:
+    """`before` and `after` order the columns that both sides have, under the struct `column` (empty: the table)."""
+
+    address: str
+    column: ColumnPath
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumnDescription:
+    address: str
+    column: ColumnPath
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRowKeys:
+    address: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSortKeys:
+    address: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSplitPoints:
+    address: str
+    before: SplitPoints
+    after: SplitPoints
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStorage:
+    address: str
+    before: Storage
+    after: Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SetOnline:
+    address: str
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeletionProtection:
+    address: str
+    protected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDescription:
+    """The description of a table or an instance."""
+
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTags:
+    """The tags of a table or an instance."""
+
+    address: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+
+InstanceChange = (
+    CreateInstance
+    | DeleteInstance
+    | ChangeRoot
+    | ChangeStateBackend
+    | ChangeEngine
+    | ChangeClusters
+    | ChangeDescription
+    | ChangeTags
+)
+ColumnChange = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | WidenColumn
+    | ConvertColumn
+    | RelaxNullability
+    | TightenNullability
+    | ReorderColumns
+    | ChangeColumnDescription
+)
+TableChange = (
+    CreateTable
+    | DeleteTable
+    | RenameTable
+    | ColumnChange
+    | ChangeRowKeys
+    | ChangeSortKeys
+    | ChangeSplitPoints
+    | ChangeStorage
+    | SetOnline
+    | SetDeletionProtection
+    | ChangeDescription
+    | ChangeTags
+)
+Change = InstanceChange | TableChange

@@ -1,0 +1,97 @@
+"""The difference between two lists of columns, nested fields included. Pure: the one place that compares columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deployer.plan.changes import (
+    AddColumn,
+    ChangeColumnDescription,
+    ColumnChange,
+    ColumnPath,
+    ConvertColumn,
+    DropColumn,
+    RelaxNullability,
+    RenameColumn,
+    ReorderColumns,
+    TightenNullability,
+    WidenColumn,
+)
+from deployer.plan.widening import is_widening
+from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
+
+
+def diff_columns(
+    address: str, live: Sequence[Column], desired: Sequence[Column], parent: ColumnPath = ()
+) -> Iterator[ColumnChange]:
+    """Changes that turn `live` into `desired`, in the order in which they can be applied.
+
+    A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
+    """
+    before = {column.name: column for column in live}
+    wanted = {column.name for column in desired}
+    origin: dict[str, Column] = {}
+    for column in desired:
+        if column.name in before:
+            origin[column.name] = before[column.name]
+        elif column.renamed_from in before and column.renamed_from not in wanted:
+            origin[column.name] = before[column.renamed_from]
+    kept = {column.name for column in origin.values()}
+    for column in live:
+        if column.name not in kept:
+            yield DropColumn(address, (*parent, column.name))
+    previous: str | None = None
+    for column in desired:
+        source = origin.get(column.name)
+        if source is None:
+            yield AddColumn(address, (*parent, column.name), column, previous)
+        else:
+            yield from _diff_column(address, source, column, parent)
+        previous = column.name
+    yield from _diff_order(address, live, desired, origin, parent)
+
+
+def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath) -> Iterator[ColumnChange]:
+    path = (*parent, desired.name)
+    if live.name != desired.name:
+        yield RenameColumn(address, (*parent, live.name), desired.name)
+    yield from _diff_type(address, live.type, desired.type, path)
+    if desired.nullable and not live.nullable:
+        yield RelaxNullability(address, path)
+    if live.nullable and not desired.nullable:
+        yield TightenNullability(address, path)
+    if live.description != desired.description:
+        yield ChangeColumnDescription(address, path, live.description, desired.description)
+
+
+def _diff_type(address: str, live: ColumnType, desired: ColumnType, path: ColumnPath) -> Iterator[ColumnChange]:
+    match live, desired:
+        case Struct(before), Struct(after):
+            yield from diff_columns(address, before, after, path)
+        case (ListOf(before), ListOf(after)) if live.large == desired.large:
+            yield from _diff_child(address, before, after, path)
+        case (FixedSizeList(before, size), FixedSizeList(after, length)) if size == length:
+            yield from _diff_child(address, before, after, path)
+        case MapOf(key, value), MapOf(other_key, other_value):
+            yield from _diff_child(address, key, other_key, path)
+            yield from _diff_child(address, value, other_value, path)
+        case _:
+            if live != desired:
+                kind = WidenColumn if is_widening(live, desired) else ConvertColumn
+                yield kind(address, path, live, desired)
+
+
+def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
+    """Items of lists and maps have conventional names, which are no change of their own."""
+    renamed = Column(live.name, desired.type, desired.nullable, desired.description)
+    yield from _diff_column(address, live, renamed, path)
+
+
+def _diff_order(
+    address: str, live: Sequence[Column], desired: Sequence[Column], origin: dict[str, Column], parent: ColumnPath
+) -> Iterator[ColumnChange]:
+    final = {source.name: name for name, source in origin.items()}
+    before = tuple(final[column.name] for column in live if column.name in final)
+    after = tuple(column.name for column in desired if column.name in origin)
+    if before != after:
+        yield ReorderColumns(address, parent, before, after)

@@ -1,0 +1,96 @@
+"""The one comparison: what must change so that `live` becomes `desired`. Pure; no I/O and no Pulumi.
+
+The provider's diff and the preview both call `diff` and only translate what it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deployer.graph.build import Spec
+from deployer.plan.changes import (
+    Change,
+    ChangeClusters,
+    ChangeDescription,
+    ChangeEngine,
+    ChangeRoot,
+    ChangeRowKeys,
+    ChangeSortKeys,
+    ChangeSplitPoints,
+    ChangeStateBackend,
+    ChangeStorage,
+    ChangeTags,
+    CreateInstance,
+    CreateTable,
+    DeleteInstance,
+    DeleteTable,
+    RenameTable,
+    SetDeletionProtection,
+    SetOnline,
+)
+from deployer.plan.columns import diff_columns
+from deployer.specs.model import InstanceSpec, TableSpec
+
+
+def diff(live: Spec | None, desired: Spec | None) -> tuple[Change, ...]:
+    """Changes of one resource, in the order in which they are applied; empty when there is nothing to do.
+
+    `live` is what exists (None: nothing), `desired` what is declared (None: it should not exist).
+    """
+    match live, desired:
+        case None, None:
+            return ()
+        case None, InstanceSpec():
+            return (CreateInstance(desired.address, desired),)
+        case None, TableSpec():
+            return (CreateTable(desired.address, desired),)
+        case InstanceSpec(), None:
+            return (DeleteInstance(live.address),)
+        case TableSpec(), None:
+            return (DeleteTable(live.address),)
+        case InstanceSpec(), InstanceSpec():
+            return tuple(_diff_instance(live, desired))
+        case TableSpec(), TableSpec():
+            return tuple(_diff_table(live, desired))
+        case _:
+            raise TypeError(f"cannot compare {type(live).__name__} with {type(desired).__name__}")
+
+
+def _diff_instance(live: InstanceSpec, desired: InstanceSpec) -> Iterator[Change]:
+    address = desired.address
+    if live.root != desired.root:
+        yield ChangeRoot(address, live.root, desired.root)
+    if live.state != desired.state:
+        yield ChangeStateBackend(address, live.state, desired.state)
+    if live.engine != desired.engine:
+        yield ChangeEngine(address, live.engine, desired.engine)
+    if live.clusters != desired.clusters:
+        yield ChangeClusters(address, live.clusters, desired.clusters)
+    yield from _diff_words(live, desired)
+
+
+def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
+    address = desired.address
+    if live.full_name != desired.full_name:
+        yield RenameTable(address, live.full_name, desired.full_name)
+    yield from diff_columns(address, live.columns, desired.columns)
+    if live.row_keys != desired.row_keys:
+        yield ChangeRowKeys(address, live.row_keys, desired.row_keys)
+    if live.sort_keys != desired.sort_keys:
+        yield ChangeSortKeys(address, live.sort_keys, desired.sort_keys)
+    if live.split_points != desired.split_points:
+        yield ChangeSplitPoints(address, live.split_points, desired.split_points)
+    if live.storage != desired.storage:
+        yield ChangeStorage(address, live.storage, desired.storage)
+    if live.online != desired.online:
+        yield SetOnline(address, desired.online)
+    if live.deletion_protection != desired.deletion_protection:
+        yield SetDeletionProtection(address, desired.deletion_protection)
+    yield from _diff_words(live, desired)
+
+
+def _diff_words(live: Spec, desired: Spec) -> Iterator[Change]:
+    if live.description != desired.description:
+        yield ChangeDescription(desired.address, live.description, desired.description)
+    if live.tags != desired.tags:
+        yield ChangeTags(desired.address, live.tags, desired.tags)

@@ -1,0 +1,143 @@
+"""A plan: every change with its risk, its cause and whether it may be applied. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from deployer.errors import Position
+from deployer.graph import Graph
+from deployer.graph.build import Spec
+from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.plan.cause import cause
+from deployer.plan.changes import Change
+from deployer.plan.diff import diff
+from deployer.plan.risk import Assessment, Risk, assess
+from deployer.plan.support import refusal
+from deployer.specs.model import InstanceSpec, TableSpec
+
+Action = Literal["create", "update", "delete", "same"]
+
+#: The sign of each action, as Terraform and Pulumi show them.
+GLYPHS: Mapping[Action, str] = {"create": "+", "update": "~", "delete": "-", "same": " "}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One change; `refused` says why `up` will not apply it, None when it will."""
+
+    change: Change
+    assessment: Assessment
+    cause: Position | None
+    refused: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePlan:
+    """What happens to one resource; no changes means `same`."""
+
+    address: str
+    action: Action
+    changes: tuple[PlannedChange, ...]
+    statistics: TableStatistics = TableStatistics()
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """An operation on a resource of another provider, as the engine reports it."""
+
+    address: str
+    action: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Resources in the order of the graph, deletions last."""
+
+    instance: str
+    resources: tuple[ResourcePlan, ...]
+    foreign: tuple[Foreign, ...] = ()
+
+    @property
+    def changes(self) -> tuple[PlannedChange, ...]:
+        return tuple(change for resource in self.resources for change in resource.changes)
+
+    @property
+    def refused(self) -> tuple[PlannedChange, ...]:
+        return tuple(change for change in self.changes if change.refused)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.changes and not self.foreign
+
+    def counts(self) -> dict[Action, int]:
+        """How many resources are created, updated, deleted and left as they are."""
+        totals: dict[Action, int] = {"create": 0, "update": 0, "delete": 0, "same": 0}
+        for resource in self.resources:
+            totals[resource.action] += 1
+        return totals
+
+
+def make_plan(
+    instance: str,
+    graph: Graph,
+    live: LiveLake,
+    *,
+    owner: str,
+    allow_destroy: Collection[str] = (),
+    foreign: Iterable[Foreign] = (),
+) -> Plan:
+    """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
+
+    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more; others are left alone.
+    `allow_destroy` holds the addresses whose data may be destroyed.
+    """
+    resources = []
+    declared = set()
+    for node in graph.nodes.values():
+        table = _live_table(live, node.spec)
+        if table is not None:
+            declared.add(table.spec.address)
+        before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
+        resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy))
+    for address, table in sorted(live.tables.items()):
+        if address not in declared and table.owner == owner:
+            resources.append(_plan_resource(address, table.spec, None, table, allow_destroy))
+    if live.instance is not None and not graph.nodes:
+        resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
+    return Plan(instance, tuple(resources), tuple(foreign))
+
+
+def _live_table(live: LiveLake, spec: Spec) -> LiveTable | None:
+    """The live table that `spec` declares, found by its name or by the name that it had."""
+    if not isinstance(spec, TableSpec):
+        return None
+    found = live.tables.get(spec.address)
+    if found is None and spec.renamed_from:
+        before = spec.renamed_from if "." in spec.renamed_from else f"{spec.database}.{spec.renamed_from}"
+        found = live.tables.get(f"table/{before}")
+    return found
+
+
+def _plan_resource(
+    address: str, before: Spec | None, after: Spec | None, table: LiveTable | None, allow_destroy: Collection[str]
+) -> ResourcePlan:
+    statistics = table.statistics if table else TableStatistics()
+    planned = []
+    for change in diff(before, after):
+        assessment = assess(change, statistics)
+        refused = refusal(change)
+        if refused is None and assessment.risk is Risk.DESTROYS and address not in allow_destroy:
+            refused = f"destroys data; to allow it: --allow-destroy {address}"
+        planned.append(PlannedChange(change, assessment, cause(change, after), refused))
+    return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics)
+
+
+def _action(before: Spec | None, after: Spec | None, planned: list[PlannedChange]) -> Action:
+    if not planned:
+        return "same"
+    if before is None:
+        return "create"
+    return "delete" if after is None else "update"

@@ -1,0 +1,76 @@
+"""A plan as a tree for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.risk import Assessment, Risk
+from deployer.plan.words import count, describe, size
+
+_ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
+_RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.DESTROYS: "bold red"}
+
+
+def plan_as_tree(plan: Plan) -> RenderableType:
+    """The tree of changes with a summary below; resources without changes are only counted."""
+    if plan.is_empty:
+        return Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
+    tree = Tree(Text(plan.instance, style="bold"))
+    for resource in plan.resources:
+        if resource.changes:
+            _add_resource(tree, resource)
+    for item in plan.foreign:
+        tree.add(_foreign(item))
+    return Group(tree, Text(), summary(plan))
+
+
+def summary(plan: Plan) -> Text:
+    """One line: `Plan: 6 to create, 1 to update; 2 refused`."""
+    counts = plan.counts()
+    verbs: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
+    parts = [f"{counts[action]} {verb}" for action, verb in verbs if counts[action]]
+    if plan.foreign:
+        parts.append(f"{len(plan.foreign)} of other providers")
+    line = Text("Plan: ", style="bold").append(", ".join(parts) or "nothing to do", style="not bold")
+    line.append(f", {counts['same']} unchanged", style="not bold")
+    if plan.refused:
+        line.append(f"; {len(plan.refused)} refused", style="bold red")
+    return line
+
+
+def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
+    style = _ACTION_STYLE[resource.action]
+    label = Text(f"{GLYPHS[resource.action]} {resource.address}", style=style)
+    if resource.statistics.rows:
+        label.append(
+            f"  {count(resource.statistics.rows, 'row')}, {size(resource.statistics.bytes)}", style="not bold dim"
+        )
+    branch = tree.add(label)
+    for change in resource.changes:
+        branch.add(_change(change))
+
+
+def _change(planned: PlannedChange) -> Text:
+    assessment = planned.assessment
+    line = Text(f"{assessment.risk.value:<8} ", style=_RISK_STYLE[assessment.risk])
+    line.append(describe(planned.change), style="default not bold")
+    note = _extent(assessment)
+    if note:
+        line.append(f" ({note})", style="not bold dim")
+    if planned.cause:
+        line.append(f"  {planned.cause}", style="not bold cyan")
+    if planned.refused:
+        line.append(f"\n         refused: {planned.refused}", style="bold red")
+    return line
+
+
+def _extent(assessment: Assessment) -> str:
+    extent = f"{count(assessment.rows, 'row')}, {size(assessment.bytes)}" if assessment.rows else ""
+    return "; ".join(part for part in (extent, assessment.why) if part)
+
+
+def _foreign(item: Foreign) -> Text:
+    return Text(f"{item.action} {item.address} {item.detail}".rstrip())

@@ -1,0 +1,112 @@
+"""Each change in words, as every rendering shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from deployer.plan import changes as c
+from deployer.specs.types import format_type
+
+
+def describe(change: c.Change) -> str:
+    """One line that says what the change does, without its address."""
+    match change:
+        case c.CreateInstance(spec=spec):
+            return f"create instance at {spec.root}"
+        case c.DeleteInstance():
+            return "delete instance"
+        case c.ChangeRoot(before=before, after=after):
+            return f"move root {before} → {after}"
+        case c.ChangeStateBackend(before=old, after=new):
+            return f"move state store {old.backend} → {new.backend}"
+        case c.ChangeEngine(before=before, after=after):
+            return f"engine {before} → {after}"
+        case c.ChangeClusters(before=old_clusters, after=new_clusters):
+            old_names, new_names = ([cluster.name for cluster in side] for side in (old_clusters, new_clusters))
+            return f"clusters {_names(old_names)} → {_names(new_names)}" + (
+                " (options changed)" if old_names == new_names else ""
+            )
+        case c.CreateTable(spec=spec):
+            leaves = len(spec.split_points) + 1
+            keys = f", row keys {', '.join(spec.row_keys)}" if spec.row_keys else ", no keys"
+            return f"create table: {count(len(spec.columns), 'column')}{keys}, {count(leaves, 'leaf', 'leaves')}"
+        case c.DeleteTable():
+            return "delete table and its data"
+        case c.RenameTable(before=before, after=after):
+            return f"rename table {before} → {after}"
+        case c.AddColumn(column=path, definition=column):
+            null = "" if column.nullable else " not null"
+            return f"add column {dotted(path)}: {format_type(column.type)}{null}"
+        case c.DropColumn(column=path):
+            return f"drop column {dotted(path)}"
+        case c.RenameColumn(column=path, after=after):
+            return f"rename column {dotted(path)} → {after}"
+        case c.WidenColumn(column=path, before=old, after=new):
+            return f"widen column {dotted(path)}: {format_type(old)} → {format_type(new)}"
+        case c.ConvertColumn(column=path, before=old, after=new):
+            return f"convert column {dotted(path)}: {format_type(old)} → {format_type(new)}"
+        case c.RelaxNullability(column=path):
+            return f"allow null in column {dotted(path)}"
+        case c.TightenNullability(column=path):
+            return f"forbid null in column {dotted(path)}"
+        case c.ReorderColumns(column=path, before=old_order, after=new_order):
+            place = f" of {dotted(path)}" if path else ""
+            moved = [name for name, other in zip(new_order, old_order, strict=True) if name != other]
+            return f"reorder columns{place}: {_names(moved)}"
+        case c.ChangeColumnDescription(column=path, before=before, after=after):
+            return f"describe column {dotted(path)}: {_text(before)} → {_text(after)}"
+        case c.ChangeRowKeys(before=old_keys, after=new_keys):
+            return f"row keys {_names(old_keys)} → {_names(new_keys)}"
+        case c.ChangeSortKeys(before=old_keys, after=new_keys):
+            return f"sort keys {_names(old_keys)} → {_names(new_keys)}"
+        case c.ChangeSplitPoints(before=old_points, after=new_points):
+            return f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
+        case c.ChangeStorage(before=old_storage, after=new_storage):
+            return "storage " + ", ".join(
+                f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"
+                for name in old_storage.__slots__
+                if getattr(old_storage, name) != getattr(new_storage, name)
+            )
+        case c.SetOnline(online=online):
+            return "put table online" if online else "take table offline"
+        case c.SetDeletionProtection(protected=protected):
+            return "turn deletion protection on" if protected else "turn deletion protection off"
+        case c.ChangeDescription(before=before, after=after):
+            return f"description {_text(before)} → {_text(after)}"
+        case c.ChangeTags(before=old_tags, after=new_tags):
+            return f"tags {_pairs(old_tags)} → {_pairs(new_tags)}"
+        case _:
+            assert_never(change)
+
+
+def dotted(path: c.ColumnPath) -> str:
+    return ".".join(path)
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def size(number: int) -> str:
+    """Bytes in binary units: `1.5 MiB`."""
+    value = float(number)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if value < 1024 or unit == "TiB":
+            break
+        value /= 1024
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _pairs(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(tags.items())) or "none"
+
+
+def _text(text: str) -> str:
+    short = text if len(text) <= 60 else text[:57] + "…"
+    return f"“{short}”" if text else "none"

@@ -1,0 +1,82 @@
+"""`pulumi-resource-lake`: serves the provider over gRPC, as the Pulumi CLI starts it.
+
+Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended. Relative roots start
+from the folder of Pulumi.yaml, found upwards from where the engine starts the plugin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from deployer.errors import DeployerError
+from deployer.provider.provider import LakeProvider
+from deployer.provider.stores import Stores
+
+#: Addresses whose data may be destroyed, parted by commas; `deployer up --allow-destroy` sets it.
+ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+
+
+def main() -> None:
+    """Serve until the engine ends the process."""
+    if len(sys.argv) < 2:
+        sys.stderr.write("error: this is a Pulumi provider, started by Pulumi with the engine's address\n")
+        raise SystemExit(1)
+    with suppress(KeyboardInterrupt):
+        asyncio.run(_serve(sys.argv[1]))
+
+
+async def _serve(engine_address: str) -> None:
+    allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
+    stores = Stores(_project_dir(), allowed)
+    server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[_ErrorsInWords()])
+    servicer = ProviderServicer(LakeProvider(stores, in_threads=True), sys.argv[1:], engine_address=engine_address)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+    try:
+        await server.wait_for_termination()
+    finally:
+        stores.close()
+
+
+def _project_dir() -> Path:
+    here = Path.cwd()
+    return next((folder for folder in (here, *here.parents) if (folder / "Pulumi.yaml").is_file()), here)
+
+
+class _ErrorsInWords(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+    """Answers a DeployerError with its words alone; the SDK's servicer would add a traceback to them."""
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        handler = await continuation(details)
+        if handler is None or handler.unary_unary is None:
+            return handler
+        return grpc.unary_unary_rpc_method_handler(
+            _in_words(handler.unary_unary), handler.request_deserializer, handler.response_serializer
+        )
+
+
+def _in_words(method: Callable[[Any, Any], Awaitable[Any]]) -> Callable[[Any, Any], Awaitable[Any]]:
+    async def answer(request: Any, context: Any) -> Any:
+        try:
+            return await method(request, context)
+        except Exception as error:
+            cause = error.__context__  # the servicer raises a new error while it handles ours
+            if isinstance(cause, DeployerError):
+                await context.abort(grpc.StatusCode.UNKNOWN, str(cause))
+            raise
+
+    return answer

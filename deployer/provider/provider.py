@@ -1,0 +1,140 @@
+"""The provider `lake` of Pulumi's protocol: hands each request to the kind of its resource.
+
+The same object is served over gRPC by `pulumi-resource-lake` and called in-process by the embedded engine. The methods
+are not coroutines inside: they do their work on the calling thread, which is the engine's worker or the server's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from pulumi.provider.experimental import provider as sdk
+from pulumi.provider.experimental.property_value import Computed, PropertyValue
+
+from deployer.errors import InvalidInput
+from deployer.provider.instance_kind import InstanceKind
+from deployer.provider.kinds import UNKNOWN, DiffKind, Kind
+from deployer.provider.stores import Stores
+from deployer.provider.table_kind import TableKind
+from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, type_of
+
+KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
+
+_DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
+    "add": sdk.PropertyDiffKind.ADD,
+    "delete": sdk.PropertyDiffKind.DELETE,
+    "update": sdk.PropertyDiffKind.UPDATE,
+}
+
+T = TypeVar("T")
+
+
+class LakeProvider(sdk.Provider):
+    """Instances and tables as Pulumi resources.
+
+    `in_threads` moves the work of each call to a thread of its own, so that a server's event loop is free meanwhile.
+    """
+
+    resumes_creates = True  #: a create that was cut off is gone on with by the next one
+
+    def __init__(self, stores: Stores, *, in_threads: bool = False) -> None:
+        self._stores, self._in_threads = stores, in_threads
+
+    async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        return sdk.CheckResponse(request.new_inputs, None)
+
+    async def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
+
+    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        return sdk.ConfigureResponse(accept_secrets=False, accept_outputs=False, supports_preview=True)
+
+    async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
+        return sdk.CheckResponse(
+            _properties(inputs), [sdk.CheckFailure(failure.property, failure.reason) for failure in failures]
+        )
+
+    async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        found = _kind(request.urn).diff(_plain(request.old_state), _plain(request.new_inputs))
+        detailed = {path: sdk.PropertyDiff(_DIFF_KINDS[kind], True) for path, kind in found.detailed.items()}
+        return sdk.DiffResponse(
+            changes=found.changed,
+            replaces=list(found.replaces),
+            stables=[],
+            delete_before_replace=found.delete_before_replace,
+            diffs=sorted({path.split("[")[0].split(".")[0] for path in found.detailed}),
+            detailed_diff=detailed,
+        )
+
+    async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        kind, news = _kind(request.urn), _plain(request.properties)
+        if request.preview:
+            return sdk.CreateResponse("", _properties(kind.preview(news)))
+        made = await self._work(lambda: kind.create(self._stores, request.urn, news))
+        return sdk.CreateResponse(made.id, _properties(made.outputs))
+
+    async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+        kind, inputs = _kind(request.urn), _plain(request.inputs)
+        found = await self._work(lambda: kind.read(self._stores, request.resource_id, inputs))
+        if found is None:
+            return sdk.ReadResponse(None, {}, {})
+        return sdk.ReadResponse(found.id, _properties(found.inputs), _properties(found.outputs))
+
+    async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+        kind, news = _kind(request.urn), _plain(request.news)
+        if request.preview:
+            return sdk.UpdateResponse(_properties(kind.preview(news)))
+        updated = await self._work(lambda: kind.update(self._stores, request.resource_id, news))
+        return sdk.UpdateResponse(_properties(updated.outputs))
+
+    async def delete(self, request: sdk.DeleteRequest) -> None:
+        kind, outputs = _kind(request.urn), _plain(request.properties)
+        await self._work(lambda: kind.delete(self._stores, request.resource_id, outputs))
+
+    async def cancel(self) -> None:
+        self._stores.close()
+
+    async def _work(self, call: Callable[[], T]) -> T:
+        return await asyncio.to_thread(call) if self._in_threads else call()
+
+
+def _kind(urn: str) -> Kind:
+    found = KINDS.get(type_of(urn))
+    if found is None:
+        raise InvalidInput(
+            f"the provider lake has no resource type {type_of(urn)}", where=urn, remedy=f"use one of {', '.join(KINDS)}"
+        )
+    return found
+
+
+def _plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    return {key: _plain_value(value) for key, value in properties.items()}
+
+
+def _plain_value(value: PropertyValue) -> Any:
+    match value.value:
+        case None | str() | bool() as plain:
+            return plain
+        case float() | int() as number:
+            return int(number) if number == int(number) else number
+        case Computed():
+            return UNKNOWN
+        case Mapping() as mapping:
+            return _plain(mapping)
+        case items:
+            return [_plain_value(item) for item in items]  # type: ignore[union-attr]
+
+
+def _properties(plain: Mapping[str, Any]) -> dict[str, PropertyValue]:
+    return {key: _property(value) for key, value in plain.items()}
+
+
+def _property(value: Any) -> PropertyValue:
+    if isinstance(value, Mapping):
+        return PropertyValue(_properties(value))
+    if isinstance(value, list | tuple):
+        return PropertyValue([_property(item) for item in value])
+    return PropertyValue.computed() if value == UNKNOWN else PropertyValue(value)

@@ -1,0 +1,40 @@
+"""The resources as classes for Pulumi programs: `Instance` and `Table` of the provider `lake`."""
+
+from __future__ import annotations
+
+import pulumi
+
+from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
+from deployer.specs.json_form import instance_to_json, table_to_json
+from deployer.specs.model import InstanceSpec, TableSpec
+
+
+class Instance(pulumi.CustomResource):
+    """A lake's root and its state store."""
+
+    root: pulumi.Output[str]
+
+    def __init__(self, spec: InstanceSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(INSTANCE_TYPE, spec.name, instance_to_json(spec), opts)
+
+
+class Table(pulumi.CustomResource):
+    """A table of `instance`: a Lance dataset and its log in the state store.
+
+    Outputs beside the inputs: `table_id`; `location`, the dataset's path under the root.
+    """
+
+    table_id: pulumi.Output[str]
+    location: pulumi.Output[str]
+
+    def __init__(self, instance: Instance, spec: TableSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {**table_to_json(spec), "root": instance.root}
+        super().__init__(TABLE_TYPE, spec.full_name, inputs, pulumi.ResourceOptions.merge(_options(spec), opts))
+
+
+def _options(spec: TableSpec) -> pulumi.ResourceOptions:
+    """A renamed table is the same resource under its former URN."""
+    if not spec.renamed_from:
+        return pulumi.ResourceOptions()
+    before = spec.renamed_from if "." in spec.renamed_from else f"{spec.database}.{spec.renamed_from}"
+    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=before)])

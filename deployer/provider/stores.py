@@ -1,0 +1,49 @@
+"""The state stores that a provider has open, and what it may do to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection
+from pathlib import Path
+
+from deployer.specs.root import resolve_root
+from deployer.state import StateStore, open_store
+
+
+class Stores:
+    """Opens the state store of each root once, and closes them together.
+
+    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed.
+    """
+
+    def __init__(self, project_dir: Path, allow_destroy: Collection[str] = ()) -> None:
+        self.project_dir = project_dir
+        self.allow_destroy = frozenset(allow_destroy)
+        self._open: dict[str, StateStore] = {}
+        self._lock = threading.Lock()
+
+    def path(self, root: str) -> str:
+        """The root as an absolute path or URI."""
+        return resolve_root(self.project_dir, root)
+
+    def store(self, root: str) -> StateStore:
+        """The store at this root; NotFound when there is none."""
+        path = self.path(root)
+        with self._lock:
+            if path not in self._open:
+                self._open[path] = open_store(path)
+            return self._open[path]
+
+    def forget(self, root: str) -> None:
+        """Close the store of a root that is about to be removed."""
+        with self._lock:
+            store = self._open.pop(self.path(root), None)
+        if store is not None:
+            store.close()
+
+    def close(self) -> None:
+        """Close every store."""
+        with self._lock:
+            stores, self._open = list(self._open.values()), {}
+        for store in stores:
+            store.close()

@@ -1,0 +1,101 @@
+"""The table as a Pulumi resource. Inputs are the spec's JSON form and the instance's root; the id is the table's id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.plan.diff import diff
+from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
+from deployer.provider.paths import property_paths
+from deployer.provider.stores import Stores
+from deployer.provider.urn import owner_of
+from deployer.specs.json_form import table_from_json, table_to_json
+from deployer.state import StateStore
+from deployer.state.model import TableEntry
+from deployer.tables.admin import create_table, delete_table, read_table, update_table
+
+ROOT = "root"
+_OWN_OUTPUTS = ("table_id", "location", "status")
+
+
+class TableKind:
+    """Tables: a Lance dataset under the root and its log in the state store."""
+
+    def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
+        needed = (ROOT, "database", "name", "columns")
+        missing = tuple(CheckFailure(name, f"a table needs `{name}`") for name in needed if not news.get(name))
+        if missing:
+            return news, missing
+        try:
+            return {**table_to_json(table_from_json(news)), ROOT: news[ROOT]}, ()
+        except DeployerError as error:
+            return news, (CheckFailure("columns", str(error)),)
+
+    def diff(self, olds: Properties, news: Properties) -> Difference:
+        if olds.get("status") == "deleting":
+            # a deletion that was cut off and a spec that has the table again: finish the one, then do the other
+            return Difference({"name": "update"}, ("name",), delete_before_replace=True)
+        before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
+        if before == news:
+            return Difference({})
+        changes = diff(table_from_json(before), table_from_json(news))
+        paths = property_paths(changes, before, news)
+        if UNKNOWN != news[ROOT] != before.get(ROOT):
+            paths[ROOT] = "update"
+        return Difference(paths)
+
+    def preview(self, news: Properties) -> Properties:
+        return {**news, "table_id": UNKNOWN, "location": UNKNOWN}
+
+    def create(self, stores: Stores, urn: str, news: Properties) -> Resource:
+        store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
+        table_id = create_table(store, root, table_from_json(news), owner_of(urn))
+        entry = store.instance().tables[table_id]
+        return Resource(table_id, news, _outputs(news, entry))
+
+    def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
+        declared_root, table = (str(inputs[ROOT]), id) if inputs.get(ROOT) else _import_id(id)
+        try:
+            store = stores.store(declared_root)
+        except NotFound:
+            return None
+        table_id = _id_of(store, table)
+        entry = store.instance().tables.get(table_id)
+        if entry is None or entry.status == "creating":
+            return None
+        if entry.status == "deleting":  # cut off; it is there until somebody finishes it
+            return Resource(table_id, inputs, _outputs(inputs, entry))
+        live = read_table(store, stores.path(declared_root), entry)
+        found = {**table_to_json(live.spec), ROOT: declared_root}
+        return Resource(table_id, found, _outputs(found, entry))
+
+    def update(self, stores: Stores, id: str, news: Properties) -> Resource:
+        store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
+        update_table(store, root, id, table_from_json(news))
+        entry = store.instance().tables[id]
+        return Resource(id, news, _outputs(news, entry))
+
+    def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
+        address = f"table/{outputs['database']}.{outputs['name']}"
+        store = stores.store(outputs[ROOT])
+        delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
+
+
+def _outputs(inputs: Properties, entry: TableEntry) -> dict[str, Any]:
+    """Nothing that moves by itself, such as versions and sizes: those would show as changes for ever."""
+    return {**inputs, "table_id": entry.table_id, "location": entry.location, "status": entry.status}
+
+
+def _import_id(id: str) -> tuple[str, str]:
+    root, separator, name = id.rpartition("#")
+    if not separator:
+        raise InvalidInput(
+            "a table is imported by its instance's root and its name", where=id, remedy="write ROOT#DATABASE.NAME"
+        )
+    return root, name
+
+
+def _id_of(store: StateStore, table: str) -> str:
+    entry = store.instance().by_name(table) if "." in table else None
+    return entry.table_id if entry else table

@@ -1,0 +1,25 @@
+"""What a Pulumi URN says of a lake's resource. Form: `urn:pulumi:STACK::PROJECT::[PARENT$]TYPE::NAME`."""
+
+from __future__ import annotations
+
+INSTANCE_TYPE = "lake:index:Instance"
+TABLE_TYPE = "lake:index:Table"
+
+_ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table"}
+
+
+def owner_of(urn: str) -> str:
+    """`project/stack`, as the state store records who manages a table."""
+    prefix, project, _ = urn.split("::", 2)
+    return f"{project}/{prefix.rsplit(':', 1)[1]}"
+
+
+def type_of(urn: str) -> str:
+    """The resource's own type, without its parents'."""
+    return urn.split("::", 3)[2].rsplit("$", 1)[-1]
+
+
+def address_of(urn: str) -> str | None:
+    """The address of a lake's resource such as `table/nyc.flights`; None for resources of other providers."""
+    kind = _ADDRESS_KIND.get(type_of(urn))
+    return f"{kind}/{urn.split('::', 3)[3]}" if kind else None

@@ -1,0 +1,229 @@
+"""Creating, changing and deleting tables. Every step can be repeated after a crash.
+
+A table is registered before its dataset is written and forgotten after its dataset is removed, so that nothing is ever
+on storage that the state store does not know of.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, assert_never
+
+from deployer.errors import Conflict, NotFound, Refused
+from deployer.live.model import LiveTable
+from deployer.live.reader import OWNER, SPLIT_POINTS, live_table
+from deployer.live.rollforward import refresh
+from deployer.plan import changes as c
+from deployer.plan.diff import diff
+from deployer.plan.support import refuse_unsupported
+from deployer.specs.arrow import arrow_schema
+from deployer.specs.json_form import key_to_json
+from deployer.specs.model import Storage, TableSpec
+from deployer.state import StateStore
+from deployer.state.commits import Part
+from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties
+from deployer.state.partitions import partition_tree
+from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
+from deployer.state.updates import (
+    CreateTable,
+    RegisterTable,
+    RemoveTable,
+    SetTableProperties,
+    SetTableStatus,
+)
+from deployer.tables.schema_change import add_null_column, describe_column, reorder_columns
+from deployer.tables.split_points import encoded_split_points
+from deployer.tables.storage import dataset_uri, remove_dataset, table_location
+
+if TYPE_CHECKING:
+    import lance
+
+Step = Callable[[str], None]  #: told what is being done, for progress
+
+
+def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str:
+    """Create the table and return its id; goes on where a creation that was cut off stopped.
+
+    A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
+    table that `owner` does not manage.
+    """
+    entry = store.instance().by_name(spec.full_name)
+    if entry is not None and entry.status == "deleting":
+        _remove(store, root, entry)
+        entry = None
+    if entry is None:
+        entry = _register(store, spec)
+    if entry.status == "active":
+        return _adopt(store, root, entry, spec, owner)
+    remove_dataset(root, entry.location)  # what a creation that was cut off left behind
+    dataset = _create_dataset(root, entry, spec)
+    properties = TableProperties(
+        row_keys=spec.row_keys,
+        sort_keys=spec.sort_keys,
+        online=spec.online,
+        deletion_protection=spec.deletion_protection,
+        description=spec.description,
+        storage=_storage(spec.storage),
+        tags=dict(spec.tags),
+        declared={OWNER: owner, SPLIT_POINTS: [key_to_json(point) for point in spec.split_points]},
+    )
+    schema = dataset.schema.serialize().to_pybytes()
+    create = CreateTable(properties, schema, dataset.version, _partitions(spec))
+    store.commit_all(
+        [
+            Part(
+                INSTANCE_LOG,
+                [SetTableStatus(entry.table_id, "active")],
+                [TableHasStatus(entry.table_id, "creating")],
+            ),
+            Part(entry.table_id, [create], [LogEmpty()]),
+        ]
+    )
+    return entry.table_id
+
+
+def read_table(store: StateStore, root: str, entry: TableEntry) -> LiveTable:
+    """The live table of an active entry, rolled forward to its newest dataset version."""
+    return live_table(entry, refresh(store, root, entry.table_id))
+
+
+def update_table(store: StateStore, root: str, table_id: str, spec: TableSpec, step: Step | None = None) -> None:
+    """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
+
+    Each change is complete on its own: a failure leaves those before it done and the others to the next call.
+    """
+    entry = store.instance().tables.get(table_id)
+    if entry is None or entry.status != "active":
+        raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
+    live = read_table(store, root, entry)
+    changes = diff(live.spec, spec)
+    refuse_unsupported(changes)
+    for change in changes:
+        if step is not None:
+            step(type(change).__name__)
+        _apply(store, root, live, change)
+
+
+def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: bool) -> None:
+    """Delete the table's data and its state; nothing to do when it is gone.
+
+    Refused when it holds rows and is protected, unless `allow_destroy`.
+    """
+    entry = store.instance().tables.get(table_id)
+    if entry is None:
+        return
+    if entry.status == "active":
+        live = read_table(store, root, entry)
+        if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
+            raise Refused(
+                f"the table holds {live.statistics.rows:,} rows and is protected from deletion",
+                where=live.spec.address,
+                remedy=f"allow it with --allow-destroy {live.spec.address}, or set deletion_protection: false",
+            )
+    _remove(store, root, entry)
+
+
+def _register(store: StateStore, spec: TableSpec) -> TableEntry:
+    table_id = uuid.uuid4().hex
+    location = table_location(spec.database, spec.name, table_id)
+    entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
+    store.commit(INSTANCE_LOG, [RegisterTable(entry)], [NameFree(spec.database, spec.name)])
+    return entry
+
+
+def _adopt(store: StateStore, root: str, entry: TableEntry, spec: TableSpec, owner: str) -> str:
+    live = read_table(store, root, entry)
+    if live.owner != owner:
+        raise Conflict(
+            f"the table exists already and {live.owner or 'nobody'} manages it",
+            where=spec.address,
+            remedy="choose another name",
+        )
+    update_table(store, root, entry.table_id, spec)
+    return entry.table_id
+
+
+def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.LanceDataset:
+    import lance
+
+    stable = spec.storage.stable_row_ids
+    return lance.write_dataset(
+        arrow_schema(spec.columns).empty_table(),
+        dataset_uri(root, entry.location),
+        mode="create",
+        data_storage_version=spec.storage.data_storage_version,
+        enable_stable_row_ids=not spec.row_keys if stable is None else stable,
+    )
+
+
+def _partitions(spec: TableSpec) -> tuple[Partition, ...]:
+    return partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
+
+
+def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
+    if entry.status != "deleting":
+        store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
+    remove_dataset(root, entry.location)
+    store.remove_table_log(entry.table_id)
+    store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
+
+
+def _apply(store: StateStore, root: str, live: LiveTable, change: c.Change) -> None:
+    """Apply one change that `refuse_unsupported` let through."""
+    match change:
+        case c.AddColumn(definition=column, after=after):
+            _alter(store, root, live, lambda dataset: add_null_column(dataset, column, after))
+        case c.ReorderColumns(after=names):
+            _alter(store, root, live, lambda dataset: reorder_columns(dataset, names))
+        case c.ChangeColumnDescription(column=path, after=text):
+            _alter(store, root, live, lambda dataset: describe_column(dataset, path, text))
+        case c.SetOnline(online=online):
+            _set(store, live, online=online)
+        case c.SetDeletionProtection(protected=protected):
+            _set(store, live, deletion_protection=protected)
+        case c.ChangeDescription(after=description):
+            _set(store, live, description=description)
+        case c.ChangeTags(after=tags):
+            _set(store, live, tags=dict(tags))
+        case (
+            c.CreateTable()
+            | c.DeleteTable()
+            | c.RenameTable()
+            | c.DropColumn()
+            | c.RenameColumn()
+            | c.WidenColumn()
+            | c.ConvertColumn()
+            | c.RelaxNullability()
+            | c.TightenNullability()
+            | c.ChangeRowKeys()
+            | c.ChangeSortKeys()
+            | c.ChangeSplitPoints()
+            | c.ChangeStorage()
+            | c.CreateInstance()
+            | c.DeleteInstance()
+            | c.ChangeRoot()
+            | c.ChangeStateBackend()
+            | c.ChangeEngine()
+            | c.ChangeClusters()
+        ):
+            raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
+        case _:
+            assert_never(change)
+
+
+def _alter(store: StateStore, root: str, live: LiveTable, alter: Callable[[lance.LanceDataset], None]) -> None:
+    """Change the dataset, then let the state roll forward to it as it does after a crash."""
+    import lance
+
+    alter(lance.dataset(dataset_uri(root, live.location)))
+    refresh(store, root, live.table_id)
+
+
+def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:
+    store.commit(live.table_id, [SetTableProperties(changes)])
+
+
+def _storage(storage: Storage) -> dict[str, Any]:
+    return {name: getattr(storage, name) for name in Storage.__slots__}

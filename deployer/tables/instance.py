@@ -1,0 +1,54 @@
+"""Creating, changing and deleting an instance. Every step can be repeated after a crash."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from deployer.errors import Conflict, Refused
+from deployer.live.reader import OWNER, SPEC, live_instance
+from deployer.plan.diff import diff
+from deployer.plan.support import refuse_unsupported
+from deployer.specs.json_form import instance_to_json
+from deployer.specs.model import InstanceSpec
+from deployer.state import create_store, open_store, remove_store
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.updates import SetInstanceProperties
+from deployer.tables.storage import remove_empty_root
+
+
+def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
+    """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
+
+    Raises Conflict when another instance, or one of another owner, is at this root.
+    """
+    with closing(create_store(root)) as store:
+        state = store.instance()
+        live = live_instance(state)
+        if live is not None and (live.name, state.properties.get(OWNER)) != (spec.name, owner):
+            raise Conflict(
+                f"the root already holds instance {live.name}, which {state.properties.get(OWNER)} manages",
+                where=root,
+                remedy="give this instance a root of its own",
+            )
+        store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec), OWNER: owner})])
+
+
+def update_instance(root: str, spec: InstanceSpec) -> None:
+    """Record the instance's changed properties. Raises Refused, before anything is written, for a move of its data."""
+    with closing(open_store(root)) as store:
+        refuse_unsupported(diff(live_instance(store.instance()), spec))
+        store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec)})])
+
+
+def delete_instance(root: str, address: str) -> None:
+    """Remove the state store and, when nothing else is in it, the root. Refused while the instance has tables."""
+    with closing(open_store(root)) as store:
+        left = sorted(entry.full_name for entry in store.instance().tables.values())
+    if left:
+        raise Refused(
+            f"the instance still has {len(left)} table(s) that this stack does not manage: {', '.join(left[:5])}",
+            where=address,
+            remedy="delete them first",
+        )
+    remove_store(root)
+    remove_empty_root(root)

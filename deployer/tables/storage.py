@@ -1,0 +1,42 @@
+"""The places of an instance's data under its root: naming, creating and removing them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from deployer.errors import Refused
+
+
+def table_location(database: str, name: str, table_id: str) -> str:
+    """Where a new table's dataset goes, relative to the root. Never used twice, since the table's id is part of it."""
+    return f"{database}/{name}-{table_id[:8]}.lance"
+
+
+def dataset_uri(root: str, location: str) -> str:
+    """The dataset's URI for Lance."""
+    return f"{root.rstrip('/')}/{location}"
+
+
+def remove_dataset(root: str, location: str) -> None:
+    """Remove a dataset's files and its database folder when that is empty then; nothing to do when it is gone."""
+    path = _local(root) / location
+    if path.exists():
+        shutil.rmtree(path)
+    if path.parent.exists() and not any(path.parent.iterdir()):
+        path.parent.rmdir()
+
+
+def remove_empty_root(root: str) -> None:
+    """Remove the root folder when nothing is left in it."""
+    path = _local(root)
+    if path.exists() and not any(path.iterdir()):
+        path.rmdir()
+
+
+def _local(root: str) -> Path:
+    if "://" in root:
+        raise Refused(
+            "this release keeps lakes on local disk only", where=root, remedy="use a path as the instance's root"
+        )
+    return Path(root)
