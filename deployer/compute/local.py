@@ -144,7 +144,7 @@ def _launch(options: Mapping[str, str], sink: Any) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})
+    gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
     try:
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
         return SparkSession(SparkContext(conf=conf))

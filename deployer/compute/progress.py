@@ -34,9 +34,8 @@ def job_group(
     context = session.sparkContext
     stop = threading.Event()
     context.setJobGroup(group, description, interruptOnCancel=True)
-    watcher = threading.Thread(target=_watch, args=(session, group, on_tasks, stop), daemon=True)
-    if on_tasks is not None:
-        watcher.start()
+    watcher = threading.Thread(target=_watch, args=(session, group, on_tasks or _ignore, stop), daemon=True)
+    watcher.start()
     try:
         yield
     except BaseException:
@@ -44,14 +43,16 @@ def job_group(
         raise
     finally:
         stop.set()
-        if on_tasks is not None:
-            watcher.join(timeout=5)
+        watcher.join(timeout=5)
         context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
-def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None] | None, stop: threading.Event) -> None:
-    assert on_tasks is not None
+def _ignore(_: Tasks) -> None:
+    pass
+
+
+def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None], stop: threading.Event) -> None:
     last = None
     while True:
         ended = stop.wait(POLL_SECONDS)

@@ -1,0 +1,111 @@
+"""A table's Lance dataset, seen through what the state store keeps of it: versions, fragments, their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.state.model import TableEntry
+
+if TYPE_CHECKING:
+    import lance
+
+_LARGEST = 2**64 - 1  # Lance names manifests by the distance from it, so that the newest is listed first
+
+
+def dataset_location(root: str, entry: TableEntry) -> str:
+    """Where the table's dataset is: a path or URI."""
+    return f"{root.rstrip('/')}/{entry.location}"
+
+
+def latest_version(location: str) -> int:
+    """The newest version of the dataset, from the names of its manifests: nothing is opened on a local disk.
+
+    Raises NotFound when there is no dataset.
+    """
+    if "://" in location:
+        return int(open_dataset(location).latest_version)
+    try:
+        names = os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_dataset(location) from None
+    newest = max(map(_version_of, names), default=0)
+    if not newest:
+        raise _no_dataset(location)
+    return newest
+
+
+def _version_of(manifest: str) -> int:
+    """The version that a manifest's name says; 0 for other files and for detached versions."""
+    stem, dot, suffix = manifest.partition(".")
+    if not dot or suffix != "manifest" or not stem.isdecimal():
+        return 0
+    return _LARGEST - int(stem) if len(stem) == 20 else int(stem)
+
+
+def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
+    """The dataset at its newest or the given version. Raises NotFound for a dataset or version that is not there."""
+    import lance
+
+    try:
+        return lance.dataset(location, version=version)
+    except Exception as failure:
+        raise _explained(failure, location, version) from failure
+
+
+def _explained(failure: Exception, location: str, version: int | None) -> DeployerError:
+    text = str(failure)
+    if "not found" not in text.lower():
+        return Corrupt(f"the dataset cannot be opened: {text.splitlines()[0]}", where=location)
+    if version is None:
+        return _no_dataset(location)
+    return NotFound(
+        f"the dataset has no version {version} any more",
+        where=location,
+        remedy="choose one that `deployer history` lists",
+    )
+
+
+def _no_dataset(location: str) -> NotFound:
+    return NotFound("there is no Lance dataset", where=location, remedy="restore the folder, or destroy the table")
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One fragment of a version: live rows, bytes of its data files, and the file that holds each Lance field id."""
+
+    fragment_id: int
+    rows: int
+    bytes: int
+    paths: frozenset[str]
+    file_of: tuple[tuple[int, str], ...]
+
+    def files_of(self, fields: Iterable[int]) -> tuple[str | None, ...]:
+        """The data file of each field id; None where the fragment has no values for it."""
+        where = dict(self.file_of)
+        return tuple(where.get(field) for field in fields)
+
+
+def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
+    """The fragments of the opened version by their id."""
+    return {each.fragment_id: _fragment(each.metadata) for each in dataset.get_fragments()}
+
+
+def _fragment(metadata: Any) -> Fragment:
+    files = metadata.files
+    return Fragment(
+        metadata.id,
+        metadata.num_rows,
+        sum(file.file_size_bytes or 0 for file in files),
+        frozenset(file.path for file in files),
+        tuple((field, file.path) for file in files for field in file.fields),
+    )
+
+
+def field_ids(dataset: lance.LanceDataset, columns: Iterable[str]) -> tuple[int, ...]:
+    """Lance's ids of top-level columns; columns that the dataset does not have are left out."""
+    ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+    return tuple(ids[name] for name in columns if name in ids)

@@ -1,0 +1,84 @@
+"""What a commit to Lance says about itself in its transaction's properties, so that a lost record can be made again."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deployer.live.key_ranges import KeyRange
+
+JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A data file by the path that Lance gives it; its fragment's id is known only after the commit."""
+
+    path: str
+    partition: str | None
+    keys: KeyRange | None
+    sorted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Which job made the commit, of which kind, how many rows it added and what it wrote."""
+
+    job_id: str
+    kind: str
+    rows: int
+    files: tuple[MarkedFile, ...] = ()
+
+    def to_properties(self) -> dict[str, str]:
+        """As transaction properties; files are columns of one compact JSON object, keys in base64."""
+        files = self.files
+        columns = {
+            "path": [file.path for file in files],
+            "partition": [file.partition for file in files],
+            "min": [_text(file.keys.min_key) if file.keys else None for file in files],
+            "max": [_text(file.keys.max_key) if file.keys else None for file in files],
+            "column_min": [_texts(file.keys.column_min) if file.keys else None for file in files],
+            "column_max": [_texts(file.keys.column_max) if file.keys else None for file in files],
+            "sorted": [file.sorted for file in files],
+        }
+        return {
+            JOB: self.job_id,
+            KIND: self.kind,
+            ROWS: str(self.rows),
+            FILES: json.dumps(columns, separators=(",", ":")),
+        }
+
+    @staticmethod
+    def of(properties: Mapping[str, str] | None) -> Mark | None:
+        """The mark in a transaction's properties; None when the commit is not ours or its mark cannot be read."""
+        if not properties or JOB not in properties:
+            return None
+        try:
+            columns = json.loads(properties.get(FILES) or "{}")
+            rows = zip(*(columns[name] for name in _COLUMNS), strict=True) if columns else ()
+            files = tuple(
+                MarkedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted))
+                for path, partition, low, high, lows, highs, is_sorted in rows
+            )
+            return Mark(properties[JOB], properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0), files)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+_COLUMNS = ("path", "partition", "min", "max", "column_min", "column_max", "sorted")
+
+
+def _range(low: str | None, high: str | None, lows: Sequence[str], highs: Sequence[str]) -> KeyRange | None:
+    if low is None or high is None:
+        return None
+    return KeyRange(b64decode(low), b64decode(high), tuple(map(b64decode, lows)), tuple(map(b64decode, highs)))
+
+
+def _text(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _texts(values: Sequence[bytes]) -> list[str]:
+    return [_text(value) for value in values]

@@ -1,0 +1,249 @@
+"""Brings a table's log up to its dataset: what was committed to Lance and is not recorded is recorded now.
+
+Lance is the truth for data. A commit of ours carries a mark (`deployer.live.marks`) and is recorded as its job would
+have recorded it; anything else was committed by somebody else and is adopted: new fragments go to the leaf that holds
+all of their keys, or stay unplaced.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError
+from deployer.live.key_ranges import KeyRange, key_kinds, key_range
+from deployer.live.lance_io import Fragment, dataset_location, field_ids, fragments_of, latest_version, open_dataset
+from deployer.live.marks import Mark, MarkedFile
+from deployer.specs.arrow import columns_of
+from deployer.state.model import File, Partition, TableEntry, TableState
+from deployer.state.requirements import LanceVersionIs
+from deployer.state.updates import FilesAdded, FilesRemoved, FilesReplaced, SetLanceVersion, SetSchema, TableUpdate
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.store import StateStore
+
+ATTEMPTS = 20  #: how often a roll-forward starts again because others keep committing
+
+
+def refresh(store: StateStore, root: str, table_id: str) -> TableState:
+    """The table's newest state, after recording what Lance has and the log has not.
+
+    When nothing moved, this lists one folder and writes nothing.
+    """
+    return rolled_forward(store, root, store.instance().tables[table_id], store.table(table_id))
+
+
+def rolled_forward(store: StateStore, root: str, entry: TableEntry, state: TableState) -> TableState:
+    """`refresh` for a caller who has read the state already, such as of a thousand tables at once."""
+    location = dataset_location(root, entry)
+    for _ in range(ATTEMPTS):
+        newest = latest_version(location)
+        if newest == state.lance_version:
+            return state
+        if newest < state.lance_version:
+            raise Corrupt(
+                f"the dataset is at version {newest}, but version {state.lance_version} was recorded",
+                where=f"table/{entry.full_name} ({location})",
+                remedy="somebody put an older copy in its place: put the newest back",
+            )
+        dataset = open_dataset(location)
+        if doubled := _doubled(dataset, state):
+            _undo(dataset, doubled)
+            continue
+        try:
+            return store.commit(state.table_id, missing_updates(dataset, state), [LanceVersionIs(state.lance_version)])
+        except Conflict:
+            state = store.table(state.table_id)
+    raise CommitTimedOut(
+        "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
+    )
+
+
+def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, Mark]:
+    """Marks of our commits above that version, by the version that each made."""
+    marks = {}
+    for each in range(version + 1, dataset.version + 1):
+        transaction = transaction_of(dataset, each)
+        if transaction is not None and (mark := Mark.of(transaction.transaction_properties)):
+            marks[each] = mark
+    return marks
+
+
+def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
+    """Lance's record of the commit that made the version; None when it is no longer kept."""
+    try:
+        return dataset.read_transaction(version)
+    except Exception:
+        return None
+
+
+def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
+    """The updates that make `state` tell what the opened version of the dataset holds."""
+    view = _View.of(dataset, state)
+    updates: list[TableUpdate] = []
+    for version, mark in marks_since(dataset, state.lance_version).items():
+        if mark.job_id not in state.jobs and mark.files:
+            updates.append(view.record(version, mark))
+    updates += view.adopt()
+    schema = dataset.schema
+    if columns_of(schema) != columns_of(_recorded_schema(state)):
+        updates.append(SetSchema(schema.serialize().to_pybytes(), dataset.version))
+    if not any(getattr(update, "lance_version", 0) == dataset.version for update in updates):
+        updates.append(SetLanceVersion(dataset.version))
+    return updates
+
+
+def _recorded_schema(state: TableState) -> Any:
+    import pyarrow as pa
+
+    return pa.ipc.read_schema(pa.py_buffer(state.schema))
+
+
+@dataclass(slots=True)
+class _View:
+    """The dataset beside the files that the state will have once the updates found so far are applied."""
+
+    dataset: lance.LanceDataset
+    state: TableState
+    now: Mapping[int, Fragment]
+    held: dict[int, File]
+    leaves: Sequence[Partition]
+
+    @staticmethod
+    def of(dataset: lance.LanceDataset, state: TableState) -> _View:
+        held = {file.fragment_id: file for file in state.files}
+        return _View(dataset, state, fragments_of(dataset), held, state.leaves())
+
+    def record(self, version: int, mark: Mark) -> TableUpdate:
+        """What the job of a marked commit would have recorded."""
+        marked = {file.path: file for file in mark.files}
+        written = self._written(version, marked)
+        added = tuple(_file(fragment, marked[path]) for path, fragment in written.items())
+        removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
+        for fragment_id in removed:
+            del self.held[fragment_id]
+        self.held.update((file.fragment_id, file) for file in added)
+        if removed:
+            return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
+        return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind)
+
+    def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
+        """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
+        found = _by_path(self.now.values(), marked)
+        if len(found) == len(marked):
+            return found
+        return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
+
+    def _rewritten(self, version: int) -> set[int]:
+        operation = getattr(transaction_of(self.dataset, version), "operation", None)
+        groups = getattr(operation, "groups", None) or ()
+        return {fragment.id for group in groups for fragment in group.old_fragments}
+
+    def adopt(self) -> list[TableUpdate]:
+        """The difference that is left: commits of others, whatever they were."""
+        version, updates = self.dataset.version, list[TableUpdate]()
+        gone = tuple(sorted(self.held.keys() - self.now.keys()))
+        changed = tuple(self._changed())
+        new = tuple(self._adopted(fragment) for i, fragment in sorted(self.now.items()) if i not in self.held)
+        if gone:
+            updates.append(FilesRemoved(gone, version))
+        if changed:
+            updates.append(FilesReplaced(tuple(file.fragment_id for file in changed), changed, version))
+        if new:
+            updates.append(FilesAdded(new, version))
+        return updates
+
+    def _changed(self) -> Iterable[File]:
+        """Files whose fragment lost rows or got other values; ranges stay true unless a key column was written."""
+        fields = field_ids(self.dataset, self.state.properties.row_keys)
+        before = self._fragments_before()
+        for fragment_id, file in self.held.items():
+            fragment = self.now.get(fragment_id)
+            if fragment is None:
+                continue
+            was = before.get(fragment_id) if before is not None else None
+            if fragment_id in self.state.files and (was is None or was.files_of(fields) != fragment.files_of(fields)):
+                yield self._adopted(fragment)
+            elif (file.rows, file.bytes) != (fragment.rows, fragment.bytes):
+                yield replace(file, rows=fragment.rows, bytes=fragment.bytes)
+
+    def _fragments_before(self) -> dict[int, Fragment] | None:
+        try:
+            return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
+        except DeployerError:
+            return None  # it was cleaned away: nobody can tell any more which fragments were rewritten in place
+
+    def _adopted(self, fragment: Fragment) -> File:
+        keys = self._read_range(fragment.fragment_id)
+        partition = self._leaf_of(keys) if keys else None
+        if not self.state.properties.row_keys and len(self.leaves) == 1:
+            partition = self.leaves[0].partition_id
+        return _of(fragment, partition, keys, is_sorted=False)
+
+    def _read_range(self, fragment_id: int) -> KeyRange | None:
+        import pyarrow as pa
+
+        columns = list(self.state.properties.row_keys)
+        if not columns or any(name not in self.dataset.schema.names for name in columns):
+            return None
+        scanner = self.dataset.scanner(columns=columns, fragments=[self.dataset.get_fragment(fragment_id)])
+        kinds = key_kinds(self.dataset.schema, columns)
+        found: KeyRange | None = None
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                part = key_range(pa.Table.from_batches([batch]).select(columns), kinds)
+                if part is None:
+                    return None
+                found = found.joined(part) if found else part
+        return found
+
+    def _leaf_of(self, keys: KeyRange) -> str | None:
+        lowers = [leaf.lower for leaf in self.leaves]
+        first, last = (bisect_right(lowers, key) - 1 for key in (keys.min_key, keys.max_key))
+        return self.leaves[first].partition_id if first == last >= 0 else None
+
+
+def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
+    wanted = set(paths)
+    return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
+
+
+def _file(fragment: Fragment, marked: MarkedFile) -> File:
+    return _of(fragment, marked.partition, marked.keys, is_sorted=marked.sorted)
+
+
+def _of(fragment: Fragment, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> File:
+    return File(
+        fragment.fragment_id,
+        partition,
+        fragment.rows,
+        fragment.bytes,
+        keys.min_key if keys else None,
+        keys.max_key if keys else None,
+        keys.column_min if keys else (),
+        keys.column_max if keys else (),
+        is_sorted,
+    )
+
+
+def _doubled(dataset: lance.LanceDataset, state: TableState) -> list[int]:
+    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit."""
+    first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
+    doubled: set[str] = set()
+    for version, mark in sorted(marks_since(dataset, state.lance_version).items()):
+        if first.setdefault(mark.job_id, version) != version:
+            doubled |= {file.path for file in mark.files}
+    if not doubled:
+        return []
+    return sorted(fragment.fragment_id for fragment in _by_path(fragments_of(dataset).values(), doubled).values())
+
+
+def _undo(dataset: lance.LanceDataset, fragment_ids: list[int]) -> None:
+    import lance
+
+    operation = lance.LanceOperation.Delete([], fragment_ids, "rows of a job that had been committed before")
+    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
