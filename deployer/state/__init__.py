@@ -2,33 +2,69 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deployer.errors import Refused
+from deployer.errors import NotFound, Refused
 
 if TYPE_CHECKING:
     from deployer.state.store import StateReader, StateStore
 
-__all__ = ["StateReader", "StateStore", "create_store", "open_store"]
+__all__ = ["StateReader", "StateStore", "create_store", "open_store", "remove_store"]
+
+_FOLDER = "_state"
+_REMOVED = "_state-removed"
 
 
 def open_store(root: str | Path) -> StateStore:
     """The state store of the instance at `root` (a folder). Raises NotFound when there is none."""
-    return _store(root, create=False)
+    return _store(_local_folder(root) / _FOLDER, create=False)
 
 
 def create_store(root: str | Path) -> StateStore:
     """The state store of the instance at `root`, made when there is none. Safe to repeat and to race."""
-    return _store(root, create=True)
+    folder = _local_folder(root) / _FOLDER
+    store = _store(folder, create=True)
+    try:
+        store.instance()
+    except NotFound:  # its removal was begun and never ended
+        store.close()
+        remove_store(root)
+        store = _store(folder, create=True)
+    return store
 
 
-def _store(root: str | Path, *, create: bool) -> StateStore:
+def remove_store(root: str | Path) -> None:
+    """Removes the state of the instance at `root` for ever; nothing to do when there is none.
+
+    All logs are closed first, so that a writer that still has the store open cannot commit to what is being removed.
+    """
+    from deployer.state.model import INSTANCE_LOG
+
+    folder = _local_folder(root) / _FOLDER
+    try:
+        store = _store(folder, create=False)
+    except NotFound:
+        pass
+    else:
+        for log in {INSTANCE_LOG, *store.logs()}:
+            store.remove_log(log)
+        store.close()
+    removed = folder.with_name(_REMOVED)
+    shutil.rmtree(removed, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        folder.rename(removed)  # first, so that half a state store is never found under its name
+    shutil.rmtree(removed, ignore_errors=True)
+
+
+def _store(folder: Path, *, create: bool) -> StateStore:
+    from deployer.state.objects import LocalObjects
     from deployer.state.sqlite import SqliteBackend
     from deployer.state.store import StateStore
 
-    folder = _local_folder(root) / "_state"
-    return StateStore(SqliteBackend(folder / "state.db", create=create))
+    return StateStore(SqliteBackend(folder / "state.db", create=create), LocalObjects(folder / "snapshots"))
 
 
 def _local_folder(root: str | Path) -> Path:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from deployer.errors import NotFound
+from deployer.errors import Corrupt, NotFound
 from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
 from deployer.state.entries import LogEntry, from_record
-from deployer.state.model import State
+from deployer.state.model import INSTANCE_LOG, InstanceState, State
+from deployer.state.objects import Missing
 from deployer.state.reducer import empty_state, fold
+
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,15 @@ class StateCache:
     def refresh(self, logs: Iterable[str]) -> dict[str, Known]:
         """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
         known = {log: self._known.get(log) or Known(empty_state(log)) for log in logs}
-        tails = self._backend.tails({log: each.state.version for log, each in known.items()})
-        for log, tail in tails.items():
-            known[log] = self._caught_up(known[log], tail, log)
-        self.keep(known.values())
-        return known
+        for _ in range(_ATTEMPTS):
+            tails = self._backend.tails({log: each.state.version for log, each in known.items()})
+            try:
+                caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in tails.items()}
+            except Missing:
+                continue  # retention removed the snapshot between the two reads; there is a newer one
+            self.keep(caught_up.values())
+            return caught_up
+        raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
 
     def keep(self, known: Iterable[Known]) -> None:
         with self._lock:
@@ -66,7 +73,7 @@ class StateCache:
     def _caught_up(self, known: Known, tail: Tail, log: str) -> Known:
         if tail.removed:
             self.forget(log)
-            raise NotFound("the table was removed", where=f"log {log}")
+            raise NotFound("it was removed", where="the instance" if log == INSTANCE_LOG else f"table {log}")
         if tail.from_snapshot and tail.snapshot is not None:
             known = self._load(tail.snapshot)
         elif tail.snapshot is not None and tail.snapshot.version != known.snapshot_version:
@@ -89,10 +96,4 @@ def grown(known: Known, entries: Iterable[tuple[LogEntry, Record]]) -> Known:
 
 def log_of(state: State) -> str:
     """The name of the log that a state is folded from."""
-    from deployer.state.model import INSTANCE_LOG, InstanceState
-
     return INSTANCE_LOG if isinstance(state, InstanceState) else state.table_id
-
-
-def states_of(known: Mapping[str, Known]) -> dict[str, State]:
-    return {log: each.state for log, each in known.items()}

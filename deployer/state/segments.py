@@ -30,13 +30,13 @@ SCHEMA = pa.schema(
     ]
 )
 _ORDER = [("min_key", "ascending"), ("fragment_id", "ascending")]  # nulls at the end
-_BLOCK = 1024
+_BLOCK = 4096
 
 
 class Segment:
     """Files in the order of `min_key`, those without one last, of which some may have been removed since.
 
-    The largest `max_key` of every block of 1,024 files is kept, so that a key range needs a binary search, a pass over
+    The largest `max_key` of every block of 4,096 files is kept, so that a key range needs a binary search, a pass over
     the block maxima and a look into the few blocks that can match.
     """
 
@@ -48,7 +48,7 @@ class Segment:
     def of(table: pa.Table, *, in_order: bool = False) -> Segment:
         table = table.cast(SCHEMA)
         if not in_order:
-            table = table.take(pc.sort_indices(table, sort_keys=_ORDER, null_placement="at_end"))
+            table = table.take(pc.sort_indices(table, sort_keys=_ORDER))
         return Segment(table.unify_dictionaries().combine_chunks())
 
     @staticmethod

@@ -14,6 +14,7 @@ from pathlib import Path
 from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
 from deployer.state.backend import Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
+from deployer.state.objects import make_folder
 
 BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
@@ -76,7 +77,7 @@ class SqliteBackend:
         self._local = threading.local()
         self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if create:
-            _make_folder(path.parent)
+            make_folder(path.parent)
         elif not path.is_file():
             raise _missing(path)
         with self._reading() as connection:
@@ -257,21 +258,3 @@ def _format_of(connection: sqlite3.Connection) -> int:
 
 def _missing(path: Path) -> NotFound:
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")
-
-
-def _make_folder(folder: Path) -> None:
-    """Makes a folder and its parents so that they outlive a power failure."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import getpass
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, cast, overload
 
-from deployer.errors import NotFound
-from deployer.state.backend import REMOVED, Backend, SnapshotRecord
-from deployer.state.cache import Known, StateCache
+from deployer.errors import InvalidInput, NotFound
+from deployer.state.backend import Backend
+from deployer.state.cache import StateCache
 from deployer.state.clock import Clock
 from deployer.state.commits import Committer, Part
 from deployer.state.entries import LogEntry, from_record
+from deployer.state.history import At, Time, state_at
 from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
+from deployer.state.objects import ObjectStore
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
+from deployer.state.retention import Retention, SnapshotPolicy
+from deployer.state.snapshots import Snapshots
 from deployer.state.updates import InstanceUpdate, TableUpdate, Update
+
+__all__ = ["At", "Part", "StateReader", "StateStore", "Time"]
 
 COMMIT_TIMEOUT = 30.0  #: seconds in which lost races are tried again
 
@@ -22,9 +29,9 @@ COMMIT_TIMEOUT = 30.0  #: seconds in which lost races are tried again
 class StateReader(Protocol):
     """What reads the state and never writes it."""
 
-    def instance(self) -> InstanceState: ...
+    def instance(self, at: At | None = None) -> InstanceState: ...
 
-    def table(self, table_id: str) -> TableState: ...
+    def table(self, table_id: str, at: At | None = None) -> TableState: ...
 
     def tables(self, table_ids: Iterable[str]) -> dict[str, TableState]: ...
 
@@ -34,22 +41,39 @@ class StateReader(Protocol):
 class StateStore:
     """One instance's state. Safe for threads and processes; states are immutable values."""
 
-    def __init__(self, backend: Backend, clock: Clock | None = None) -> None:
-        self._backend, self._clock = backend, clock or Clock()
-        self._cache = StateCache(backend, self._load)
-        self._committer = Committer(backend, self._cache, self._clock)
+    def __init__(
+        self,
+        backend: Backend,
+        objects: ObjectStore,
+        clock: Clock | None = None,
+        policy: SnapshotPolicy | None = None,
+    ) -> None:
+        clock = clock or Clock()
+        self._backend = backend
+        self._snapshots = Snapshots(backend, objects, clock)
+        self._cache = StateCache(backend, self._snapshots.load)
+        self._committer = Committer(backend, self._cache, clock)
+        self._retention = Retention(backend, objects, self._snapshots, self._cache, policy or SnapshotPolicy(), clock)
 
-    def instance(self) -> InstanceState:
-        """The newest state of the instance; version 0 when nothing was committed yet."""
+    def instance(self, at: At | None = None) -> InstanceState:
+        """The state of the instance, the newest (version 0 when nothing was committed yet) or that of a time before.
+
+        `at` is a version of the log, a `Time` or a datetime with a time zone. Raises NotFound when the state of that
+        time is not kept.
+        """
+        if at is not None:
+            return cast(InstanceState, state_at(INSTANCE_LOG, at, self._backend, self._snapshots))
         return cast(InstanceState, self._cache.refresh([INSTANCE_LOG])[INSTANCE_LOG].state)
 
-    def table(self, table_id: str) -> TableState:
-        """The newest state of a table. Raises NotFound when it was never created or was removed."""
+    def table(self, table_id: str, at: At | None = None) -> TableState:
+        """The state of a table, the newest or that of a time before (as in `instance`). Raises NotFound."""
+        if at is not None:
+            return cast(TableState, state_at(_checked(table_id), at, self._backend, self._snapshots))
         return self.tables([table_id])[table_id]
 
     def tables(self, table_ids: Iterable[str]) -> dict[str, TableState]:
         """The newest states of several tables, all as of one moment. Raises NotFound."""
-        known = self._cache.refresh(list(table_ids))
+        known = self._cache.refresh(map(_checked, table_ids))
         for log, each in known.items():
             if each.state.version == 0:
                 raise NotFound("there is no such table", where=f"table {log}")
@@ -107,23 +131,42 @@ class StateStore:
         in the log is done: the newest states are given. Raises Conflict when a requirement fails or an update makes no
         sense on the newest state, CommitTimedOut, and OutcomeUnknown when an answer was lost and nothing settled it.
         """
+        for part in parts:
+            _checked(part.log)
         known = self._committer.commit(parts, txn_id=txn_id, author=author or _user(), timeout=timeout)
+        for each in known.values():
+            self._retention.after_commit(each)
         return {log: each.state for log, each in known.items()}
 
     def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Entries above version `after`, oldest first, as far back as they are kept."""
         return [from_record(record) for record in self._backend.records(log, after, limit)]
 
+    def logs(self) -> list[str]:
+        """The names of all logs that hold anything."""
+        return list(self._backend.logs())
+
+    def remove_log(self, log: str) -> None:
+        """Removes all that is kept of a log, for ever: nothing can be committed to it again."""
+        self._retention.remove_all(_checked(log))
+
     def remove_table_log(self, table_id: str) -> None:
         """Removes all that is kept about a table, for ever: nothing can be committed to that id again."""
-        self._backend.truncate(table_id, REMOVED)
-        self._cache.forget(table_id)
+        self.remove_log(table_id)
+
+    def snapshot(self, log: str) -> None:
+        """Takes a snapshot of the newest state now, whether or not one is due."""
+        self._snapshots.take(self._cache.refresh([_checked(log)])[log].state)
 
     def close(self) -> None:
         self._backend.close()
 
-    def _load(self, snapshot: SnapshotRecord) -> Known:
-        raise NotFound("snapshots are not read yet", where=f"log {snapshot.log}")
+
+def _checked(log: str) -> str:
+    """The name of a log, which names a folder too. Raises InvalidInput for one that cannot."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log):
+        raise InvalidInput(f"{log!r} is not a table id", remedy="table ids are letters, digits, - and _, at most 64")
+    return log
 
 
 def _user() -> str:

@@ -1,0 +1,109 @@
+"""Where snapshots are kept: named, immutable byte objects; a folder here, a bucket behind the same protocol.
+
+obstore's LocalStore renames into place but does not fsync, so a power failure could leave a pointer to an empty file;
+`LocalObjects` writes plain files durably instead.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+class Missing(Exception):
+    """There is no object of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """`modified` in ms since 1970."""
+
+    path: str
+    modified: int
+
+
+class ObjectStore(Protocol):
+    """Paths are relative, parted by `/`. What is put is durable when `put` returns, and never changes."""
+
+    def put(self, path: str, data: bytes) -> None: ...
+
+    def get(self, path: str) -> bytes:
+        """Raises Missing."""
+        ...
+
+    def list(self, prefix: str) -> Sequence[Object]:
+        """All objects whose path starts with the folder `prefix`."""
+        ...
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Deletes what is there of the paths."""
+        ...
+
+
+class LocalObjects:
+    """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def put(self, path: str, data: bytes) -> None:
+        target = self._root / path
+        make_folder(target.parent)
+        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+        _sync_folder(target.parent)
+
+    def get(self, path: str) -> bytes:
+        try:
+            return (self._root / path).read_bytes()
+        except FileNotFoundError:
+            raise Missing(path) from None
+
+    def list(self, prefix: str) -> Sequence[Object]:
+        found = []
+        for file in (self._root / prefix).rglob("*"):
+            try:
+                if file.is_file():
+                    found.append(Object(file.relative_to(self._root).as_posix(), file.stat().st_mtime_ns // 1_000_000))
+            except FileNotFoundError:  # deleted by another process since it was listed
+                continue
+        return found
+
+    def delete(self, paths: Iterable[str]) -> None:
+        folders = set()
+        for path in paths:
+            (self._root / path).unlink(missing_ok=True)
+            folders.add((self._root / path).parent)
+        for folder in folders:
+            try:
+                folder.rmdir()
+            except OSError:  # something is still in it, or somebody else removed it
+                continue
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and its parents so that they outlive a power failure."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

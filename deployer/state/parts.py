@@ -1,0 +1,139 @@
+"""States as Arrow tables and back: the parts of a snapshot (described in docs/state-format.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.state.codec import decode, encode
+from deployer.state.layers import LayeredMap
+from deployer.state.model import (
+    Files,
+    InstanceState,
+    Intent,
+    Job,
+    Partition,
+    State,
+    TableEntry,
+    TableProperties,
+    TableState,
+)
+
+Parts = Mapping[str, pa.Table]
+
+
+def _schema(**types: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, type_) for name, type_ in types.items()])
+
+
+INSTANCE = _schema(properties=pa.string())
+TABLES = _schema(
+    table_id=pa.string(),
+    database=pa.string(),
+    name=pa.string(),
+    location=pa.string(),
+    status=pa.string(),
+    created_at=pa.int64(),
+)
+TABLE = _schema(table_id=pa.string(), lance_version=pa.int64(), schema=pa.binary(), properties=pa.string())
+PARTITIONS = _schema(
+    partition_id=pa.string(),
+    parent=pa.string(),
+    lower=pa.binary(),
+    upper=pa.binary(),
+    children=pa.list_(pa.string()),
+    split_point=pa.binary(),
+)
+JOBS = _schema(job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64())
+INTENTS = _schema(job_id=pa.string(), kind=pa.string(), started_at=pa.int64(), base_lance_version=pa.int64())
+
+
+def to_parts(state: State) -> Parts:
+    """The state's tables by name; one without rows is left out."""
+    if isinstance(state, InstanceState):
+        parts = {
+            "instance": pa.table({"properties": [_text(state.properties)]}, schema=INSTANCE),
+            "tables": _table(state.tables.values(), TABLES),
+        }
+    else:
+        row = {
+            "table_id": [state.table_id],
+            "lance_version": [state.lance_version],
+            "schema": [state.schema],
+            "properties": [_text(encode(state.properties))],
+        }
+        parts = {
+            "table": pa.table(row, schema=TABLE),
+            "partitions": _table(state.partitions.values(), PARTITIONS),
+            "files": state.files.to_arrow(),
+            "jobs": _table(state.jobs.values(), JOBS),
+            "intents": _table(state.intents.values(), INTENTS),
+        }
+    return {name: table for name, table in parts.items() if table.num_rows}
+
+
+def from_parts(parts: Parts, version: int, at: int) -> State:
+    """The state that the parts hold. Raises KeyError, ValueError or an Arrow error for parts of another shape."""
+    if "instance" in parts:
+        (row,) = parts["instance"].to_pylist()
+        tables = {row["table_id"]: TableEntry(**row) for row in _rows(parts, "tables")}
+        return InstanceState(version, json.loads(row["properties"]), LayeredMap(tables), at)
+    (row,) = parts["table"].to_pylist()
+    partitions = {
+        r["partition_id"]: Partition(**{**r, "children": tuple(r["children"])}) for r in _rows(parts, "partitions")
+    }
+    intents = {row["job_id"]: Intent(**row) for row in _rows(parts, "intents")}
+    return TableState(
+        version=version,
+        table_id=row["table_id"],
+        properties=decode(TableProperties, json.loads(row["properties"])),
+        schema=row["schema"],
+        lance_version=row["lance_version"],
+        partitions=LayeredMap(partitions),
+        files=Files.from_arrow(parts["files"], in_order=True) if "files" in parts else Files(),
+        jobs=LayeredMap(_ArrowJobs(parts["jobs"])) if "jobs" in parts else LayeredMap(),
+        intents=LayeredMap(intents),
+        at=at,
+    )
+
+
+class _ArrowJobs(Mapping[str, Job]):
+    """Jobs read from a snapshot: few readers ask for one, so objects are made only then."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table.combine_chunks()
+
+    @cached_property
+    def _row_of(self) -> dict[str, int]:
+        return {job_id: row for row, job_id in enumerate(self._table["job_id"].to_pylist())}
+
+    def __getitem__(self, job_id: str) -> Job:
+        row = self._row_of[job_id]
+        return Job(**self._table.slice(row, 1).to_pylist()[0])
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._row_of
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._row_of)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
+    listed = list(rows)
+    columns = [pa.array([getattr(row, field.name) for row in listed], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _rows(parts: Parts, name: str) -> list[dict[str, Any]]:
+    return parts[name].to_pylist() if name in parts else []

@@ -1,0 +1,103 @@
+"""When snapshots are taken, and what is removed of a log once they stand for it, never before."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from deployer.state.backend import REMOVED, Backend
+from deployer.state.cache import Known, StateCache, log_of
+from deployer.state.clock import Clock
+from deployer.state.failpoints import reached
+from deployer.state.model import InstanceState, State
+from deployer.state.objects import ObjectStore
+from deployer.state.snapshots import Snapshots, manifest_of
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPolicy:
+    """When a snapshot is due, and how long snapshots are kept. Times in ms.
+
+    Due after `entries` entries, or 1% of the state's size if that is more (at most 10,000), so that what snapshots
+    cost a commit does not grow with the table; or when the log has outgrown the last snapshot and `log_bytes`.
+    """
+
+    entries: int = 200
+    log_bytes: int = 1 << 20
+    keep: int = 2  #: newest snapshots that are kept however old they are
+    keep_for: int = 7 * 24 * 3600 * 1000
+    orphans_for: int = 24 * 3600 * 1000  #: grace for folders without a pointer: a writer may be about to add it
+
+    def is_due(self, known: Known) -> bool:
+        interval = max(self.entries, min(10_000, _size(known.state) // 100))
+        over = known.log_length - interval
+        # One writer takes it, the others go on; should it die, the next tenth of the interval is another's turn.
+        if over >= 0 and over % max(1, interval // 10) == 0:
+            return True
+        return known.log_bytes >= max(self.log_bytes, known.snapshot_bytes)
+
+
+def _size(state: State) -> int:
+    return len(state.tables) if isinstance(state, InstanceState) else state.files.count + len(state.jobs)
+
+
+class Retention:
+    def __init__(
+        self,
+        backend: Backend,
+        objects: ObjectStore,
+        snapshots: Snapshots,
+        cache: StateCache,
+        policy: SnapshotPolicy,
+        clock: Clock,
+    ) -> None:
+        self._backend, self._objects, self._snapshots = backend, objects, snapshots
+        self._cache, self._policy, self._clock = cache, policy, clock
+
+    def after_commit(self, known: Known) -> None:
+        """Takes a snapshot when one is due. A failure is only logged: the commit is done and was promised."""
+        if not self._policy.is_due(known):
+            return
+        log = log_of(known.state)
+        try:
+            taken = self._snapshots.take(known.state)
+            if taken is not None:
+                self._cache.keep([taken])
+                self.remove_old(log)
+        except Exception as error:
+            _LOG.warning("log %s at version %s has no snapshot yet: %s", log, known.state.version, error)
+
+    def remove_old(self, log: str) -> None:
+        """Raises the log's floor to the oldest snapshot that the policy keeps; removes what is below, then its files.
+
+        Kept are the newest `keep` snapshots, all younger than `keep_for`, and the one before those, from which states
+        of that time are folded. Files go after the pointers: a reader that misses them reads the newest pointer.
+        """
+        pointers = self._backend.snapshots(log)
+        since = self._clock.now() - self._policy.keep_for
+        recent = [i for i, pointer in enumerate(pointers) if pointer.at >= since]
+        first = min(len(pointers) - self._policy.keep, recent[0] - 1 if recent else len(pointers))
+        if first > 0:
+            reached("retention:before-truncate")
+            removed = self._backend.truncate(log, pointers[first].version)
+            reached("retention:before-delete")
+            for pointer in removed:
+                self._snapshots.delete_folder(str(manifest_of(pointer)["location"]))
+        self._delete_orphans(log)
+
+    def remove_all(self, log: str) -> None:
+        """Removes a log for ever: nothing can be committed to it again."""
+        self._backend.truncate(log, REMOVED)
+        self._cache.forget(log)
+        self._objects.delete([each.path for each in self._objects.list(log)])
+
+    def _delete_orphans(self, log: str) -> None:
+        """Deletes files of snapshots that were never pointed to, or whose pointer went without them."""
+        found = self._objects.list(log)
+        pointed = {str(manifest_of(pointer)["location"]) for pointer in self._backend.snapshots(log)}
+        before = self._clock.now() - self._policy.orphans_for
+        self._objects.delete(
+            [each.path for each in found if each.modified < before and each.path.rpartition("/")[0] not in pointed]
+        )

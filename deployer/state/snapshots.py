@@ -1,0 +1,135 @@
+"""Snapshots: a state as Parquet files with a checksum for each, in a folder of its own, and a pointer to it.
+
+The pointer in the backend holds the manifest, so that a reader needs no other file to find the parts; the same
+manifest lies beside them for people and for repairs.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Corrupt
+from deployer.state.backend import Backend, SnapshotRecord
+from deployer.state.cache import Known, grown, log_of
+from deployer.state.clock import Clock
+from deployer.state.entries import from_record
+from deployer.state.envelope import FORMAT, RECOVERY, digest, refuse_newer, seal, unseal
+from deployer.state.failpoints import reached
+from deployer.state.model import State
+from deployer.state.objects import Missing, ObjectStore
+from deployer.state.reducer import empty_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_LOG = logging.getLogger(__name__)
+
+
+class Snapshots:
+    def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock) -> None:
+        self._backend, self._objects, self._clock = backend, objects, clock
+
+    def take(self, state: State) -> Known | None:
+        """Writes a snapshot; None when that version has one already, or the log was removed."""
+        import pyarrow.parquet as pq
+
+        from deployer.state.parts import to_parts
+
+        log = log_of(state)
+        location = f"{log}/{state.version:020}-{self._clock.new_id()[:8]}"
+        mark = {"deployer.format": str(FORMAT), "deployer.log": log, "deployer.version": str(state.version)}
+        parts: dict[str, dict[str, Any]] = {}
+        for name, table in to_parts(state).items():
+            file = io.BytesIO()
+            pq.write_table(table.replace_schema_metadata(mark), file, compression="zstd")
+            data = file.getvalue()
+            reached("snapshot:before-part")
+            self._objects.put(f"{location}/{name}.parquet", data)
+            parts[name] = {"rows": table.num_rows, "bytes": len(data), "digest": digest(data).hex()}
+        manifest = {
+            "format": FORMAT,
+            "log": log,
+            "version": state.version,
+            "at": state.at,
+            "location": location,
+            "parts": parts,
+        }
+        self._objects.put(f"{location}/manifest.json", json.dumps(manifest, indent=1).encode())
+        reached("snapshot:before-pointer")
+        pointer = SnapshotRecord(log, state.version, state.at, seal(json.dumps(manifest).encode()))
+        if not self._backend.add_snapshot(pointer):
+            # Definitely not added, so no reader can know this folder.
+            self.delete_folder(location)
+            return None
+        reached("snapshot:after-pointer")
+        return Known(state, state.version, _size_of(manifest))
+
+    def load(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot; when it is damaged, the same state from the one before and the log.
+
+        Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
+        `Missing` when the snapshot was removed meanwhile.
+        """
+        try:
+            return self.read(pointer)
+        except (Corrupt, Missing) as error:
+            pointers = self._backend.snapshots(pointer.log)
+            if pointer.version not in [each.version for each in pointers]:
+                raise Missing(pointer.log) from None
+            damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
+        _LOG.warning("%s; reading the snapshot before it and the log instead", damage)
+        older = [each for each in pointers if each.version < pointer.version]
+        base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
+        records = self._backend.records(pointer.log, base.state.version, pointer.version - base.state.version)
+        if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
+            raise damage
+        return grown(base, [(from_record(record), record) for record in records])
+
+    def read(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
+        import pyarrow as pa
+
+        from deployer.state.parts import from_parts
+
+        manifest = manifest_of(pointer)
+        parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
+        try:
+            state = from_parts(parts, pointer.version, pointer.at)
+        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+            raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
+        return Known(state, pointer.version, _size_of(manifest))
+
+    def delete_folder(self, location: str) -> None:
+        self._objects.delete([each.path for each in self._objects.list(location)])
+
+    def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = f"{manifest['location']}/{name}.parquet"
+        data = self._objects.get(path)
+        if digest(data).hex() != manifest["parts"][name]["digest"]:
+            raise _damaged(pointer, f"the checksum of {path} does not match")
+        return pq.read_table(pa.BufferReader(data))
+
+
+def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
+    """What a pointer says of its snapshot. Raises Corrupt, Refused."""
+    where = f"snapshot {pointer.version} of log {pointer.log}"
+    manifest: Mapping[str, Any] = json.loads(unseal(pointer.body, where))
+    refuse_newer(manifest["format"], where)
+    if (manifest["log"], manifest["version"]) != (pointer.log, pointer.version):
+        raise _damaged(pointer, f"it points to snapshot {manifest['version']} of log {manifest['log']}")
+    return manifest
+
+
+def _size_of(manifest: Mapping[str, Any]) -> int:
+    return sum(part["bytes"] for part in manifest["parts"].values())
+
+
+def _damaged(pointer: SnapshotRecord, what: str) -> Corrupt:
+    return Corrupt(what, where=f"snapshot {pointer.version} of log {pointer.log}", remedy=RECOVERY)
