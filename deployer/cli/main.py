@@ -1,7 +1,7 @@
 """The `deployer` command: registers the commands, and turns every error into words and an exit code.
 
 Exit codes: 0 done; 1 an error; 2 there are changes (`preview --exit-code`); 3 refused; 130 interrupted.
-Command modules import nothing heavy at their top: Spark, Lance, Pulumi and boto3 load inside the commands that use them.
+Command modules import nothing heavy at their top: Spark, Lance and Pulumi load inside the commands that use them.
 """
 
 from __future__ import annotations

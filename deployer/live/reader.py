@@ -9,8 +9,8 @@ from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
-from deployer.state import StateReader
 from deployer.state.model import InstanceState, TableEntry, TableState
+from deployer.state.store import StateReader
 
 #: Properties of the instance: its spec as last applied, and who applied it.
 SPEC, OWNER = "spec", "owner"

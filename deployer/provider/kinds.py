@@ -41,7 +41,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A live resource: its id, the inputs that would declare it as it is, and its outputs, which hold the inputs too."""
+    """A live resource: its id, the inputs that would declare it as it is, and its outputs, which hold those too."""
 
     id: str
     inputs: Properties

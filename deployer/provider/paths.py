@@ -21,17 +21,17 @@ def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properti
 def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
     match change:
         case c.AddColumn(column=path):
-            return _column(path, news), "add" if len(path) == 1 else "update"
+            return _typed(path, news, ""), "add" if len(path) == 1 else "update"
         case c.DropColumn(column=path):
-            return _column(path, olds), "delete" if len(path) == 1 else "update"
+            return _typed(path, olds, ""), "delete" if len(path) == 1 else "update"
         case c.RenameColumn(column=path, after=name):
-            return f"{_column((*path[:-1], name), news)}.name", "update"
+            return _typed((*path[:-1], name), news, ".name"), "update"
         case c.WidenColumn(column=path) | c.ConvertColumn(column=path):
-            return f"{_column(path, news)}.type", "update"
+            return _typed(path, news, ".type"), "update"
         case c.RelaxNullability(column=path) | c.TightenNullability(column=path):
-            return f"{_column(path, news)}.nullable", "update"
+            return _typed(path, news, ".nullable"), "update"
         case c.ChangeColumnDescription(column=path):
-            return f"{_column(path, news)}.description", "update"
+            return ".fields.".join((_column(path[0], news), *path[1:])) + ".description", "update"
         case c.ReorderColumns():
             return "columns", "update"
         case c.RenameTable():
@@ -66,10 +66,14 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             assert_never(change)
 
 
-def _column(path: c.ColumnPath, inputs: Properties) -> str:
+def _column(name: str, inputs: Properties) -> str:
     names = [column["name"] for column in inputs["columns"]]
-    index = names.index(path[0]) if path[0] in names else len(names)
-    return ".".join((f"columns[{index}]", *path[1:]))
+    return f"columns[{names.index(name)}]"
+
+
+def _typed(path: c.ColumnPath, inputs: Properties, property: str) -> str:
+    """The property of a top-level column; what is nested in a column is part of its type's text."""
+    return _column(path[0], inputs) + (property if len(path) == 1 else ".type")
 
 
 def _property(name: str, olds: Properties, news: Properties) -> tuple[str, DiffKind]:

@@ -81,7 +81,7 @@ class LakeProvider(sdk.Provider):
         found = await self._work(lambda: kind.read(self._stores, request.resource_id, inputs))
         if found is None:
             return sdk.ReadResponse(None, {}, {})
-        return sdk.ReadResponse(found.id, _properties(found.inputs), _properties(found.outputs))
+        return sdk.ReadResponse(found.id, _properties(found.outputs), _properties(found.inputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         kind, news = _kind(request.urn), _plain(request.news)
@@ -137,4 +137,6 @@ def _property(value: Any) -> PropertyValue:
         return PropertyValue(_properties(value))
     if isinstance(value, list | tuple):
         return PropertyValue([_property(item) for item in value])
-    return PropertyValue.computed() if value == UNKNOWN else PropertyValue(value)
+    if value == UNKNOWN:
+        return PropertyValue.computed()
+    return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)

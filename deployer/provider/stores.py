@@ -7,7 +7,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from deployer.specs.root import resolve_root
-from deployer.state import StateStore, open_store
+from deployer.state import open_store
+from deployer.state.store import StateStore
 
 
 class Stores:

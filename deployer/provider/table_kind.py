@@ -11,8 +11,8 @@ from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
 from deployer.provider.urn import owner_of
 from deployer.specs.json_form import table_from_json, table_to_json
-from deployer.state import StateStore
 from deployer.state.model import TableEntry
+from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, read_table, update_table
 
 ROOT = "root"

@@ -21,11 +21,11 @@ from deployer.plan.support import refuse_unsupported
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
-from deployer.state import StateStore
 from deployer.state.commits import Part
 from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties
 from deployer.state.partitions import partition_tree
 from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
+from deployer.state.store import StateStore
 from deployer.state.updates import (
     CreateTable,
     RegisterTable,

@@ -23,8 +23,9 @@ def add_null_column(dataset: lance.LanceDataset, column: Column, after: str | No
 def reorder_columns(dataset: lance.LanceDataset, names: Sequence[str]) -> None:
     """Put the top-level columns into the order of `names`, which holds each of them once.
 
-    Lance's Project operation takes a schema whose fields keep their ids. LanceSchema has no constructor for that, but its
-    pickle form is the schema's metadata and its fields' protobufs, depth first: those are put in order here.
+    Lance's Project operation takes a schema whose fields keep their ids (one made from Arrow gives them new ones, and
+    reads fail). LanceSchema has no constructor for that, but its pickle form is the schema's metadata and its fields'
+    protobufs, depth first: those are put in order here.
     """
     import lance
 

@@ -1,0 +1,151 @@
+"""Commits written fragments once: the intent in the log, then Lance, then the record in the log.
+
+A process that dies between two of these leaves either nothing in Lance, and the job can be run again, or a commit whose
+mark tells everything, and whoever opens the table next records it. The same job never adds its rows twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.marks import Mark
+from deployer.live.rollforward import refresh, transaction_of
+from deployer.state.failpoints import reached
+from deployer.state.model import Job, TableEntry
+from deployer.state.requirements import JobNotDone, SchemaIs, schema_fingerprint
+from deployer.state.updates import CommitAbandoned, CommitStarted
+from deployer.tables.writer import Written
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.store import StateStore
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing."""
+
+    job: Job
+    already_done: bool
+
+
+def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
+    """The job if it is done, also when only Lance knows of it."""
+    return refresh(store, root, table_id).jobs.get(job_id)
+
+
+def commit_append(
+    store: StateStore,
+    root: str,
+    entry: TableEntry,
+    job_id: str,
+    kind: str,
+    written: Sequence[Written],
+    schema: bytes,
+) -> Committed:
+    """Makes the written fragments part of the table as one version of its dataset.
+
+    `schema` is the table's (as the state has it) that the rows were made for. Raises Conflict when the table was
+    changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown when
+    Lance did not answer and the commit cannot be found: then nothing may be removed.
+    """
+    state = refresh(store, root, entry.table_id)
+    if job := state.jobs.get(job_id):
+        return Committed(job, already_done=True)
+    base = state.lance_version
+    try:
+        store.commit(
+            entry.table_id,
+            [CommitStarted(job_id, kind, base)],
+            [JobNotDone(job_id), SchemaIs(schema_fingerprint(schema))],
+        )
+    except (Conflict, NotFound) as conflict:
+        if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
+            return Committed(job, already_done=True)
+        raise Conflict(
+            "the table was changed while rows were being written for it",
+            where=f"table/{entry.full_name}",
+            remedy="run the ingest again",
+        ) from conflict
+    reached("tables.commit.before-lance")
+    rows = sum(each.rows for each in written)
+    mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
+    try:
+        _commit_to_lance(dataset_location(root, entry), base, written, mark)
+    except Conflict:
+        store.commit(entry.table_id, [CommitAbandoned(job_id)])
+        raise
+    reached("tables.commit.after-lance")
+    # Recording it is the same as what anybody does who finds the log behind the dataset, here or after a crash.
+    job = find_job(store, root, entry.table_id, job_id)
+    reached("tables.commit.after-state")
+    if job is None:
+        raise OutcomeUnknown(
+            "Lance took the commit, and it cannot be found again",
+            where=f"table/{entry.full_name}",
+            remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
+        )
+    return Committed(job, already_done=False)
+
+
+def _commit_to_lance(location: str, base: int, written: Sequence[Written], mark: Mark) -> None:
+    import lance
+    from lance.fragment import FragmentMetadata
+
+    fragments = [FragmentMetadata.from_json(_json(each.metadata)) for each in written]
+    transaction = lance.Transaction(
+        read_version=base,
+        operation=lance.LanceOperation.Append(fragments),
+        transaction_properties=mark.to_properties(),
+    )
+    try:
+        lance.LanceDataset.commit(location, transaction)
+    except Exception as failure:
+        _settle(location, base, transaction, failure, mark.job_id)
+
+
+def _settle(location: str, base: int, transaction: Any, failure: Exception, job_id: str) -> None:
+    """Finds out what became of a commit that raised: Lance would add the rows again if it were simply sent again."""
+    try:
+        dataset = open_dataset(location)
+    except NotFound:
+        raise Conflict("the table was removed while rows were being written for it", where=location) from failure
+    if _holds(dataset, base, transaction.uuid):
+        return
+    if "conflict" in str(failure).lower():
+        raise Conflict(
+            f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"
+        ) from failure
+    raise OutcomeUnknown(
+        f"the commit to Lance failed, and whether it happened is not known: {str(failure).splitlines()[0]}",
+        where=location,
+        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
+    ) from failure
+
+
+def _holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
+    found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
+    return any(transaction is not None and transaction.uuid == uuid for transaction in found)
+
+
+def _json(metadata: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(metadata)
+
+
+def discard(location: str, written: Sequence[Written]) -> None:
+    """Removes files of fragments that are known not to be committed. Files in object stores are left to CLEAN."""
+    if "://" in location:
+        return
+    for each in written:
+        for file in each.metadata["files"]:
+            with contextlib.suppress(OSError):
+                (Path(location) / "data" / file["path"]).unlink()

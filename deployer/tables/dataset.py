@@ -1,0 +1,111 @@
+"""A table that is open: its entry and state, rolled forward, and where its dataset is."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput, NotFound
+from deployer.live.key_ranges import key_kinds
+from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.rollforward import rolled_forward
+from deployer.specs.arrow import arrow_schema, columns_of
+from deployer.state import StateStore
+from deployer.state.keys import decode_key
+from deployer.state.model import TableEntry, TableState
+from deployer.tables.writer import Layout
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.specs.model import KeyValue
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A table at one state. Everything that it tells is of that state; `refreshed` reads again."""
+
+    store: StateStore
+    root: str
+    entry: TableEntry
+    state: TableState
+
+    @property
+    def address(self) -> str:
+        return f"table/{self.entry.full_name}"
+
+    @property
+    def location(self) -> str:
+        """Path or URI of the Lance dataset."""
+        return dataset_location(self.root, self.entry)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as rows are written: Arrow's types, descriptions in the fields' metadata."""
+        return arrow_schema(columns_of(pa.ipc.read_schema(pa.py_buffer(self.state.schema))))
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the row keys (see `deployer.state.keys`)."""
+        return key_kinds(self.schema, self.state.properties.row_keys)
+
+    @property
+    def splits(self) -> list[tuple[KeyValue, ...]]:
+        """The keys that part the leaves, ascending."""
+        return [decode_key(self.kinds, leaf.lower) for leaf in self.state.leaves()[1:]]
+
+    def dataset(self, version: int | None = None) -> lance.LanceDataset:
+        """The dataset at the recorded version, or at the one given. Raises NotFound when that was cleaned away."""
+        return open_dataset(self.location, self.state.lance_version if version is None else version)
+
+    def layout(self) -> Layout:
+        """How rows of this table are written."""
+        properties, storage = self.state.properties, self.state.properties.storage
+        default = Layout("", b"")
+        return Layout(
+            self.location,
+            self.schema.serialize().to_pybytes(),
+            properties.row_keys,
+            properties.sort_keys,
+            str(storage.get("data_storage_version", default.data_storage_version)),
+            int(str(storage.get("max_rows_per_file", default.max_rows_per_file))),
+            int(str(storage.get("max_bytes_per_file", default.max_bytes_per_file))),
+        )
+
+    def refreshed(self) -> OpenTable:
+        return replace(self, state=rolled_forward(self.store, self.root, self.entry, self.state))
+
+
+def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
+    """Opens a table whose entry is known."""
+    return OpenTable(store, root, entry, rolled_forward(store, root, entry, store.table(entry.table_id)))
+
+
+def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
+    """The active table of that `database.name`, or of that bare name when only one has it.
+
+    Raises NotFound with the nearest name, InvalidInput when several tables have the bare name.
+    """
+    active = sorted((entry for entry in entries if entry.status == "active"), key=lambda entry: entry.full_name)
+    for entry in active:
+        if entry.full_name == name:
+            return entry
+    named = [entry for entry in active if entry.name == name]
+    if len(named) == 1:
+        return named[0]
+    if named:
+        raise InvalidInput(
+            f"{len(named)} tables are called {name!r}",
+            remedy=f"give one of {', '.join(entry.full_name for entry in named)}",
+        )
+    known = [entry.full_name for entry in active] + [entry.name for entry in active]
+    near = difflib.get_close_matches(name, known, 1)
+    raise NotFound(
+        f"there is no table {name!r}",
+        remedy=f"did you mean {near[0]!r}?" if near else "`deployer tables` lists those there are",
+    )

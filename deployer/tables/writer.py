@@ -1,0 +1,111 @@
+"""Writes rows as Lance fragments that no version of the dataset has yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.live.key_ranges import KeyRange, key_kinds, key_range
+from deployer.live.marks import MarkedFile
+from deployer.tables.order import sorted_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How rows become files: everything a task needs to write them, and small enough to be sent to it.
+
+    `schema` is that of the rows as they are written (IPC bytes), sizes are in rows and bytes.
+    """
+
+    location: str
+    schema: bytes
+    row_keys: tuple[str, ...] = ()
+    sort_keys: tuple[str, ...] = ()
+    data_storage_version: str = "2.1"
+    max_rows_per_file: int = 1_048_576
+    max_bytes_per_file: int = 1_073_741_824
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The columns that rows are sorted by: row keys, then sort keys that are not among them."""
+        return self.row_keys + tuple(name for name in self.sort_keys if name not in self.row_keys)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A fragment that was written and not committed. `metadata` is Lance's own JSON for it."""
+
+    metadata: dict[str, Any] = field(hash=False)
+    partition: str | None
+    rows: int
+    keys: KeyRange | None
+    sorted: bool
+
+    @property
+    def path(self) -> str:
+        """The data file, relative to the dataset's `data` folder."""
+        path: str = self.metadata["files"][0]["path"]
+        return path
+
+    @property
+    def bytes(self) -> int:
+        return sum(file["file_size_bytes"] or 0 for file in self.metadata["files"])
+
+    @property
+    def marked(self) -> MarkedFile:
+        return MarkedFile(self.path, self.partition, self.keys, self.sorted)
+
+
+def write_sorted(layout: Layout, rows: pa.Table, partition: str | None) -> list[Written]:
+    """Sorts the rows and writes them; the ranges of the files it makes follow each other."""
+    if not rows.num_rows:
+        return []
+    rows = sorted_rows(rows, layout.order)
+    kinds = key_kinds(rows.schema, layout.row_keys)
+    written, start = [], 0
+    for metadata in _write(layout, rows.to_reader()):
+        keys = rows.slice(start, metadata.physical_rows).select(list(layout.row_keys))
+        start += metadata.physical_rows
+        found = key_range(keys, kinds, in_order=True)
+        written.append(_written(metadata, partition, found, is_sorted=bool(layout.order)))
+    return written
+
+
+def write_stream(layout: Layout, batches: Iterable[pa.RecordBatch], partition: str | None) -> list[Written]:
+    """Writes rows of a table without keys as they come; never holds more than a few batches."""
+    first = next(stream := iter(batches), None)
+    if first is None:
+        return []
+    reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, _chain(first, stream))
+    return [_written(metadata, partition, None, is_sorted=False) for metadata in _write(layout, reader)]
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _write(layout: Layout, reader: pa.RecordBatchReader) -> Sequence[Any]:
+    from lance.fragment import write_fragments
+
+    fragments: Sequence[Any] = write_fragments(
+        reader,
+        layout.location,
+        schema=layout.arrow_schema,
+        mode="append",
+        max_rows_per_file=layout.max_rows_per_file,
+        max_bytes_per_file=layout.max_bytes_per_file,
+        data_storage_version=layout.data_storage_version,
+    )
+    return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> Written:
+    return Written(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)

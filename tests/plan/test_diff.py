@@ -1,0 +1,176 @@
+"""The planner's comparison: each kind of change found, risk and refusal with it; nothing found where nothing differs."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from deployer.plan import diff, make_plan
+from deployer.plan.as_json import plan_as_json
+from deployer.plan.changes import Change
+from deployer.plan.terminal import plan_as_tree
+from deployer.plan.words import describe
+from deployer.specs.model import Cluster, InstanceSpec, StateBackend, Storage, TableSpec
+from deployer.specs.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
+from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph, with_column, without_column
+
+GOLDEN = Path(__file__).parent / "golden"
+INT16, INT32, INT64, TEXT = Scalar("int16"), Scalar("int32"), Scalar("int64"), Scalar("string")
+
+TABLES: dict[str, TableSpec] = {
+    "nothing": FLIGHTS,
+    "add_column": replace(FLIGHTS, columns=(*FLIGHTS.columns, Column("remark", TEXT))),
+    "add_column_first": replace(FLIGHTS, columns=(Column("remark", TEXT), *FLIGHTS.columns)),
+    "add_column_not_null": replace(FLIGHTS, columns=(*FLIGHTS.columns, Column("remark", TEXT, nullable=False))),
+    "add_field": with_column(
+        "gate", Column("gate", Struct((Column("hall", TEXT), Column("number", INT16), Column("floor", INT16))))
+    ),
+    "drop_column": without_column("stops"),
+    "drop_field": with_column("gate", Column("gate", Struct((Column("hall", TEXT),)))),
+    "rename_column": with_column("delay", Column("late", INT32, renamed_from="delay")),
+    "widen_column": with_column("delay", Column("delay", INT64)),
+    "widen_field": with_column("gate", Column("gate", Struct((Column("hall", TEXT), Column("number", INT32))))),
+    "narrow_column": with_column("delay", Column("delay", INT16)),
+    "convert_column": with_column("delay", Column("delay", TEXT)),
+    "convert_item": with_column("stops", Column("stops", ListOf(Column("item", INT32)))),
+    "convert_list": with_column("stops", Column("stops", FixedSizeList(Column("item", TEXT), 2))),
+    "convert_value": with_column(
+        "notes", Column("notes", MapOf(Column("key", TEXT, nullable=False), Column("value", INT32)))
+    ),
+    "relax_nullability": with_column("flight", Column("flight", INT32)),
+    "tighten_nullability": with_column("delay", Column("delay", INT32, nullable=False)),
+    "reorder_columns": replace(FLIGHTS, columns=(*FLIGHTS.columns[1:], FLIGHTS.columns[0])),
+    "describe_column": with_column("delay", Column("delay", INT32, description="Minutes.")),
+    "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
+    "sort_keys": replace(FLIGHTS, sort_keys=()),
+    "split_points": replace(FLIGHTS, split_points=(("DL",),)),
+    "storage_format": replace(FLIGHTS, storage=Storage(data_storage_version="2.2")),
+    "storage_sizes": replace(FLIGHTS, storage=Storage(max_rows_per_file=1000)),
+    "offline": replace(FLIGHTS, online=False),
+    "unprotected": replace(FLIGHTS, deletion_protection=False),
+    "description": replace(FLIGHTS, description=""),
+    "tags": replace(FLIGHTS, tags={}),
+    "rename_table": replace(FLIGHTS, name="departures", renamed_from="flights"),
+    "move_table": replace(FLIGHTS, database="archive", renamed_from="air.flights"),
+    "much_at_once": replace(
+        without_column("stops", with_column("delay", Column("late", INT64, True, "Minutes.", renamed_from="delay"))),
+        online=False,
+        row_keys=("flight", "carrier"),
+    ),
+}
+INSTANCES: dict[str, InstanceSpec] = {
+    "instance_root": replace(INSTANCE, root="lakes/other"),
+    "instance_state": replace(INSTANCE, state=StateBackend("dynamodb")),
+    "instance_engine": replace(INSTANCE, engine="embedded"),
+    "instance_clusters": replace(INSTANCE, clusters=(Cluster("large", "local", {"cores": 8}),)),
+    "instance_cluster_options": replace(INSTANCE, clusters=(Cluster("small", "local", {"cores": 8}),)),
+    "instance_description": replace(INSTANCE, description="Demo."),
+    "instance_tags": replace(INSTANCE, tags={"owner": "platform"}),
+}
+
+
+def rendered(plan_input: tuple[TableSpec, ...], instance: InstanceSpec = INSTANCE) -> str:
+    console = Console(width=400, no_color=True, highlight=False, record=True, file=io.StringIO())
+    plan = make_plan("demo", graph(*plan_input, instance=instance), LIVE, owner=OWNER)
+    console.print(plan_as_tree(plan))
+    return "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n"
+
+
+def check(name: str, text: str, update: bool) -> None:
+    """Compare with the golden file; `--update-golden` writes it anew, for a person to read the difference."""
+    file = GOLDEN / f"{name}.txt"
+    if update:
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_changed_table_is_planned_as_its_golden_file_says(name: str, update_golden: bool) -> None:
+    check(name, rendered((TABLES[name], EMPTY)), update_golden)
+
+
+@pytest.mark.parametrize("name", INSTANCES)
+def test_a_changed_instance_is_planned_as_its_golden_file_says(name: str, update_golden: bool) -> None:
+    check(name, rendered((FLIGHTS, EMPTY), INSTANCES[name]), update_golden)
+
+
+def test_tables_no_longer_declared_are_deleted(update_golden: bool) -> None:
+    check("delete_tables", rendered(()), update_golden)
+
+
+def test_new_tables_are_created(update_golden: bool) -> None:
+    check("create_table", rendered((FLIGHTS, EMPTY, replace(FLIGHTS, name="more"))), update_golden)
+
+
+def test_tables_of_another_owner_are_left_alone() -> None:
+    plan = make_plan("demo", graph(), LIVE, owner="lakes/prod")
+    assert plan.counts() == {"create": 0, "update": 0, "delete": 0, "same": 1}
+
+
+def test_an_allowed_address_may_be_destroyed() -> None:
+    plan = make_plan("demo", graph(EMPTY), LIVE, owner=OWNER, allow_destroy=["table/air.flights"])
+    assert not plan.refused
+    assert [resource.action for resource in plan.resources] == ["same", "same", "delete"]
+
+
+def test_json_has_all_that_the_tree_has() -> None:
+    document = plan_as_json(make_plan("demo", graph(TABLES["much_at_once"], EMPTY), LIVE, owner=OWNER))
+    [resource] = document["resources"]
+    assert (resource["address"], resource["action"], resource["rows"]) == ("table/air.flights", "update", 336_776)
+    assert [change["kind"] for change in resource["changes"]] == [
+        "DropColumn",
+        "RenameColumn",
+        "WidenColumn",
+        "ChangeColumnDescription",
+        "ChangeRowKeys",
+        "SetOnline",
+    ]
+    assert resource["changes"][2]["details"] == {"column": ["late"], "before": "int32", "after": "int64"}
+
+
+def test_every_kind_of_change_has_a_golden_case() -> None:
+    found = {type(change) for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)}
+    found |= {type(change) for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)}
+    found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
+    assert found == set(Change.__args__)  # type: ignore[attr-defined]
+
+
+SCALARS = st.sampled_from([Scalar(name) for name in ("int32", "int64", "string", "float64", "bool")])
+NAMES = st.sampled_from(["a", "b", "c", "d", "e"])
+
+
+def columns(types: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[Column, ...]]:
+    one = st.builds(Column, NAMES, types, st.booleans(), st.sampled_from(["", "text"]))
+    return st.lists(one, min_size=1, max_size=4, unique_by=lambda column: column.name).map(tuple)
+
+
+TYPES = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.builds(Struct, columns(inner))
+        | st.builds(lambda item: ListOf(Column("item", item)), inner)
+        | st.builds(lambda item, size: FixedSizeList(Column("item", item), size), inner, st.integers(1, 3))
+    ),
+    max_leaves=6,
+)
+SPECS = st.builds(
+    TableSpec,
+    st.just("air"),
+    st.just("flights"),
+    columns(TYPES),
+    online=st.booleans(),
+    description=st.sampled_from(["", "text"]),
+)
+
+
+@given(SPECS, SPECS)
+def test_there_are_changes_exactly_when_specs_differ(before: TableSpec, after: TableSpec) -> None:
+    changes = diff(before, after)
+    assert (not changes) == (before == after)
+    assert all(describe(change) for change in changes)
