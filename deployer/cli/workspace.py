@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.engine.config import read_config
-from deployer.engine.project import Project, StackRef, read_project
+from deployer.engine.project import Project, StackRef, load_yaml, read_project
 from deployer.errors import InvalidInput
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
@@ -49,8 +48,7 @@ def open_workspace(project_dir: Path | None, stack: str, specs: Path | None) -> 
     """The workspace of a command's `--project`, `--stack` and `--specs`."""
     project = read_project(_find_project(project_dir))
     if specs is None:
-        configured = read_config(project, stack).get(SPECS_KEY, "specs")
-        specs = project.dir / str(configured)
+        specs = project.dir / _configured_specs(StackRef(project, stack))
     if not specs.exists():
         raise InvalidInput(
             "no such file or folder of specs",
@@ -58,6 +56,12 @@ def open_workspace(project_dir: Path | None, stack: str, specs: Path | None) -> 
             remedy=f"give --specs, or set {SPECS_KEY} in Pulumi.{stack}.yaml or Pulumi.yaml",
         )
     return Workspace(project, stack, specs.resolve())
+
+
+def _configured_specs(stack: StackRef) -> str:
+    declared = load_yaml(stack.config_file)[0].get("config") if stack.config_file.is_file() else None
+    own = declared.get(SPECS_KEY) if isinstance(declared, dict) else None
+    return str(own or stack.project.config_defaults.get(SPECS_KEY) or "specs")
 
 
 def _find_project(given: Path | None) -> Path:
