@@ -1,0 +1,38 @@
+"""Running the stack's Pulumi program: the embedded engine, or the official CLI, behind one interface.
+
+Nothing here knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine does.
+"""
+
+from deployer.engine.choose import choose_engine
+from deployer.engine.model import (
+    Diagnostic,
+    Engine,
+    Event,
+    OnEvent,
+    Operation,
+    OutputsChanged,
+    PlanResult,
+    StepFailed,
+    StepFinished,
+    StepStarted,
+    UpResult,
+)
+from deployer.engine.project import Project, StackRef, read_project
+
+__all__ = [
+    "Diagnostic",
+    "Engine",
+    "Event",
+    "OnEvent",
+    "Operation",
+    "OutputsChanged",
+    "PlanResult",
+    "Project",
+    "StackRef",
+    "StepFailed",
+    "StepFinished",
+    "StepStarted",
+    "UpResult",
+    "choose_engine",
+    "read_project",
+]

@@ -1,0 +1,259 @@
+"""The embedded engine: Pulumi's engine in this process, for Python programs and file backends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.engine.backend import StackFiles, stack_files
+from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
+from deployer.engine.deletion import delete_unseen
+from deployer.engine.locks import break_locks, locked
+from deployer.engine.model import OnEvent, Operation, PlanResult, UpResult
+from deployer.engine.monitor import Monitor
+from deployer.engine.program import run_program
+from deployer.engine.project import StackRef
+from deployer.engine.providers import Providers
+from deployer.engine.refresh import refresh_all
+from deployer.engine.run import Run, Settings
+from deployer.engine.service import EngineService
+from deployer.engine.serving import Served
+from deployer.engine.stack_reference import StackReferences
+from deployer.engine.store import StackStore
+from deployer.engine.unfinished import settle_unfinished
+from deployer.engine.urns import STACK_TYPE
+from deployer.engine.values import blinded
+from deployer.errors import DeployerError, EngineFailed, Interrupted
+
+
+@dataclass(frozen=True)
+class EmbeddedEngine:
+    """Implements `Engine`. `providers` are called in this process, by package name: objects or classes of the SDK's
+    `pulumi.provider.experimental.Provider`; a class (or any function that makes one) is made anew for each run and
+    each configuration. Other packages are plugin executables.
+    """
+
+    providers: Mapping[str, Any]
+
+    def preview(
+        self,
+        stack: StackRef,
+        *,
+        refresh: bool = True,
+        on_event: OnEvent | None = None,
+        targets: frozenset[str] = frozenset(),
+        config: Mapping[str, str] | None = None,
+    ) -> PlanResult:
+        settings = _settings(stack, dry_run=True, targets=targets)
+        with self._run(stack, settings, on_event, config, kind="preview") as context:
+            self._program(context, refresh)
+            run = context.run
+            return PlanResult(
+                tuple(run.operations.values()),
+                tuple(run.diagnostics),
+                tuple(run.drift.values()),
+                blinded(dict(run.outputs)),
+            )
+
+    def up(
+        self,
+        stack: StackRef,
+        *,
+        refresh: bool = True,
+        on_event: OnEvent | None = None,
+        parallel: int | None = None,
+        targets: frozenset[str] = frozenset(),
+        allow_destroy: frozenset[str] = frozenset(),
+        config: Mapping[str, str] | None = None,
+    ) -> UpResult:
+        settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy)
+        with self._run(stack, settings, on_event, config, kind="update") as context:
+            self._program(context, refresh)
+            return _result(context.run)
+
+    def destroy(
+        self,
+        stack: StackRef,
+        *,
+        refresh: bool = True,
+        on_event: OnEvent | None = None,
+        parallel: int | None = None,
+        allow_destroy: frozenset[str] = frozenset(),
+    ) -> UpResult:
+        settings = _settings(stack, parallel=parallel, allow_destroy=allow_destroy)
+        with self._run(stack, settings, on_event, None, kind="destroy") as context:
+            run = context.run
+            if refresh:
+                refresh_all(run)
+            settle_unfinished(run)
+            delete_unseen(run, lambda _: False)
+            _raise_failures(run)
+            return _result(run)
+
+    def refresh(
+        self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
+    ) -> tuple[Operation, ...]:
+        settings = _settings(stack, dry_run=dry_run, parallel=parallel)
+        with self._run(stack, settings, on_event, None, kind="refresh") as context:
+            refresh_all(context.run)
+            return tuple(context.run.drift.values())
+
+    def export(self, stack: StackRef) -> dict[str, Any]:
+        """The deployment as `pulumi stack export` prints it, secrets encrypted; a crashed run's journal counts."""
+        return StackStore(stack_files(stack), _salt(stack), _save_salt(stack)).export()
+
+    def cancel(self, stack: StackRef) -> tuple[str, ...]:
+        """Removes the stack's locks, whoever holds them, and says whose they were."""
+        return break_locks(stack_files(stack))
+
+    # --- one run
+
+    def _program(self, context: _Context, refresh: bool) -> None:
+        run = context.run
+        if refresh:
+            refresh_all(run)
+        run.index()
+        monitor = Monitor(run, context.config, StackReferences(context.stack.project))
+        context.serve.monitor = monitor
+        failure: DeployerError | None = None
+        try:
+            run_program(
+                context.stack,
+                context.config,
+                monitor=monitor,
+                engine=context.service,
+                parallel=run.settings.parallel,
+                dry_run=run.settings.dry_run,
+            )
+        except EngineFailed as error:
+            failure = error
+        run.refuse_when_stopping()
+        if run.fatal is not None:
+            raise run.fatal
+        if failure is not None:
+            raise failure  # nothing is deleted for a program that did not come to its end
+        settle_unfinished(run)
+        delete_unseen(run, monitor.names.is_seen)
+        _raise_failures(run)
+
+    @contextlib.contextmanager
+    def _run(
+        self,
+        stack: StackRef,
+        settings: Settings,
+        on_event: OnEvent | None,
+        config: Mapping[str, str] | None,
+        *,
+        kind: str,
+    ) -> Iterator[_Context]:
+        files = stack_files(stack)
+        store = StackStore(files, _salt(stack), _save_salt(stack))
+        started = time.time()
+        with contextlib.ExitStack() as stack_of_contexts:
+            enter = stack_of_contexts.enter_context
+            if not settings.dry_run:
+                enter(locked(files))
+            opened = store.open(fold=not settings.dry_run)
+            stack_config = read_config(stack, opened.passphrase, config)
+            run = Run(settings, opened.snapshot, providers=None, on_event=on_event)  # type: ignore[arg-type]
+            service = EngineService(run.emit)
+            serve = enter(Served(service))
+            run.providers = Providers(stack.project, self.providers, serve.address, run.report)
+            stack_of_contexts.callback(run.providers.close)
+            enter(_interruptible(run))
+            if settings.dry_run:
+                yield _Context(stack, stack_config, run, service, serve)
+                return
+            run.journal = store.begin(opened)
+            succeeded = False
+            try:
+                yield _Context(stack, stack_config, run, service, serve)
+                succeeded = True
+            finally:
+                store.finish(run.journal, opened)
+                store.record(
+                    kind=kind,
+                    started=started,
+                    succeeded=succeeded,
+                    changes=run.summary(),
+                    config=_history(stack_config),
+                )
+
+
+@dataclass(frozen=True)
+class _Context:
+    stack: StackRef
+    config: StackConfig
+    run: Run
+    service: EngineService
+    serve: Served
+
+
+def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = None, **more: Any) -> Settings:
+    workers = parallel if parallel is not None else 4 * (os.cpu_count() or 1)
+    return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), **more)
+
+
+def _salt(stack: StackRef) -> str | None:
+    return read_salt(stack)
+
+
+def _save_salt(stack: StackRef) -> Callable[[str], None]:
+    return lambda salt: write_salt(stack, salt)
+
+
+def _result(run: Run) -> UpResult:
+    return UpResult(run.summary(), blinded(dict(run.outputs)), tuple(run.operations.values()), tuple(run.diagnostics))
+
+
+def _history(config: StackConfig) -> dict[str, Any]:
+    return {
+        key: {
+            "string": "" if key in config.secret_keys else value,
+            "secret": key in config.secret_keys,
+            "object": False,
+        }
+        for key, value in config.values.items()
+    }
+
+
+def _raise_failures(run: Run) -> None:
+    if not run.failures:
+        return
+    failed = {urn: message for urn, message in run.failures.items() if urn not in run.skipped}
+    skipped = len(run.failures) - len(failed)
+    lines = "; ".join(f"{urn}: {message}" for urn, message in (failed or run.failures).items())
+    count = len(failed or run.failures)
+    more = f" ({skipped} more skipped because of that)" if skipped and failed else ""
+    raise EngineFailed(
+        f"{count} resource{'s' if count != 1 else ''} failed{more}: {lines}",
+        remedy="" if run.settings.dry_run else "what was done is saved; mend the cause and run it again",
+    )
+
+
+@contextlib.contextmanager
+def _interruptible(run: Run) -> Iterator[None]:
+    """The first Ctrl-C lets running steps finish and starts no more; the second one ends the process as usual."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(number: int, frame: Any) -> None:
+        run.stopping.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+__all__ = ["STACK_TYPE", "EmbeddedEngine", "Interrupted", "StackFiles"]

@@ -1,0 +1,346 @@
+"""Pulumi's ResourceMonitor service: what the program's SDK calls, on protobuf messages.
+
+The methods take `context=None`, so that the SDK calls the object directly and a gRPC server can serve it as well.
+What the engine does not do is refused in words; the SDK shows them as the program's error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import grpc
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import provider_pb2, resource_pb2
+
+from deployer.engine.assets import with_hashes
+from deployer.engine.config import StackConfig
+from deployer.engine.goal import Alias, Goal, Registered
+from deployer.engine.importing import read_resource
+from deployer.engine.model import OutputsChanged
+from deployer.engine.naming import Names
+from deployer.engine.plugin import ProviderFailed
+from deployer.engine.provider_steps import ProviderSteps, engine_inputs
+from deployer.engine.registration import Registrar
+from deployer.engine.run import Run
+from deployer.engine.service import RefusedCall
+from deployer.engine.stack_reference import STACK_REFERENCE, StackReferences
+from deployer.engine.urns import STACK_TYPE, is_provider_type
+from deployer.engine.values import (
+    UNKNOWN,
+    blinded,
+    contains_unknown,
+    from_struct,
+    from_value,
+    has_special,
+    to_struct,
+)
+from deployer.errors import DeployerError
+
+_EMPTY = empty_pb2.Empty()
+_FEATURES = [
+    getattr(resource_pb2, f"RESOURCE_MONITOR_FEATURE_{name}")
+    for name in (
+        "SECRETS",
+        "RESOURCE_REFERENCES",
+        "ALIAS_SPECS",
+        "REPLACEMENT_TRIGGER",
+        "DELETED_WITH",
+        "REPLACE_WITH",
+        "TRANSFORMS",
+        "INVOKE_TRANSFORMS",
+        "PARAMETERIZATION",
+        "RESOURCE_HOOKS",
+        "ERROR_HOOKS",
+    )
+    if hasattr(resource_pb2, f"RESOURCE_MONITOR_FEATURE_{name}")
+]  # fmt: skip -- the last five are announced so that their refusal names this engine, not an old CLI
+_LEGACY_FEATURES = {
+    "secrets", "resourceReferences", "aliasSpecs", "replacementTrigger", "deletedWith", "replaceWith", "transforms",
+    "invokeTransforms", "parameterization", "resourceHooks", "errorHooks",
+}  # fmt: skip
+_DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+class Monitor:
+    """The service's methods. Called from several threads."""
+
+    def __init__(self, run: Run, config: StackConfig, references: StackReferences) -> None:
+        self._run, self._config, self._references = run, config, references
+        self.names = Names(run)
+        self._registrar = Registrar(run, self.names)
+        self._providers = ProviderSteps(run, self.names, config)
+        self.finished = False
+
+    # --- what is there
+
+    def GetDeploymentInfo(self, request: Any, context: Any = None) -> Any:  # noqa: N802 -- the protocol's name
+        settings = self._run.settings
+        return resource_pb2.DeploymentInfo(
+            project=settings.project,
+            stack=settings.stack,
+            organization="organization",
+            config=dict(self._config.values),
+            configSecretKeys=sorted(self._config.secret_keys),
+            dryRun=settings.dry_run,
+            parallel=settings.parallel,
+            supportedFeatures=_FEATURES,
+        )
+
+    def SupportsFeature(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        return resource_pb2.SupportsFeatureResponse(hasSupport=request.id in _LEGACY_FEATURES)
+
+    def SignalAndWaitForShutdown(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        self.finished = True
+        return _EMPTY
+
+    # --- resources
+
+    def RegisterResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        return self._guarded(lambda: self._register(request))
+
+    def RegisterResourceOutputs(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        return self._guarded(lambda: self._register_outputs(request))
+
+    def ReadResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        return self._guarded(lambda: self._read(request))
+
+    def Invoke(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        return self._guarded(lambda: self._invoke(request))
+
+    # --- what is not done
+
+    def Call(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse(f"calling the method {request.tok} of a remote component")
+
+    def ExistsResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse("asking whether a resource exists")
+
+    def RegisterStackTransform(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse("a transform of resources")
+
+    def RegisterStackInvokeTransform(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse("a transform of invokes")
+
+    def RegisterResourceHook(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse("a resource hook")
+
+    def RegisterErrorHook(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse("an error hook")
+
+    def RegisterPackage(self, request: Any, context: Any = None) -> Any:  # noqa: N802
+        raise self._refuse(f"the parameterized package {request.name}")
+
+    def _refuse(self, what: str) -> RefusedCall:
+        return RefusedCall(f"{what} needs the Pulumi CLI: install `pulumi`, which is then used instead of this engine")
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:
+        """Keeps an error of the engine as the run's outcome, and lets the SDK stop the program with its words."""
+        try:
+            return call()
+        except RefusedCall:
+            raise
+        except DeployerError as error:
+            with self._run.lock:
+                self._run.fatal = self._run.fatal or error
+            raise RefusedCall(str(error), grpc.StatusCode.FAILED_PRECONDITION) from None
+
+    # --- registering
+
+    def _register(self, request: Any) -> Any:
+        for used, what in (
+            (request.remote, f"the remote component {request.type}"),
+            (len(request.transforms) > 0, "a transform of a resource"),
+            (len(request.state_migrations) > 0, "a state migration"),
+            (bool(request.packageRef), "a parameterized package"),
+        ):
+            if used:
+                raise self._refuse(what)
+        goal = self._goal(request)
+        if is_provider_type(goal.type):
+            registered = self._providers.register(goal)
+        elif goal.custom:
+            registered = self._custom(goal)
+        else:
+            registered = self._registrar.register(goal)
+        answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
+        if registered.failed:
+            answer.result = resource_pb2.Result.FAIL
+        else:
+            answer.object.CopyFrom(to_struct(registered.outputs))
+        return answer
+
+    def _custom(self, goal: Goal) -> Registered:
+        if not goal.provider:
+            try:
+                reference = self._providers.default_reference(goal.type, goal.version, goal.plugin_url)
+            except ProviderFailed as failure:
+                urn = self.names.claim(goal)
+                self._run.fail(urn, "create", str(failure), skipped=True)
+                return Registered(urn, failed=True)
+            goal = _with_provider(goal, reference)
+        return self._registrar.register(goal)
+
+    def _goal(self, request: Any) -> Goal:
+        inputs = from_struct(request.object)
+        if inputs and has_special(request.object):
+            inputs = with_hashes(inputs)
+        if is_provider_type(request.type):
+            inputs = engine_inputs(inputs, request.version, request.pluginDownloadURL)
+        return Goal(
+            type=request.type,
+            name=request.name,
+            custom=request.custom,
+            inputs=inputs,
+            parent=request.parent,
+            provider=request.provider,
+            version=request.version,
+            plugin_url=request.pluginDownloadURL,
+            dependencies=tuple(sorted(request.dependencies)),
+            property_dependencies={
+                name: sorted(found.urns) for name, found in sorted(request.propertyDependencies.items()) if found.urns
+            },
+            protect=request.protect,
+            retain_on_delete=request.retainOnDelete,
+            delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
+            ignore_changes=tuple(request.ignoreChanges),
+            replace_on_changes=tuple(request.replaceOnChanges),
+            additional_secret_outputs=tuple(request.additionalSecretOutputs),
+            aliases=(*(_alias(alias) for alias in request.aliases), *(Alias(urn=urn) for urn in request.aliasURNs)),
+            import_id=request.importId,
+            custom_timeouts=_timeouts(request.customTimeouts) if request.HasField("customTimeouts") else {},
+            deleted_with=request.deletedWith,
+            replace_with=tuple(request.replace_with),
+            replacement_trigger=from_value(request.replacement_trigger)
+            if request.HasField("replacement_trigger")
+            else None,
+            position=_position(request),
+        )
+
+    def _register_outputs(self, request: Any) -> Any:
+        run, urn = self._run, request.urn
+        outputs = from_struct(request.outputs)
+        with run.lock:
+            key = run.live.get(urn)
+            if key is None:
+                return _EMPTY  # its registration failed, or the targets leave it out
+            state = run.snapshot[key]
+            before = run.olds[urn][1].outputs if urn in run.olds else {}
+        if not run.settings.dry_run:
+            # what a failed resource would have given stays as it was
+            outputs = {
+                name: before.get(name) if contains_unknown(value) else value
+                for name, value in outputs.items()
+                if not contains_unknown(value) or name in before
+            }
+        if outputs != state.outputs:
+            from dataclasses import replace
+
+            run.end(None, put={key: replace(state, outputs=outputs)})
+        if state.type == STACK_TYPE:
+            run.outputs = outputs
+            if outputs != before:
+                run.emit(OutputsChanged(blinded(outputs)))
+        return _EMPTY
+
+    def _read(self, request: Any) -> Any:
+        run = self._run
+        run.refuse_when_stopping()
+        if request.packageRef:
+            raise self._refuse("a parameterized package")
+        goal = Goal(
+            type=request.type,
+            name=request.name,
+            custom=True,
+            inputs=from_struct(request.properties),
+            parent=request.parent,
+            provider=request.provider,
+            version=request.version,
+            plugin_url=request.pluginDownloadURL,
+            dependencies=tuple(sorted(request.dependencies)),
+            additional_secret_outputs=tuple(request.additionalSecretOutputs),
+        )
+        urn = self.names.claim(goal)
+        if request.type == STACK_REFERENCE:
+            outputs = self._references.read(str(goal.inputs.get("name") or request.id))
+            return resource_pb2.ReadResourceResponse(urn=urn, id=request.id, properties=to_struct(outputs))
+        try:
+            if not goal.provider:
+                reference = self._providers.default_reference(goal.type, goal.version, goal.plugin_url)
+                goal = _with_provider(goal, reference)
+            if request.id == UNKNOWN:
+                return resource_pb2.ReadResourceResponse(urn=urn)
+            key, old = self.names.find_old(goal, urn)
+            found = read_resource(run, goal, urn, request.id, key, old)
+        except ProviderFailed as failure:
+            run.fail(urn, "read", str(failure))
+            return resource_pb2.ReadResourceResponse(urn=urn, result=resource_pb2.Result.FAIL)
+        return resource_pb2.ReadResourceResponse(urn=urn, id=found.id, properties=to_struct(found.outputs))
+
+    def _invoke(self, request: Any) -> Any:
+        self._run.refuse_when_stopping()
+        if request.packageRef:
+            raise self._refuse("a parameterized package")
+        if request.tok == "pulumi:pulumi:getResource":
+            raise self._refuse("looking up a resource by its URN")
+        args = from_struct(request.args)
+        reference = request.provider or self._providers.default_reference(
+            request.tok, request.version, request.pluginDownloadURL
+        )
+        provider = self._run.provider_of(reference)
+        answer = resource_pb2.ResourceInvokeResponse()
+        if not provider.known or contains_unknown(args):
+            answer.unknown = True
+            return answer
+        try:
+            invoked = provider.client.invoke(request.tok, args)
+        except ProviderFailed as failure:
+            raise RefusedCall(f"{request.tok}: {failure}", grpc.StatusCode.UNKNOWN) from None
+        getattr(answer, "return").CopyFrom(to_struct(invoked.value))
+        answer.failures.extend(
+            provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in invoked.failures
+        )
+        return answer
+
+
+def _with_provider(goal: Goal, reference: str) -> Goal:
+    from dataclasses import replace
+
+    return replace(goal, provider=reference)
+
+
+def _alias(alias: Any) -> Alias:
+    if alias.WhichOneof("alias") == "urn":
+        return Alias(urn=alias.urn)
+    spec = alias.spec
+    return Alias(
+        name=spec.name,
+        type=spec.type,
+        stack=spec.stack,
+        project=spec.project,
+        parent=spec.parentUrn,
+        no_parent=spec.noParent,
+    )
+
+
+def _timeouts(found: Any) -> dict[str, float]:
+    texts = {"create": found.create, "update": found.update, "delete": found.delete}
+    return {name: parse_duration(text) for name, text in texts.items() if text}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration as Go writes it: `5m`, `1h30m`, `1.5s`."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise RefusedCall(f"{text!r} is no duration; write it like `5m` or `1h30m`", grpc.StatusCode.INVALID_ARGUMENT)
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def _position(request: Any) -> str:
+    found = request.sourcePosition
+    if not found.uri:
+        return ""
+    return f"{unquote(urlparse(found.uri).path)}:{found.line}"

@@ -1,0 +1,139 @@
+"""Running the stack's program in this process: fresh modules, its own event loop, its folder as working directory."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pulumi
+from pulumi.runtime import config as runtime_config
+from pulumi.runtime import settings as runtime_settings
+from pulumi.runtime.stack import run_in_stack
+
+from deployer.engine.config import StackConfig
+from deployer.engine.project import StackRef
+from deployer.errors import DeployerError, EngineFailed
+
+
+def run_program(
+    stack: StackRef, config: StackConfig, *, monitor: Any, engine: Any, parallel: int, dry_run: bool
+) -> None:
+    """Runs the program to its end, the SDK's outstanding work included.
+
+    `monitor` and `engine` are the services as objects. Registrations are carried out by `parallel` threads. As under
+    the CLI, the working directory is the program's folder for the time of the run, and modules from that folder are
+    imported anew. Raises `EngineFailed` naming the program's own line, or whatever the monitor made fatal.
+    """
+    settings = runtime_settings.Settings(
+        project=stack.project.name,
+        stack=stack.name,
+        monitor=monitor,
+        engine=engine,
+        parallel=parallel,
+        dry_run=dry_run,
+        organization="organization",
+        root_directory=str(stack.project.dir),
+    )
+    contextvars.copy_context().run(_run, stack, config, settings, parallel)
+
+
+def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int) -> None:
+    runtime_settings.ROOT.set(None)
+    runtime_settings.configure(settings)
+    runtime_config.set_all_config(dict(config.values), sorted(config.secret_keys))
+    main = stack.project.main
+    folder = main if main.is_dir() else main.parent
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(ThreadPoolExecutor(parallel, thread_name_prefix="register"))
+    with _program_folder(folder, stack.project.dir):
+        try:
+            asyncio.set_event_loop(loop)
+            loop.run_until_complete(run_in_stack(lambda: _execute(main)))
+        except DeployerError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _failure(error, folder, stack.project.dir) from None
+        finally:
+            with contextlib.suppress(Exception):
+                _drain(loop)
+            asyncio.set_event_loop(None)
+            loop.close()
+
+
+def _execute(main: Path) -> None:
+    runpy.run_path(str(main), run_name="__main__")
+
+
+def _drain(loop: asyncio.AbstractEventLoop) -> None:
+    """Ends what a failed program left behind, without the warnings that asyncio prints about it."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.run_until_complete(loop.shutdown_default_executor())
+
+
+@contextlib.contextmanager
+def _program_folder(folder: Path, project: Path) -> Iterator[None]:
+    before, path, modules = Path.cwd(), list(sys.path), set(sys.modules)
+    os.chdir(folder)
+    sys.path[:0] = [str(folder), str(project)]
+    _forget(folder, set(sys.modules))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+        _forget(folder, set(sys.modules) - modules)
+
+
+def _forget(folder: Path, names: set[str]) -> None:
+    """Drops modules that came from the program's folder, so that the next run reads them again."""
+    for name in names:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if name != "__main__" and file and Path(file).is_relative_to(folder):
+            del sys.modules[name]
+
+
+def _failure(error: BaseException, folder: Path, project: Path) -> EngineFailed:
+    """An error of the program in one line, at the innermost line of the program's own files."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return EngineFailed(
+            f"the program does not parse: {error.msg}",
+            where=f"{error.filename}:{error.lineno}",
+            remedy="correct that line",
+        )
+    if isinstance(error, SystemExit):
+        return EngineFailed(f"the program ended itself with {error.code!r}", where=_place(error, folder, project))
+    if isinstance(error, pulumi.RunError):
+        return EngineFailed(str(error), where=_place(error, folder, project))
+    text = str(error) or "no message"
+    kind = "" if type(error) is Exception else f"{type(error).__name__}: "
+    return EngineFailed(
+        f"the program failed: {kind}{text}", where=_place(error, folder, project), remedy="correct the program"
+    )
+
+
+def _place(error: BaseException, folder: Path, project: Path) -> str | None:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    best: str | None = None
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        for frame in traceback.extract_tb(current.__traceback__):
+            file = Path(frame.filename)
+            own = file.is_relative_to(folder) or (file.is_relative_to(project) and "site-packages" not in file.parts)
+            if own and not file.is_relative_to(Path(__file__).parent):
+                best = f"{file}:{frame.lineno}"
+        current = current.__cause__ or current.__context__
+    return best

@@ -1,0 +1,161 @@
+"""Pulumi.yaml: which program, which plugins, where the state is."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deployer.errors import InvalidInput, NotFound, Refused
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
+_RUNTIMES = ("python",)
+
+
+@dataclass(frozen=True)
+class Project:
+    """A Pulumi project that one of the engines can run.
+
+    `main` is the program: a file, or a folder with `__main__.py`. `config_defaults` maps full keys (`deployer:specs`)
+    to text. `plugins` maps a provider's name to the folder that holds its `pulumi-resource-NAME`.
+    """
+
+    dir: Path
+    name: str
+    main: Path
+    config_defaults: Mapping[str, str] = field(default_factory=dict)
+    plugins: Mapping[str, Path] = field(default_factory=dict)
+    backend_url: str = "file://."
+
+
+@dataclass(frozen=True)
+class StackRef:
+    """One stack of a project, such as `dev`."""
+
+    project: Project
+    name: str
+
+    def __post_init__(self) -> None:
+        check_name("stack", self.name)
+
+    @property
+    def config_file(self) -> Path:
+        return self.project.dir / f"Pulumi.{self.name}.yaml"
+
+
+def check_name(kind: str, name: str) -> None:
+    """Names become file names of the state: refuse what Pulumi refuses."""
+    if not _NAME.fullmatch(name) or name in {".", ".."}:
+        raise InvalidInput(
+            f"{name!r} is no name for a {kind}",
+            remedy="use up to 100 letters, digits, hyphens, underscores and full stops",
+        )
+
+
+def read_project(directory: Path) -> Project:
+    """Reads `directory/Pulumi.yaml`. Errors name the file and line."""
+    directory = directory.resolve()
+    file = next((path for path in (directory / "Pulumi.yaml", directory / "Pulumi.yml") if path.is_file()), None)
+    if file is None:
+        raise NotFound("no Pulumi.yaml here", where=directory, remedy="run the command in the project's folder")
+    doc, lines = load_yaml(file)
+
+    def wrong(key: str, what: str, remedy: str) -> InvalidInput:
+        return InvalidInput(what, where=f"{file}:{lines.get(key, 1)}", remedy=remedy)
+
+    name = doc.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in {".", ".."}:
+        raise wrong("name", "`name` is missing or is no project name", "give the project a name, such as `name: lake`")
+    runtime = doc.get("runtime")
+    runtime_name = runtime.get("name") if isinstance(runtime, dict) else runtime
+    if runtime_name not in _RUNTIMES:
+        raise wrong("runtime", f"runtime {runtime_name!r} is not supported", "set `runtime: python`")
+    main_text = doc.get("main") or "."
+    if not isinstance(main_text, str):
+        raise wrong("main", "`main` is not a path", "name the program's file or folder, such as `main: stacks`")
+    main = (directory / main_text).resolve()
+    if not main.is_relative_to(directory):
+        raise wrong("main", f"`main` leaves the project's folder: {main_text}", "name a path inside the project")
+    entry = main / "__main__.py" if main.is_dir() else main
+    if not entry.is_file():
+        raise wrong("main", f"there is no program at {entry}", "name a Python file, or a folder with `__main__.py`")
+    return Project(
+        dir=directory,
+        name=name,
+        main=main,
+        config_defaults=_config_defaults(doc.get("config"), name, wrong),
+        plugins=_plugins(doc.get("plugins"), directory, wrong),
+        backend_url=_backend_url(doc.get("backend"), wrong),
+    )
+
+
+def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    """The mapping in a YAML file, and the line of each of its top-level keys."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        doc = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
+        raise InvalidInput(f"not valid YAML: {error.problem}", where=where, remedy="correct the file") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("not UTF-8 text", where=file, remedy="save the file as UTF-8") from None
+    if doc is None:
+        return {}, {}
+    if not isinstance(doc, dict):
+        raise InvalidInput("not a mapping", where=f"{file}:1", remedy="write `key: value` lines")
+    lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value} if node is not None else {}
+    return doc, lines
+
+
+def _config_defaults(config: Any, project: str, wrong: Any) -> dict[str, str]:
+    if config is None:
+        return {}
+    if not isinstance(config, dict):
+        raise wrong("config", "`config` is not a mapping", "write `config:` with `namespace:key: value` lines below it")
+    from deployer.engine.config import full_key, text_of  # a module of its own; it needs load_yaml from here
+
+    defaults = {}
+    for key, value in config.items():
+        if isinstance(value, dict) and (value.keys() & {"default", "value", "type", "secret"}):
+            value = value.get("value", value.get("default"))
+        if value is not None:
+            defaults[full_key(str(key), project)] = text_of(value)
+    return defaults
+
+
+def _plugins(plugins: Any, directory: Path, wrong: Any) -> dict[str, Path]:
+    if plugins is None:
+        return {}
+    if not isinstance(plugins, dict):
+        raise wrong("plugins", "`plugins` is not a mapping", "write `plugins:` with `providers:` below it")
+    for other in ("languages", "analyzers"):
+        if plugins.get(other):
+            raise Refused(
+                f"`plugins.{other}` needs the official Pulumi CLI",
+                where="Pulumi.yaml",
+                remedy="install `pulumi`, or remove the entry",
+            )
+    found = {}
+    for entry in plugins.get("providers") or []:
+        if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry.get("path"):
+            raise wrong("plugins", "a provider plugin needs `name` and `path`", "write `- name: lake` and `path: bin`")
+        found[entry["name"]] = (directory / str(entry["path"])).resolve()
+    return found
+
+
+def _backend_url(backend: Any, wrong: Any) -> str:
+    if chosen := os.environ.get("PULUMI_BACKEND_URL"):
+        return chosen
+    if backend is None:
+        return "file://."
+    url = backend.get("url") if isinstance(backend, dict) else None
+    if not isinstance(url, str):
+        raise wrong("backend", "`backend` has no `url`", "write `backend:` with `url: file://.` below it")
+    return url

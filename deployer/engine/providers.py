@@ -1,0 +1,135 @@
+"""The providers of a run: found, started, configured once for each configuration, and ended."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.engine.plugin import Checked, Diffed, Features, ProviderClient
+from deployer.engine.process import PluginProcess, Report, find_plugin
+from deployer.engine.project import Project
+from deployer.engine.urns import package_of
+from deployer.engine.values import Properties, contains_unknown
+from deployer.errors import EngineFailed
+
+if TYPE_CHECKING:
+    pass
+
+#: A provider object for the whole run, or what makes one for each configuration (a class, a function).
+Source = "Provider | Callable[[], Provider]"
+_ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know."""
+
+    client: ProviderClient
+    features: Features
+    known: bool = True
+
+
+def for_provider(inputs: Properties) -> dict[str, Any]:
+    """A provider resource's inputs without what only the engine reads (which plugin, from where)."""
+    return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
+
+
+class Providers:
+    """Clients by provider reference (`URN::ID`). Safe for threads.
+
+    `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
+    `engine_address` starts the engine's gRPC service when the first executable needs it.
+    """
+
+    def __init__(
+        self, project: Project, sources: Mapping[str, Any], engine_address: Callable[[], str], report: Report
+    ) -> None:
+        self._project, self._sources = project, sources
+        self._engine_address, self._report = engine_address, report
+        self._lock = threading.RLock()
+        self._idle: dict[str, list[ProviderClient]] = {}
+        self._configured: dict[tuple[str, str], Configured] = {}
+        self._by_reference: dict[str, Configured] = {}
+        self._clients: list[ProviderClient] = []
+
+    def get(self, reference: str) -> Configured | None:
+        return self._by_reference.get(reference)
+
+    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
+        package = package_of(type_)
+        client = self._take(package)
+        try:
+            checked = client.check_config(urn, for_provider(olds), for_provider(news))
+        finally:
+            with self._lock:
+                self._idle.setdefault(package, []).append(client)
+        kept = {key: news[key] for key in _ENGINE_KEYS if key in news}
+        return Checked({**checked.inputs, **kept}, checked.failures)
+
+    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Diffed:
+        package = package_of(type_)
+        client = self._take(package)
+        try:
+            return client.diff_config(urn, for_provider(olds), for_provider(news))
+        finally:
+            with self._lock:
+                self._idle.setdefault(package, []).append(client)
+
+    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
+        """The provider of a reference, configured; an equal configuration shares one client."""
+        package, settings = package_of(type_), for_provider(inputs)
+        key = (package, json.dumps(settings, sort_keys=True))
+        with self._lock:
+            ready = self._configured.get(key)
+            if ready is None:
+                client = self._take(package)
+                if contains_unknown(settings):
+                    ready = Configured(client, Features(), known=False)
+                else:
+                    self._refuse_second_configuration(package)
+                    ready = Configured(client, client.configure(urn, id_, package, settings))
+                self._configured[key] = ready
+            self._by_reference[reference] = ready
+            return ready
+
+    def cancel(self) -> None:
+        for client in list(self._clients):
+            client.cancel()
+
+    def close(self) -> None:
+        with self._lock:
+            for client in self._clients:
+                client.close()
+            self._clients.clear()
+
+    def _take(self, package: str) -> ProviderClient:
+        with self._lock:
+            if idle := self._idle.get(package):
+                return idle.pop()
+            client = self._open(package)
+            self._clients.append(client)
+            return client
+
+    def _open(self, package: str) -> ProviderClient:
+        source = self._sources.get(package)
+        if source is None:
+            executable = find_plugin(package, self._project.plugins)
+            return PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
+        from deployer.engine.inprocess import InProcess
+
+        return InProcess(source() if callable(source) else source)
+
+    def _refuse_second_configuration(self, package: str) -> None:
+        source = self._sources.get(package)
+        if source is None or callable(source):
+            return
+        if any(other == package and ready.known for (other, _), ready in self._configured.items()):
+            raise EngineFailed(
+                f"the provider {package} runs in this process and was configured in two ways",
+                where=Path("Pulumi.yaml"),
+                remedy="use one configuration of it in the program, or hand the engine the provider's class",
+            )

@@ -1,0 +1,56 @@
+"""Pulumi's unique resource names: `urn:pulumi:STACK::PROJECT::PARENT$TYPE::NAME`."""
+
+from __future__ import annotations
+
+STACK_TYPE = "pulumi:pulumi:Stack"
+PROVIDER_PREFIX = "pulumi:providers:"
+
+
+def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> str:
+    """The URN of a resource; a parent other than the stack itself puts its qualified type before the resource's."""
+    qualified = type_
+    if parent:
+        above = qualified_type(parent)
+        if above and above != STACK_TYPE:
+            qualified = f"{above}${type_}"
+    return f"urn:pulumi:{stack}::{project}::{qualified}::{name}"
+
+
+def qualified_type(urn: str) -> str:
+    """The types from the outermost parent inwards, joined by `$`."""
+    return urn.split("::", 3)[2]
+
+
+def type_of(urn: str) -> str:
+    return qualified_type(urn).rsplit("$", 1)[-1]
+
+
+def name_of(urn: str) -> str:
+    return urn.split("::", 3)[3]
+
+
+def project_of(urn: str) -> str:
+    return urn.split("::", 3)[1]
+
+
+def stack_of(urn: str) -> str:
+    return urn.split("::", 1)[0].removeprefix("urn:pulumi:")
+
+
+def is_provider_type(type_: str) -> bool:
+    return type_.startswith(PROVIDER_PREFIX)
+
+
+def package_of(type_: str) -> str:
+    """The package of a type token: `lake` of `lake:index:Table`, `aws` of `pulumi:providers:aws`."""
+    return type_.removeprefix(PROVIDER_PREFIX) if is_provider_type(type_) else type_.split(":", 1)[0]
+
+
+def provider_reference(urn: str, id_: str) -> str:
+    return f"{urn}::{id_}"
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """`(urn, id)` of a provider reference."""
+    urn, _, id_ = reference.rpartition("::")
+    return urn, id_

@@ -1,0 +1,177 @@
+"""A project in a temporary folder whose program is text of the test, and the file provider behind it."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choose_engine, read_project
+from tests.engine.provider_files import FileProvider, files_of, log_of
+
+PRELUDE = """
+import pulumi
+
+class File(pulumi.CustomResource):
+    size: pulumi.Output[int]
+    path: pulumi.Output[str]
+    content: pulumi.Output[str]
+
+    def __init__(self, res, opts=None, **props):
+        props.setdefault("name", res)
+        props.setdefault("size", None)
+        props.setdefault("path", None)
+        super().__init__("files:index:File", res, props, opts)
+
+Opts = pulumi.ResourceOptions
+"""
+REPOSITORY = Path(__file__).parents[2]
+#: fields that the CLI writes and the published schema does not list
+UNLISTED = {"retainOnDelete", "deletedWith", "replaceWith", "ignoreChanges", "replaceOnChanges", "replacementTrigger"}
+
+
+@dataclass
+class Lab:
+    """One project with one stack."""
+
+    dir: Path
+    in_process: bool = True
+    events: list[Event] = field(default_factory=list)
+
+    @property
+    def root(self) -> Path:
+        return self.dir / "root"
+
+    def program(self, text: str) -> None:
+        (self.dir / "stacks").mkdir(exist_ok=True)
+        (self.dir / "stacks" / "__main__.py").write_text(PRELUDE + textwrap.dedent(text))
+
+    def project(self) -> Project:
+        return read_project(self.dir)
+
+    def stack(self) -> StackRef:
+        return StackRef(self.project(), "dev")
+
+    def engine(self) -> Any:
+        providers = {"files": lambda: FileProvider(self.root)} if self.in_process else {}
+        return choose_engine(self.project(), "embedded", providers)
+
+    def up(self, text: str | None = None, **options: Any) -> UpResult:
+        if text is not None:
+            self.program(text)
+        self.events.clear()
+        try:
+            result: UpResult = self.engine().up(self.stack(), on_event=self.events.append, **options)
+        finally:
+            check_state(self)
+        return result
+
+    def preview(self, text: str | None = None, **options: Any) -> PlanResult:
+        if text is not None:
+            self.program(text)
+        before = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
+        result: PlanResult = self.engine().preview(self.stack(), **options)
+        assert before == (self.checkpoint.read_bytes() if self.checkpoint.exists() else None)
+        return result
+
+    def destroy(self, **options: Any) -> UpResult:
+        try:
+            result: UpResult = self.engine().destroy(self.stack(), **options)
+        finally:
+            check_state(self)
+        return result
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.dir / ".pulumi" / "stacks" / "demo" / "dev.json"
+
+    def resources(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.deployment().get("resources", [])
+        return found
+
+    def deployment(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.checkpoint.read_text())["checkpoint"]["latest"]
+        return found
+
+    def resource(self, name: str) -> dict[str, Any]:
+        return next(doc for doc in self.resources() if doc["urn"].endswith(f"::{name}") and not doc.get("delete"))
+
+    def log(self) -> list[str]:
+        return log_of(self.root)
+
+    def files(self) -> dict[str, str]:
+        return files_of(self.root)
+
+    def clear_log(self) -> None:
+        (self.root / "log").unlink(missing_ok=True)
+
+    def install_plugin(self) -> None:
+        """The provider as an executable that Pulumi.yaml names."""
+        folder = self.dir / "bin"
+        folder.mkdir(exist_ok=True)
+        script = folder / "pulumi-resource-files"
+        script.write_text(
+            f"#!/bin/sh\nexport FILES_ROOT='{self.root}' PYTHONPATH='{REPOSITORY}'\n"
+            f"exec '{sys.executable}' -m tests.engine.provider_files \"$@\"\n"
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        with (self.dir / "Pulumi.yaml").open("a") as file:
+            file.write("plugins:\n  providers:\n    - name: files\n      path: bin\n")
+        self.in_process = False
+
+
+def check_state(lab: Lab) -> None:
+    """Every run leaves a checkpoint in dependency order, no journal, no lock, and documents that fit the schemas."""
+    assert not list((lab.dir / ".pulumi").rglob("*.journal"))
+    assert not list((lab.dir / ".pulumi" / "locks").rglob("*.json"))
+    deployment = lab.deployment()
+    seen: set[str] = set()
+    for doc in deployment.get("resources", ()):
+        needed = {doc.get("parent"), doc.get("provider", "").rpartition("::")[0], *doc.get("dependencies", ())}
+        assert needed - {None, ""} <= seen, doc["urn"]
+        seen.add(doc["urn"])
+    if (validator := schema_validator()) is not None:
+        resources = [
+            {key: value for key, value in doc.items() if key not in UNLISTED} for doc in deployment.get("resources", ())
+        ]
+        validator.validate({"version": 3, "deployment": {**deployment, "resources": resources}})
+
+
+def schema_folder() -> Path | None:
+    """Pulumi's published schemas, where a checkout beside this one has them."""
+    found = [parent / "shared" / "pulumi-state-schema" for parent in REPOSITORY.parents]
+    return next((folder for folder in found if folder.is_dir()), None)
+
+
+def schema_validator() -> Any:
+    import jsonschema
+    import referencing
+
+    folder = schema_folder()
+    if folder is None:
+        return None
+    docs = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    registry: Any = referencing.Registry().with_resources(
+        [(doc["$id"], referencing.Resource.from_contents(doc)) for doc in docs]
+    )
+    schema = next(doc for doc in docs if doc["$id"].endswith("deployments.json"))
+    return jsonschema.Draft202012Validator(schema, registry=registry)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
+    monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "correct horse")
+    (tmp_path / "Pulumi.yaml").write_text("name: demo\nruntime: python\nmain: stacks\nbackend:\n  url: file://.\n")
+    return Lab(tmp_path)
+
+
+Programs = Callable[[str], None]
