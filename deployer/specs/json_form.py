@@ -2,8 +2,8 @@
 
 A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "fields"}`, where `fields` is
 what a type's text cannot hold: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when
-true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct carries
-numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles become integers again.
+true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct
+carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles become integers again.
 """
 
 from __future__ import annotations

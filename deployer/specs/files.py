@@ -1,0 +1,154 @@
+"""Which spec files there are: a folder or one file, and what they include. Each is read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployer.errors import Position, Problem
+from deployer.specs.rules import Rule
+from deployer.specs.shape import check_shape
+from deployer.specs.yaml import Node, parse_yaml
+
+SUFFIXES = (".yaml", ".yml")
+_WILD = frozenset("*?[")
+
+
+@dataclass(slots=True)
+class Document:
+    """A document whose shape was checked; `broken` are the properties that cannot be used as they are."""
+
+    node: Node
+    kind: str
+    broken: frozenset[str]
+
+    def get(self, name: str) -> Node | None:
+        """A property, unless it is left out or broken."""
+        value = self.node.value
+        return value.get(name) if isinstance(value, dict) and name not in self.broken else None
+
+
+@dataclass(slots=True)
+class Sources:
+    """Everything that was read. `incomplete`: some file or document could not be, so declarations may be missing."""
+
+    documents: list[Document] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    incomplete: bool = False
+
+
+def read_sources(project: Path, path: Path) -> Sources:
+    """Reads a file, or every spec file directly in a folder, and what they include. `project` and `path` are absolute.
+
+    Files must lie in the project's folder, links followed; only `path` itself may lie elsewhere.
+    """
+    reader = _Reader(project.resolve(), path)
+    if path.is_dir():
+        found = [entry for entry in sorted(path.iterdir()) if _is_spec(entry)]
+        if not found:
+            at = Position(reader.label(path))
+            reader.problem(at, "no spec files in this folder", "add one that ends in .yaml", Rule.NO_SPECS)
+            reader.sources.incomplete = True
+        for entry in found:
+            reader.read(entry, ())
+    else:
+        reader.read(path, ())
+    return reader.sources
+
+
+def _is_spec(path: Path) -> bool:
+    """Pulumi's own project and stack files may lie beside the specs."""
+    return path.suffix in SUFFIXES and not path.name.startswith((".", "Pulumi.")) and path.is_file()
+
+
+class _Reader:
+    def __init__(self, project: Path, start: Path) -> None:
+        self.project = project
+        outside = start.resolve() if start.is_dir() else start.resolve().parent
+        self.allowed = (project, outside)
+        self.sources = Sources()
+        self.done: set[Path] = set()
+
+    def label(self, path: Path) -> str:
+        """A file's name in positions: relative to the project where it lies in there."""
+        return path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
+
+    def problem(self, at: Position, what: str, remedy: str, rule: Rule) -> None:
+        self.sources.problems.append(Problem(at, what, remedy, rule))
+
+    def read(self, path: Path, parents: tuple[Path, ...]) -> None:
+        real = path.resolve()
+        if real in self.done:
+            return
+        self.done.add(real)
+        file = self.label(real)
+        sources = self.sources
+        sources.files.append(file)
+        try:
+            parsed = parse_yaml(real.read_bytes(), file)
+        except OSError as error:
+            what = f"the file cannot be read: {error.strerror}"
+            self.problem(Position(file), what, "check that it is there and that you may read it", Rule.UNREADABLE_FILE)
+            sources.incomplete = True
+            return
+        sources.problems += parsed.problems
+        sources.incomplete |= parsed.broken
+        for node in parsed.documents:
+            checked = check_shape(node, sources.problems)
+            if checked is None:
+                sources.incomplete = True
+            elif checked[0] != "Include":
+                sources.documents.append(Document(node, *checked))
+            elif "include" in checked[1]:
+                sources.incomplete = True
+            else:
+                self.include(node, real, (*parents, real))
+
+    def include(self, node: Node, file: Path, chain: tuple[Path, ...]) -> None:
+        assert isinstance(node.value, dict)  # noqa: S101
+        patterns = node.value["include"].value
+        assert isinstance(patterns, list)  # noqa: S101
+        for pattern in patterns:
+            for found in self.matching(pattern, file):
+                real = found.resolve()
+                if real not in chain:
+                    self.read(found, chain)
+                elif real != file or not _WILD & set(str(pattern.value)):  # `*.yaml` means the other files
+                    cycle = " → ".join(self.label(path) for path in (*chain[chain.index(real) :], real))
+                    what = f"includes form a cycle: {cycle}"
+                    self.problem(pattern.at, what, "remove one of them", Rule.INCLUDE_CYCLE)
+
+    def matching(self, pattern: Node, file: Path) -> Iterator[Path]:
+        text = str(pattern.value)
+        outside = f"`{text}` leads out of the project's folder"
+        remedy = "move the file into the project and include it by a relative path"
+        try:
+            found = sorted(path for path in file.parent.glob(text) if path.is_file())
+        except NotImplementedError:  # what pathlib raises for absolute patterns
+            self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
+            self.sources.incomplete = True
+            return
+        except ValueError as error:
+            what = f"`{text}` is no path or glob: {error}"
+            self.problem(pattern.at, what, "write a path such as tables/*.yaml or **/*.yaml", Rule.BAD_TEXT)
+            self.sources.incomplete = True
+            return
+        if not found:
+            self.sources.incomplete = True
+            folder = (file.parent / text).is_dir()
+            remedy = (
+                f"include the files in it: {text.rstrip('/')}/*.yaml" if folder else "correct the path or remove it"
+            )
+            what = (
+                f"`{text}` is a folder" if folder else f"`{text}` matches no file in {self.label(file.parent) or '.'}"
+            )
+            self.problem(pattern.at, what, remedy, Rule.INCLUDE_MATCHES_NOTHING)
+        for path in found:
+            if any(path.resolve().is_relative_to(folder) for folder in self.allowed):
+                yield path
+            else:
+                self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
+                self.sources.incomplete = True
+                return

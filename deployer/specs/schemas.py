@@ -1,0 +1,122 @@
+"""Reusable schemas: which columns each gives, after references, cycles and clashes of names were looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from deployer.errors import Position, Problem
+from deployer.specs.columns import Declared, read_columns
+from deployer.specs.files import Document
+from deployer.specs.rules import Rule
+from deployer.specs.storable import type_findings
+from deployer.specs.words import reference_remedy
+from deployer.specs.yaml import Node
+
+RESERVED = "_row"  # Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
+
+
+@dataclass(slots=True)
+class Composed:
+    """Columns in order. `complete` is false when some could not be told, so that a name may be there after all."""
+
+    columns: tuple[Declared, ...]
+    complete: bool
+
+
+@dataclass(slots=True)
+class Schemas:
+    """The declared schemas by name; `compose` resolves references to them."""
+
+    documents: Mapping[str, Document]
+    incomplete: bool  #: whether schemas may be declared in what could not be read
+    problems: list[Problem]
+    resolved: dict[str, Composed] = field(default_factory=dict)
+
+    def compose(self, document: Document, name: str, chain: tuple[str, ...] = ()) -> Composed:
+        """The columns of a Table or Schema document: those of its `schemas` first, then its own."""
+        complete = not document.broken & {"schemas", "columns"}
+        parts: list[tuple[str | None, Position | None, Iterable[Declared]]] = []
+        used: set[str] = set()
+        for reference in _items(document.get("schemas")):
+            target = str(reference.value)
+            if target in used:
+                what = f"schema `{target}` is already used by {name}"
+                self.problems.append(Problem(reference.at, what, "remove the second one", Rule.REPEATED_SCHEMA))
+                continue
+            used.add(target)
+            composed = self._refer(target, reference, chain)
+            complete = complete and composed.complete
+            parts.append((target, reference.at, composed.columns))
+        own = read_columns(_items(document.get("columns")))
+        for declared in own:
+            self._check_own(declared)
+        parts.append((None, None, own))
+        return Composed(self._joined(parts, name), complete)
+
+    def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> Composed:
+        document = self.documents.get(target)
+        if document is None:
+            if not self.incomplete:
+                names = tuple(self.documents)
+                remedy = reference_remedy(target, names, f"declare it: `kind: Schema` with `name: {target}`")
+                self.problems.append(Problem(reference.at, f"unknown schema `{target}`", remedy, Rule.UNKNOWN_SCHEMA))
+            return Composed((), False)
+        if target in chain:
+            cycle = " → ".join((*chain[chain.index(target) :], target))
+            what = f"schemas form a cycle: {cycle}"
+            self.problems.append(Problem(reference.at, what, "remove one of the references", Rule.SCHEMA_CYCLE))
+            return Composed((), False)
+        return self.of(target, chain)
+
+    def of(self, name: str, chain: tuple[str, ...] = ()) -> Composed:
+        """The columns of a schema; its problems are reported once however many tables use it."""
+        if name not in self.resolved:
+            self.resolved[name] = self.compose(self.documents[name], f"schema `{name}`", (*chain, name))
+        return self.resolved[name]
+
+    def _check_own(self, declared: Declared) -> None:
+        column = declared.column
+        at = declared.sources[column.name]
+        if column.name.lower().startswith(RESERVED):
+            what = f"column `{column.name}` has a name that Lance keeps for itself"
+            self.problems.append(
+                Problem(at, what, f"use a name that does not start with {RESERVED}", Rule.RESERVED_NAME)
+            )
+        type_at = declared.sources[f"{column.name}.type"]
+        for finding in type_findings(column):
+            self.problems.append(Problem(type_at, finding.what, finding.remedy, finding.rule))
+
+    def _joined(
+        self, parts: Sequence[tuple[str | None, Position | None, Iterable[Declared]]], name: str
+    ) -> tuple[Declared, ...]:
+        columns: dict[str, tuple[Declared, str | None]] = {}
+        for schema, reference, part in parts:
+            for declared in part:
+                column = declared.column
+                first = columns.get(column.name.lower())
+                if first is None:
+                    columns[column.name.lower()] = (declared, schema)
+                    continue
+                at = reference or declared.sources[column.name]
+                self.problems.append(
+                    Problem(at, _clash(declared, schema, *first, name), _RENAME, Rule.DUPLICATE_COLUMN)
+                )
+        return tuple(declared for declared, _ in columns.values())
+
+
+_RENAME = "rename or remove one of them; case does not count"
+
+
+def _clash(second: Declared, schema: str | None, first: Declared, first_schema: str | None, name: str) -> str:
+    here, there = second.column.name, first.column.name
+    origin = f"schema `{first_schema}`" if first_schema else name
+    at = first.sources[there]
+    what = f"column `{here}`" + (f" of schema `{schema}`" if schema else "")
+    if here == there:
+        return f"{what} is already in {origin} ({at})"
+    return f"{what} differs only in case from `{there}` in {origin} ({at})"
+
+
+def _items(node: Node | None) -> Sequence[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else ()

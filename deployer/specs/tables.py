@@ -1,0 +1,244 @@
+"""Table declarations: documents to `TableSpec`s, with the rules that a table keeps within itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from deployer.errors import Position, Problem
+from deployer.specs.columns import Declared
+from deployer.specs.files import Document
+from deployer.specs.key_times import BadValue
+from deployer.specs.keys import instead_of, is_key_type, order_of, read_key_value
+from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.specs.rules import Rule
+from deployer.specs.schemas import Composed, Schemas
+from deployer.specs.storable import NEWER, newer_findings
+from deployer.specs.types import Blob, Column, Dictionary, Scalar, format_type
+from deployer.specs.words import nearest
+from deployer.specs.yaml import Node
+
+Report = Callable[[Position, Rule, str, str], None]
+
+
+def read_table(document: Document, schemas: Schemas, problems: list[Problem]) -> TableSpec:
+    """The table as far as its document is sound; what is not is in `problems`, and the lake is then refused."""
+
+    def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
+        problems.append(Problem(at, what, remedy, rule))
+
+    database, name = _text(document, "database"), _text(document, "name")
+    label = f"table `{database}.{name}`"
+    composed = schemas.compose(document, label)
+    columns = tuple(declared.column for declared in composed.columns)
+    if not columns and composed.complete:
+        report(document.node.at, Rule.NO_COLUMNS, f"{label} has no columns", "add `columns:` or `schemas:`")
+        composed = Composed((), False)
+    by_name = {column.name: column for column in columns}
+    storage = _storage(document)
+    _check_storage(document, storage, composed.columns, label, report)
+    row_keys = _keys(document, "row_keys", by_name, composed.complete, report)
+    sort_keys = _keys(document, "sort_keys", by_name, composed.complete, report)
+    for key in _items(document.get("sort_keys")):
+        if key.value in row_keys:
+            what = f"`{key.value}` is a row key already"
+            report(key.at, Rule.OVERLAPPING_KEYS, what, "remove it here; rows are sorted by their row keys first")
+    _check_row_keys(document, by_name, report)
+    split_points = _split_points(document, [by_name.get(key) for key in row_keys], label, report)
+    _check_column_renames(columns, report)
+    return TableSpec(
+        database=database,
+        name=name,
+        columns=columns,
+        row_keys=row_keys,
+        sort_keys=sort_keys,
+        split_points=split_points,
+        description=_text(document, "description").strip(),
+        online=_flag(document, "online"),
+        deletion_protection=_flag(document, "deletion_protection"),
+        storage=storage,
+        renamed_from=_text(document, "renamed_from") or None,
+        tags=read_tags(document),
+        sources=_sources(document, composed.columns),
+    )
+
+
+def read_tags(document: Document) -> Mapping[str, str]:
+    """The tags of a Table or Instance."""
+    tags = document.get("tags")
+    return {key: str(node.value) for key, node in tags.value.items()} if tags and isinstance(tags.value, dict) else {}
+
+
+def _text(document: Document, name: str) -> str:
+    node = document.get(name)
+    return str(node.value) if node else ""
+
+
+def _flag(document: Document, name: str) -> bool:
+    node = document.get(name)
+    return node.value is True if node else True
+
+
+def _items(node: Node | None) -> Sequence[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else ()
+
+
+def _sources(document: Document, columns: Sequence[Declared]) -> Mapping[str, Position]:
+    sources = {"": document.node.at}
+    assert isinstance(document.node.value, dict)  # noqa: S101
+    for key, node in document.node.value.items():
+        sources[key] = node.key_at
+    for declared in columns:
+        for path, at in declared.sources.items():
+            sources["columns." + path] = at
+    return sources
+
+
+def _storage(document: Document) -> Storage:
+    node = document.get("storage")
+    options = node.value if node and isinstance(node.value, dict) else {}
+    values = {key: option.value for key, option in options.items()}
+    default = Storage()
+    stable = values.get("stable_row_ids")
+    return Storage(
+        data_storage_version=str(values.get("data_storage_version", default.data_storage_version)),
+        max_rows_per_file=_whole(values.get("max_rows_per_file"), default.max_rows_per_file),
+        max_bytes_per_file=_whole(values.get("max_bytes_per_file"), default.max_bytes_per_file),
+        stable_row_ids=stable if isinstance(stable, bool) else None,
+    )
+
+
+def _whole(value: object, default: int) -> int:
+    return int(value) if isinstance(value, (int, float)) else default
+
+
+def _check_storage(
+    document: Document, storage: Storage, columns: Sequence[Declared], label: str, report: Report
+) -> None:
+    if storage.data_storage_version < NEWER and "storage" not in document.broken:
+        for declared in columns:
+            column = declared.column
+            if isinstance(column.type, (Scalar, Dictionary, Blob)):
+                continue
+            for finding in newer_findings(column.type):
+                what = f"{finding.what}, and {label} has {storage.data_storage_version}"
+                report(declared.sources[f"{column.name}.type"], finding.rule, what, finding.remedy)
+    node = document.get("storage")
+    if storage.stable_row_ids and node and isinstance(node.value, dict) and _items(document.get("row_keys")):
+        report(
+            node.value["stable_row_ids"].key_at,
+            Rule.STABLE_ROW_IDS,
+            f"{label} has row keys, and sorting its rows by them makes stable row ids cost 4 bytes a row of metadata",
+            "remove `stable_row_ids`, or the row keys",
+        )
+
+
+def _keys(
+    document: Document, field: str, columns: Mapping[str, Column], complete: bool, report: Report
+) -> tuple[str, ...]:
+    keys: list[str] = []
+    for node in _items(document.get(field)):
+        key = str(node.value)
+        if key in keys:
+            report(node.at, Rule.REPEATED_KEY, f"`{key}` is in `{field}` twice", "remove the second one")
+            continue
+        keys.append(key)
+        column = columns.get(key)
+        if column is None:
+            if complete:
+                near = nearest(key, tuple(columns))
+                remedy = f"did you mean {near}?" if near else "name one of the table's columns"
+                report(node.at, Rule.UNKNOWN_KEY, f"no column `{key}`, which `{field}` names", remedy)
+        elif not is_key_type(column.type):
+            what = f"column `{key}` of type {format_type(column.type)} has no order, which `{field}` needs"
+            report(node.at, Rule.KEY_TYPE, what, instead_of(column.type))
+    return tuple(keys)
+
+
+def _check_row_keys(document: Document, columns: Mapping[str, Column], report: Report) -> None:
+    seen: set[object] = set()
+    for node in _items(document.get("row_keys")):
+        column = columns.get(str(node.value))
+        if column and column.nullable and node.value not in seen:
+            where = f" ({column.at})" if column.at else ""
+            what = f"row key `{column.name}` may be null"
+            report(node.at, Rule.NULLABLE_KEY, what, f"add `nullable: false` to the column{where}")
+        seen.add(node.value)
+
+
+def _split_points(
+    document: Document, keys: Sequence[Column | None], label: str, report: Report
+) -> tuple[tuple[KeyValue, ...], ...]:
+    partitions = document.get("partitions")
+    if partitions is None or not isinstance(partitions.value, dict) or "row_keys" in document.broken:
+        return ()
+    nodes = _items(partitions.value.get("split_points"))
+    if nodes and not keys:
+        what = f"{label} has split points and no row keys"
+        report(nodes[0].at, Rule.SPLIT_WITHOUT_KEYS, what, "add `row_keys:`, or remove the split points")
+        return ()
+    points: list[tuple[KeyValue, ...]] = []
+    before: tuple[object, ...] | None = None
+    for node in nodes:
+        point = _split_point(node, keys, report)
+        if point is None:
+            continue
+        order = tuple(order_of(column, value) for column, value in zip(keys, point, strict=False) if column)
+        if before is not None and order <= before:
+            _report_order(node, order == before, report)
+            continue
+        before = order
+        points.append(point)
+    return tuple(points)
+
+
+def _report_order(node: Node, same: bool, report: Report) -> None:
+    if same:
+        report(node.at, Rule.SPLIT_REPEATED, "this split point repeats the one before it", "remove it")
+    else:
+        what = "this split point lies below the one before it"
+        report(node.at, Rule.SPLIT_ORDER, what, "write split points in ascending order")
+
+
+def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> tuple[KeyValue, ...] | None:
+    """None when it was reported, or when a key column is unknown and nothing can be said about it."""
+    values = node.value if isinstance(node.value, list) else [node]
+    if not values:
+        report(node.at, Rule.SPLIT_EMPTY, "this split point has no values", "write a value of the first row key")
+        return None
+    if len(values) > len(keys):
+        what = f"this split point has {len(values)} values for {len(keys)} row key{'s' if len(keys) > 1 else ''}"
+        report(node.at, Rule.SPLIT_TOO_LONG, what, f"write at most {len(keys)}")
+        return None
+    point: list[KeyValue] = []
+    for value, column in zip(values, keys, strict=False):
+        if column is None or not is_key_type(column.type):
+            return None
+        read = read_key_value(column, value.value)
+        if isinstance(read, BadValue):
+            report(value.at, read.rule, f"{read.what}, the type of row key `{column.name}`", read.remedy)
+            return None
+        point.append(read)
+    return tuple(point)
+
+
+def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
+    declared = {column.name for column in columns}
+    sources: dict[str, str] = {}
+    for column in columns:
+        before = column.renamed_from
+        if before is None or column.at is None:
+            continue
+        if before == column.name:
+            report(
+                column.at,
+                Rule.RENAMED_FROM_ITSELF,
+                f"column `{before}` is renamed from itself",
+                "remove `renamed_from`",
+            )
+        elif before in declared:
+            what = f"column `{column.name}` is renamed from `{before}`, which is still declared"
+            report(column.at, Rule.RENAMED_FROM_DECLARED, what, f"remove column `{before}`, or `renamed_from`")
+        elif before in sources:
+            what = f"columns `{sources[before]}` and `{column.name}` are both renamed from `{before}`"
+            report(column.at, Rule.RENAMED_FROM_TWICE, what, "keep `renamed_from` in one of them")
+        sources.setdefault(before, column.name)

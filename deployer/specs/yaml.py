@@ -1,0 +1,339 @@
+"""YAML text to nodes that know where they stand. Scalars are resolved by the core schema of YAML 1.2 (section 10.3.2),
+so that `no`, `on`, `1_000` and `1:30` are text; anchors, aliases and merge keys work; everything doubtful is a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.cyaml import CParser  # type: ignore[attr-defined]
+from yaml.nodes import MappingNode, ScalarNode, SequenceNode
+
+from deployer.errors import Position, Problem
+
+MAX_BYTES = 64 * 1024 * 1024
+MAX_DEPTH = 100
+MAX_ALIASED_NODES = 1_000_000  # what aliases may add to a file; stops documents that expand without end
+
+
+class Node(NamedTuple):
+    """A value with its place; lines and columns count from 1. `key_line` is 0 unless the node is a mapping's value."""
+
+    value: Value
+    file: str
+    line: int
+    column: int
+    key_line: int = 0
+    key_column: int = 0
+    quoted: bool = False
+
+    @property
+    def at(self) -> Position:
+        return Position(self.file, self.line, self.column)
+
+    @property
+    def key_at(self) -> Position:
+        """The place of the key in front of this value; of the value itself when there is none."""
+        return Position(self.file, self.key_line, self.key_column) if self.key_line else self.at
+
+    def plain(self) -> Any:
+        """The value without places, as JSON would have it."""
+        if isinstance(self.value, dict):
+            return {key: child.plain() for key, child in self.value.items()}
+        if isinstance(self.value, list):
+            return [child.plain() for child in self.value]
+        return self.value
+
+
+Value = None | bool | int | float | str | list[Node] | dict[str, Node]
+
+
+class Parsed(NamedTuple):
+    """The documents of one file, empty ones left out. `broken`: the text could not be read to its end."""
+
+    documents: tuple[Node, ...]
+    problems: tuple[Problem, ...]
+    broken: bool
+
+
+def parse_yaml(data: bytes, file: str) -> Parsed:
+    """Every document of a file; `file` is the name that positions carry. Never raises for what is in `data`."""
+    if len(data) > MAX_BYTES:
+        problem = Problem(Position(file), f"the file has more than {MAX_BYTES:,} bytes", "split it", "yaml-limit")
+        return Parsed((), (problem,), True)
+    problems: list[Problem] = []
+    documents: list[Node] = []
+    roots: list[Any] = []
+    broken = False
+    try:
+        composer = _Composer(data)
+        while composer.check_node():
+            roots.append(composer.get_node())
+    except (yaml.MarkedYAMLError, yaml.reader.ReaderError, _TooDeep) as error:
+        problems.append(_syntax_problem(error, data, file))
+        broken = True
+    for root in roots:
+        reader = _Reader(file)
+        try:
+            node = reader.node(root)
+        except _Stop as stop:
+            problems.append(stop.problem)
+            broken = True
+            continue
+        problems += reader.problems
+        if node.value is not None:
+            documents.append(node)
+    if b"\t" in data and not broken:
+        problems += _tabs(data.decode(errors="replace"), roots, file)
+    return Parsed(tuple(documents), tuple(problems), broken)
+
+
+class _TooDeep(Exception):
+    pass
+
+
+class _Composer(CParser):
+    """libyaml's parser up to its node graph; tags that are not written are left to `_Reader`."""
+
+    def __init__(self, data: bytes) -> None:
+        CParser.__init__(self, data)
+        self.depth = 0
+
+    def resolve(self, kind: type, value: str, implicit: Any) -> str:
+        return _PLAIN if kind is ScalarNode and implicit[0] else _TEXT
+
+    def descend_resolver(self, parent: Any, index: Any) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise _TooDeep
+
+    def ascend_resolver(self) -> None:
+        self.depth -= 1
+
+
+_PLAIN, _TEXT = "plain", "text"
+_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str", "seq", "map")}
+_STR_TAG = "tag:yaml.org,2002:str"
+
+_CONSTANTS: dict[str, bool | float | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+    **{sign + inf: float(sign + "inf") for sign in ("", "+", "-") for inf in (".inf", ".Inf", ".INF")},
+}
+_NUMBER = re.compile(
+    r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|(?P<float>[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?)"
+)
+_MAYBE_NUMBER = frozenset("+-.0123456789")
+
+
+def resolve_plain(text: str) -> bool | int | float | str | None:
+    """The value of an unquoted scalar in the core schema of YAML 1.2."""
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
+    if text[0] not in _MAYBE_NUMBER or not (found := _NUMBER.fullmatch(text)):
+        return text
+    if found["float"]:
+        return float(text)
+    if len(text) > 400:  # far beyond every type, and Python refuses to read much longer ones
+        return text
+    return int(text[2:], 16 if text[1] == "x" else 8) if text[1:2] in ("x", "o") else int(text)
+
+
+class _Stop(Exception):
+    def __init__(self, at: Position, rule: str, what: str, remedy: str) -> None:
+        self.problem = Problem(at, what, remedy, rule)
+
+
+class _Reader:
+    """One document's composed nodes to `Node`s."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+        self.seen: set[int] = set()
+        self.open: set[int] = set()
+        self.aliased = 0  # how many nodes were made out of ones that had been read before
+
+    def at(self, node: Any) -> Position:
+        return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def report(self, node: Any, rule: str, what: str, remedy: str) -> None:
+        self.problems.append(Problem(self.at(node), what, remedy, rule))
+
+    def node(self, node: Any, key: Any = None) -> Node:
+        mark = node.start_mark
+        tag = node.tag
+        quoted = tag is not _PLAIN
+        value: Value
+        if node.__class__ is ScalarNode:
+            value = resolve_plain(node.value) if tag is _PLAIN else self.scalar(node)
+        else:
+            if tag is not _TEXT:
+                self.check_tag(node)
+            value = self.collection(node)
+        if key is None:
+            return Node(value, self.file, mark.line + 1, mark.column + 1, 0, 0, quoted)
+        key_mark = key.start_mark
+        return Node(value, self.file, mark.line + 1, mark.column + 1, key_mark.line + 1, key_mark.column + 1, quoted)
+
+    def scalar(self, node: Any) -> Value:
+        text: str = node.value
+        if node.tag in (_TEXT, _STR_TAG):
+            return text
+        self.check_tag(node)
+        return resolve_plain(text)
+
+    def check_tag(self, node: Any) -> None:
+        if node.tag not in _TAGS:
+            self.report(node, "unknown-tag", f"unknown tag `{node.tag}`", "remove it; specs are plain YAML")
+
+    def collection(self, node: Any) -> Value:
+        identity = id(node)
+        if identity in self.open:
+            raise _Stop(self.at(node), "alias-cycle", "an alias refers to a value that contains it", "remove the alias")
+        again = identity in self.seen
+        self.seen.add(identity)
+        if again:
+            self.count(node)
+        self.open.add(identity)
+        value: Value = (
+            [self.node(item) for item in node.value] if isinstance(node, SequenceNode) else self.mapping(node)
+        )
+        self.open.discard(identity)
+        return value
+
+    def count(self, node: Any) -> None:
+        self.aliased += len(node.value) + 1
+        if self.aliased > MAX_ALIASED_NODES:
+            what = f"aliases expand to more than {MAX_ALIASED_NODES:,} nodes"
+            raise _Stop(self.at(node), "alias-limit", what, "write fewer aliases of aliases")
+
+    def mapping(self, node: Any) -> dict[str, Node]:
+        own: dict[str, Node] = {}
+        merges: list[Any] = []
+        for key, value in node.value:
+            if key.__class__ is ScalarNode and key.tag is _PLAIN and key.value == "<<":
+                merges.append((key, value))
+                continue
+            name = self.key(key)
+            if name is None:
+                continue
+            if name in own:
+                first = own[name].key_line
+                self.report(key, "duplicate-key", f"`{name}` is already set in line {first}", "keep one of the two")
+                continue
+            own[name] = self.node(value, key)
+        for _, value in merges[:1]:
+            own = self.merged(value) | own
+        for key, _ in merges[1:]:
+            what = "`<<` is already set in this mapping"
+            self.report(key, "duplicate-key", what, "merge several at once: `<<: [*a, *b]`")
+        return own
+
+    def key(self, key: Any) -> str | None:
+        if key.__class__ is not ScalarNode:
+            self.report(key, "bad-key", "a mapping or list is used as a key", "use text as the key")
+            return None
+        if key.tag is _TEXT or key.tag == _STR_TAG:
+            return str(key.value)
+        if key.tag is not _PLAIN:
+            self.check_tag(key)
+        value = resolve_plain(key.value)
+        if isinstance(value, str):
+            return value
+        shown = f"`{key.value}`" if key.value else "an empty key"
+        self.report(key, "bad-key", f"{shown} is not text, and keys must be", f'write "{key.value}" in quotes')
+        return None
+
+    def merged(self, node: Any) -> dict[str, Node]:
+        sources = node.value if isinstance(node, SequenceNode) else [node]
+        merged: dict[str, Node] = {}
+        for source in sources:
+            if not isinstance(source, MappingNode):
+                self.report(
+                    source, "bad-merge", "`<<` merges something that is no mapping", "refer to a mapping: `<<: *name`"
+                )
+                continue
+            value = self.collection(source)
+            if isinstance(value, dict):
+                merged = value | merged
+        return merged
+
+
+def _syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
+    if isinstance(error, _TooDeep):
+        return Problem(Position(file), f"the file is nested more than {MAX_DEPTH} deep", "flatten it", "yaml-limit")
+    if isinstance(error, yaml.reader.ReaderError):
+        before = data[: max(int(error.position), 0)]
+        line = before.count(b"\n") + 1
+        column = len(before.rsplit(b"\n", 1)[-1].decode(errors="replace")) + 1
+        what = f"the file is not UTF-8 text: {error.reason}"
+        return Problem(Position(file, line, column), what, "save it as UTF-8 without control characters", "yaml-syntax")
+    assert isinstance(error, yaml.MarkedYAMLError)  # noqa: S101
+    mark = error.problem_mark or error.context_mark
+    lines = data.decode(errors="replace").split("\n")
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    text = lines[line] if line < len(lines) else ""
+    at = Position(file, line + 1, column + 1)
+    return _explained(str(error.problem), error.context, text, at)
+
+
+def _explained(problem: str, context: str | None, text: str, at: Position) -> Problem:
+    """libyaml's complaint in words for people who do not know its scanner."""
+    head = text[: at.column - 1]
+    rest = text[at.column - 1 :]
+    if "tab" in problem or (problem.startswith("found character") and rest.startswith("\t")):
+        return Problem(at, "a tab is used for indentation", "indent with spaces", "tab")
+    if problem == "found undefined alias":
+        name = re.match(r"\*([\w-]*)", rest)
+        alias = name[1] if name else ""
+        what = f"alias `*{alias}` has no anchor in front of it"
+        return Problem(at, what, f"add `&{alias}` to a value above it in the same document", "unknown-alias")
+    if problem.startswith("mapping values are not allowed"):
+        if re.search(r":\s+\S", head):
+            quoted = head.split(":", 1)[1].strip() + rest.rstrip()
+            return Problem(at, "a second `:` in one line", f'quote the text: "{quoted}"', "yaml-syntax")
+        return Problem(at, "a key stands deeper than the one before it", "align it with its siblings", "yaml-syntax")
+    if problem.startswith("found character"):
+        what = f"`{rest[:1]}` cannot start a value"
+        return Problem(at, what, "quote the text", "yaml-syntax")
+    if "flow" in (context or ""):
+        what = "`[…]` or `{…}` is not closed, or holds text with brackets"
+        return Problem(at, what, 'close it, or quote the text inside: {type: "timestamp[us, UTC]"}', "yaml-syntax")
+    if "quoted scalar" in (context or ""):
+        return Problem(at, "a quoted text is not closed", "add the closing quote", "yaml-syntax")
+    where = f" {context}" if context else ""
+    return Problem(at, f"this is not YAML: {problem}{where}", "mend the indentation or quote the text", "yaml-syntax")
+
+
+def _tabs(text: str, roots: list[Any], file: str) -> Iterator[Problem]:
+    """Tabs that libyaml lets pass as white space; those inside of texts and comments are content."""
+    spans = sorted(_scalar_spans(roots))
+    for found in re.finditer("\t", text):
+        index = found.start()
+        line_start = text.rfind("\n", 0, index) + 1
+        if re.search(r"(^|\s)#", text[line_start:index]) or any(start <= index < end for start, end in spans):
+            continue
+        at = Position(file, text.count("\n", 0, index) + 1, index - line_start + 1)
+        yield Problem(at, "a tab is used as white space", "use spaces", "tab")
+        return  # one mistake of an editor's settings, not one in each line
+
+
+def _scalar_spans(roots: list[Any]) -> Iterator[tuple[int, int]]:
+    pending, seen = list(roots), set[int]()
+    while pending:
+        node = pending.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, ScalarNode):
+            yield node.start_mark.index, node.end_mark.index
+        elif isinstance(node, SequenceNode):
+            pending += node.value
+        else:
+            pending += [part for pair in node.value for part in pair]
