@@ -9,6 +9,7 @@ version that was removed under it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,6 +60,13 @@ class Backend(Protocol):
         """Durably writes one record for each log, all or none. False when any version exists or is not above the floor.
 
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
+        """
+        ...
+
+    def turn(self) -> AbstractContextManager[None]:
+        """Held around a commit: writers near to each other wait for it a little rather than lose races.
+
+        Only a courtesy: it may be given to several at once, and nothing rests on it.
         """
         ...
 

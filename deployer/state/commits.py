@@ -16,7 +16,7 @@ from deployer.state.reducer import Inapplicable, apply, empty_state
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.updates import Update
 
-FIRST_PAUSE = 0.002  #: seconds; the longest pause after the first lost race, doubled after each further one
+FIRST_PAUSE = 0.002  #: seconds; the longest pause after the second lost race, doubled after each further one
 LONGEST_PAUSE = 0.5
 
 
@@ -47,6 +47,10 @@ class Committer:
         OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
         """
         parts = _normalised(parts)
+        with self._backend.turn():
+            return self._commit(parts, txn_id, author, timeout)
+
+    def _commit(self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float) -> dict[str, Known]:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         known, fresh = self._start(logs)
@@ -140,7 +144,9 @@ class Committer:
                 remedy="try again when fewer write, or allow more time",
                 attempts=attempts,
             )
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 1, 16))
+        if attempts == 1 and not in_doubt:
+            return  # staged on a state that was old; the one just read is the newest
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 2, 16))
         self._clock.sleep(min(left, self._clock.uniform(0, longest)))
 
 

@@ -24,7 +24,7 @@ class SnapshotPolicy:
     cost a commit does not grow with the table; or when the log has outgrown the last snapshot and `log_bytes`.
     """
 
-    entries: int = 200
+    entries: int = 500
     log_bytes: int = 1 << 20
     keep: int = 2  #: newest snapshots that are kept however old they are
     keep_for: int = 7 * 24 * 3600 * 1000

@@ -8,13 +8,14 @@ import sqlite3
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
 from deployer.state.backend import Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
 from deployer.state.objects import make_folder
+from deployer.state.turns import Turns
 
 BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
@@ -74,6 +75,7 @@ class SqliteBackend:
                 f"this Python has SQLite {sqlite3.sqlite_version}", remedy="use a Python with SQLite 3.37 or later"
             )
         self._path = path
+        self._turns = Turns(path.with_name(f"{path.name}-turn"))
         self._local = threading.local()
         self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if create:
@@ -109,6 +111,9 @@ class SqliteBackend:
         except _NotWritten:
             return False
         return True
+
+    def turn(self) -> AbstractContextManager[None]:
+        return self._turns.taken()
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         tails: dict[str, Tail] = {}
