@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from deployer.errors import Position
 from deployer.specs.type_text import parse_type
@@ -11,81 +11,132 @@ from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapO
 from deployer.specs.yaml import Node
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Declared:
-    """A column and where its properties stand, by path from the column's name: `carrier`, `carrier.type`."""
+    """A column and the node that declares it."""
 
     column: Column
-    sources: dict[str, Position] = field(default_factory=dict)
+    node: Node
+
+    @property
+    def at(self) -> Position:
+        return self.node.at
+
+    @property
+    def type_at(self) -> Position:
+        return _properties(self.node)["type"].at
+
+    def places(self) -> Iterator[tuple[str, Position]]:
+        """Where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
+        return _places(self.node, self.column.name)
+
+
+class Places(Mapping[str, Position]):
+    """Positions by path, found when somebody asks: most runs never do, and a large lake has hundreds of thousands."""
+
+    def __init__(self, find: Callable[[], Mapping[str, Position]]) -> None:
+        self._find = find
+        self._found: Mapping[str, Position] | None = None
+
+    def _places(self) -> Mapping[str, Position]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def __getitem__(self, path: str) -> Position:
+        return self._places()[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places())
+
+    def __len__(self) -> int:
+        return len(self._places())
 
 
 def read_columns(nodes: Sequence[Node]) -> list[Declared]:
     """The columns of a list whose shape is sound."""
-    return [_declared(node) for node in nodes]
+    return [Declared(_column(node), node) for node in nodes]
 
 
-def _declared(node: Node) -> Declared:
-    sources: dict[str, Position] = {}
-    return Declared(_column(node, "", sources), sources)
+def _column(node: Node) -> Column:
+    return _named(node, str(_properties(node)["name"].value))
 
 
-def _column(node: Node, prefix: str, sources: dict[str, Position]) -> Column:
+def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    name = str(properties["name"].value)
-    return _named(node, name, prefix + name, sources)
+    nullable, description, renamed_from = (
+        properties.get("nullable"),
+        properties.get("description"),
+        properties.get("renamed_from"),
+    )
+    return Column(
+        name,
+        _type(properties["type"]),
+        nullable is None or nullable.value is True,
+        str(description.value).strip() if description else "",
+        str(renamed_from.value) if renamed_from else None,
+        node.at,
+    )
 
 
-def _named(node: Node, name: str, path: str, sources: dict[str, Position]) -> Column:
-    properties = _properties(node)
-    at = node.at
-    sources[path] = at
-    column_type: ColumnType | None = None
-    nullable, description, renamed_from = True, "", None
-    for key, child in properties.items():
-        sources[f"{path}.{key}"] = child.key_at
-        value = child.value
-        match key:
-            case "type":
-                column_type = _type(child, path, sources)
-            case "nullable":
-                nullable = value is True
-            case "description":
-                description = str(value).strip()
-            case "renamed_from":
-                renamed_from = str(value)
-            case _:
-                pass
-    assert column_type is not None  # noqa: S101
-    return Column(name, column_type, nullable, description, renamed_from, at)
-
-
-def _type(node: Node, path: str, sources: dict[str, Position]) -> ColumnType:
+def _type(node: Node) -> ColumnType:
     if isinstance(node.value, str):
         return parse_type(node.value)
-    (name, inner), *_ = _properties(node).items()
+    name, inner = _nested(node)
     match name:
         case "struct":
-            assert isinstance(inner.value, list)  # noqa: S101
-            return Struct(tuple(_column(field, f"{path}.", sources) for field in inner.value))
+            return Struct(tuple(_column(field) for field in _items(inner)))
         case "list" | "large_list":
-            return ListOf(_element(inner, "item", path, sources), large=name == "large_list")
+            return ListOf(_element(inner, "item"), large=name == "large_list")
         case "map":
             parts = _properties(inner)
-            key = _element(parts["key"], "key", path, sources, nullable=False)
-            return MapOf(key, _element(parts["value"], "value", path, sources))
+            return MapOf(replace(_element(parts["key"], "key"), nullable=False), _element(parts["value"], "value"))
         case _:
             parts = _properties(inner)
             size = parts["size"].value
             assert isinstance(size, (int, float))  # noqa: S101
-            return FixedSizeList(_element(parts["item"], "item", path, sources), int(size))
+            return FixedSizeList(_element(parts["item"], "item"), int(size))
 
 
-def _element(node: Node, name: str, path: str, sources: dict[str, Position], nullable: bool = True) -> Column:
-    if isinstance(node.value, dict) and "type" in node.value:
-        column = _named(node, name, f"{path}.{name}", sources)
-        return column if nullable else Column(name, column.type, False, column.description, None, column.at)
-    sources[f"{path}.{name}"] = node.at
-    return Column(name, _type(node, f"{path}.{name}", sources), nullable, at=node.at)
+def _element(node: Node, name: str) -> Column:
+    return _named(node, name) if _is_element(node) else Column(name, _type(node), at=node.at)
+
+
+def _is_element(node: Node) -> bool:
+    return isinstance(node.value, dict) and "type" in node.value
+
+
+def _places(node: Node, path: str) -> Iterator[tuple[str, Position]]:
+    yield path, node.at
+    for key, child in _properties(node).items():
+        yield f"{path}.{key}", child.key_at
+    yield from _type_places(_properties(node)["type"], path)
+
+
+def _type_places(node: Node, path: str) -> Iterator[tuple[str, Position]]:
+    if isinstance(node.value, str):
+        return
+    name, inner = _nested(node)
+    if name == "struct":
+        for field in _items(inner):
+            yield from _places(field, f"{path}.{_properties(field)['name'].value}")
+        return
+    parts = {"item": inner} if name in ("list", "large_list") else _properties(inner)
+    for part, child in parts.items():
+        if _is_element(child):
+            yield from _places(child, f"{path}.{part}")
+        elif part != "size":
+            yield f"{path}.{part}", child.at
+            yield from _type_places(child, f"{path}.{part}")
+
+
+def _nested(node: Node) -> tuple[str, Node]:
+    return next(iter(_properties(node).items()))
+
+
+def _items(node: Node) -> Sequence[Node]:
+    assert isinstance(node.value, list)  # noqa: S101
+    return node.value
 
 
 def _properties(node: Node) -> dict[str, Node]:

@@ -77,15 +77,13 @@ class Schemas:
 
     def _check_own(self, declared: Declared) -> None:
         column = declared.column
-        at = declared.sources[column.name]
         if column.name.lower().startswith(RESERVED):
             what = f"column `{column.name}` has a name that Lance keeps for itself"
             self.problems.append(
-                Problem(at, what, f"use a name that does not start with {RESERVED}", Rule.RESERVED_NAME)
+                Problem(declared.at, what, f"use a name that does not start with {RESERVED}", Rule.RESERVED_NAME)
             )
-        type_at = declared.sources[f"{column.name}.type"]
         for finding in type_findings(column):
-            self.problems.append(Problem(type_at, finding.what, finding.remedy, finding.rule))
+            self.problems.append(Problem(declared.type_at, finding.what, finding.remedy, finding.rule))
 
     def _joined(
         self, parts: Sequence[tuple[str | None, Position | None, Iterable[Declared]]], name: str
@@ -98,7 +96,7 @@ class Schemas:
                 if first is None:
                     columns[column.name.lower()] = (declared, schema)
                     continue
-                at = reference or declared.sources[column.name]
+                at = reference or declared.at
                 self.problems.append(
                     Problem(at, _clash(declared, schema, *first, name), _RENAME, Rule.DUPLICATE_COLUMN)
                 )
@@ -111,11 +109,10 @@ _RENAME = "rename or remove one of them; case does not count"
 def _clash(second: Declared, schema: str | None, first: Declared, first_schema: str | None, name: str) -> str:
     here, there = second.column.name, first.column.name
     origin = f"schema `{first_schema}`" if first_schema else name
-    at = first.sources[there]
     what = f"column `{here}`" + (f" of schema `{schema}`" if schema else "")
     if here == there:
-        return f"{what} is already in {origin} ({at})"
-    return f"{what} differs only in case from `{there}` in {origin} ({at})"
+        return f"{what} is already in {origin} ({first.at})"
+    return f"{what} differs only in case from `{there}` in {origin} ({first.at})"
 
 
 def _items(node: Node | None) -> Sequence[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from deployer.errors import Position, Problem
-from deployer.specs.columns import Declared
+from deployer.specs.columns import Declared, Places
 from deployer.specs.files import Document
 from deployer.specs.key_times import BadValue
 from deployer.specs.keys import instead_of, is_key_type, order_of, read_key_value
@@ -58,7 +58,7 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
         storage=storage,
         renamed_from=_text(document, "renamed_from") or None,
         tags=read_tags(document),
-        sources=_sources(document, composed.columns),
+        sources=Places(lambda: _places(document, composed.columns)),
     )
 
 
@@ -82,15 +82,15 @@ def _items(node: Node | None) -> Sequence[Node]:
     return node.value if node is not None and isinstance(node.value, list) else ()
 
 
-def _sources(document: Document, columns: Sequence[Declared]) -> Mapping[str, Position]:
-    sources = {"": document.node.at}
+def _places(document: Document, columns: Sequence[Declared]) -> Mapping[str, Position]:
+    places = {"": document.node.at}
     assert isinstance(document.node.value, dict)  # noqa: S101
     for key, node in document.node.value.items():
-        sources[key] = node.key_at
+        places[key] = node.key_at
     for declared in columns:
-        for path, at in declared.sources.items():
-            sources["columns." + path] = at
-    return sources
+        for path, at in declared.places():
+            places["columns." + path] = at
+    return places
 
 
 def _storage(document: Document) -> Storage:
@@ -121,7 +121,7 @@ def _check_storage(
                 continue
             for finding in newer_findings(column.type):
                 what = f"{finding.what}, and {label} has {storage.data_storage_version}"
-                report(declared.sources[f"{column.name}.type"], finding.rule, what, finding.remedy)
+                report(declared.type_at, finding.rule, what, finding.remedy)
     node = document.get("storage")
     if storage.stable_row_ids and node and isinstance(node.value, dict) and _items(document.get("row_keys")):
         report(
