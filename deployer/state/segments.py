@@ -120,12 +120,11 @@ class Segment:
         end = keyed if upper is None else bisect_left(self._min_keys, upper, 0, keyed)
         maxima = self._block_maxima
         blocks = [b for b in range(-(-end // _BLOCK)) if maxima[b] >= lower]
-        found = [np.arange(keyed, self._table.num_rows)]  # of unknown range
         if len(blocks) > 64:  # a wide range: one pass over all is cheaper than one a block
-            found.append(self._at_or_above(lower, 0, end))
+            found = [self._at_or_above(lower, 0, end)]
         else:
-            found += [self._at_or_above(lower, b * _BLOCK, min((b + 1) * _BLOCK, end)) for b in blocks]
-        rows = np.concatenate(found)
+            found = [self._at_or_above(lower, b * _BLOCK, min((b + 1) * _BLOCK, end)) for b in blocks]
+        rows = np.concatenate([*found, np.arange(keyed, self._table.num_rows)])  # the last are of unknown range
         return rows if self._alive is None else rows[self._alive[rows]]
 
     def _at_or_above(self, lower: Key, start: int, end: int) -> Rows:
