@@ -40,7 +40,7 @@ def destroy(
     elif not result.summary.get("delete"):
         note(f"stack {stack} manages nothing")
     else:
-        stdout().print(view.summary(result.summary))
+        stdout().print(view.summary(result.operations))
     return 0
 
 

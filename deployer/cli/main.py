@@ -10,8 +10,8 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from deployer import __version__
 from deployer.cli import (
@@ -77,15 +77,12 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
-    except click.UsageError as error:
-        context = error.ctx
-        hint = f"; try '{context.command_path} --help'" if context else ""
-        stderr().print(f"error: {error.format_message()}{hint}", style="red")
-        return 1
-    except (click.Abort, KeyboardInterrupt):
+    except TyperException as error:
+        return _usage_error(error)
+    except (typer.Abort, KeyboardInterrupt):
         print_error(Interrupted("interrupted"), as_json=as_json)
         return Interrupted.exit_code
-    except click.exceptions.Exit as stop:
+    except typer.Exit as stop:
         return stop.exit_code
     except DeployerError as error:
         print_error(error, as_json=as_json)
@@ -93,6 +90,16 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0
+
+
+def _usage_error(error: TyperException) -> int:
+    """Wrong words on the command line: 1, since 2 says that a preview found changes."""
+    message = getattr(error, "format_message", lambda: "")()
+    context = getattr(error, "ctx", None)
+    if message:
+        hint = f"; try '{context.command_path} --help'" if context else ""
+        stderr().print(f"error: {message.rstrip('.')}{hint}", style="red")
+    return 1
 
 
 def main() -> None:

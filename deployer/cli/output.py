@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import Any
 
@@ -10,15 +11,25 @@ from rich.console import Console
 
 from deployer.errors import DeployerError, InvalidSpecs
 
+#: Columns where there is no terminal, so that nothing is folded or cut in files and pipes.
+_UNFOLDED = 10_000
+
 
 def stdout() -> Console:
-    """The console of results; wide when it is no terminal, so that nothing is folded in files and pipes."""
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty(), emoji=False, markup=False)
+    """The console of results."""
+    return _console(stderr=False)
 
 
 def stderr() -> Console:
     """The console of notes, progress and errors."""
-    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty(), emoji=False, markup=False)
+    return _console(stderr=True)
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, highlight=False, emoji=False, markup=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _UNFOLDED
+    return console
 
 
 def print_json(document: Any) -> None:

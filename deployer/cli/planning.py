@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
+from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine
 from deployer.errors import NotFound
@@ -17,9 +18,6 @@ from deployer.provider.in_process import in_process_provider
 from deployer.provider.urn import address_of, type_of
 from deployer.specs.model import Lake
 from deployer.state import open_store
-
-#: Resources of Pulumi itself, which people did not declare.
-_OWN_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
     """Operations that the planner did not say: those of other providers, and deletions begun by an earlier run."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
-        if operation.op in ("same", "refresh") or operation.type.startswith(_OWN_TYPES):
+        if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
             continue
         address = address_of(operation.urn)
         if address is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from types import TracebackType
 from typing import assert_never
 
@@ -12,12 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from deployer.cli.output import stderr
-from deployer.engine import Diagnostic, Event, OutputsChanged, StepFailed, StepFinished, StepStarted
+from deployer.engine import Diagnostic, Event, Operation, OutputsChanged, StepFailed, StepFinished, StepStarted
 from deployer.provider.urn import address_of
 
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "read": "read"}
 _QUIET = ("same", "refresh")
+#: Resources of Pulumi itself, which people did not declare.
+PULUMI_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:")
 
 
 class StepView:
@@ -62,9 +65,10 @@ class StepView:
         if self._live.is_started:
             self._live.update(self._render())
 
-    def summary(self, counts: Mapping[str, int]) -> Text:
-        """`Done: 6 created, 1 updated`."""
-        parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts.get(op)]
+    def summary(self, operations: Iterable[Operation]) -> Text:
+        """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
+        counts: Counter[str] = Counter(operation.op for operation in operations if not operation.type.startswith(PULUMI_TYPES))
+        parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
         return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")
 
     def _say(self, line: Text) -> None:

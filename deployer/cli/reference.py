@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-import click
 import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from deployer.cli.main import app
 
@@ -14,28 +14,30 @@ from deployer.cli.main import app
 def reference() -> str:
     """The Markdown of every command that is not hidden: usage, arguments and options."""
     group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)  # noqa: S101 -- an app with several commands is a group
-    context = click.Context(group, info_name="deployer")
+    assert isinstance(group, TyperGroup)  # noqa: S101 -- an app with several commands is a group
+    context = typer.Context(group, info_name="deployer")
     lines = ["# Commands", "", "Made from the code by `python -m deployer.cli.reference`.", ""]
     lines += [(group.epilog or "").strip(), ""]
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        if command is not None and not command.hidden:
-            lines += _command(command, click.Context(command, info_name=name, parent=context))
+        if isinstance(command, TyperCommand) and not command.hidden:
+            lines += _command(command, typer.Context(command, info_name=name, parent=context))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _command(command: click.Command, context: click.Context) -> Iterator[str]:
+def _command(command: TyperCommand, context: typer.Context) -> Iterator[str]:
     usage = " ".join(piece for piece in command.collect_usage_pieces(context))
     yield from (f"## deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
     yield from ((command.help or "").strip(), "")
-    for title, kind in (("argument", click.Argument), ("option", click.Option)):
-        rows = [row for parameter in command.params if isinstance(parameter, kind) and (row := _row(parameter, context))]
+    for title, kind in (("argument", TyperArgument), ("option", TyperOption)):
+        rows = [
+            row for parameter in command.params if isinstance(parameter, kind) and (row := _row(parameter, context))
+        ]
         if rows:
             yield from (f"| {title} | meaning |", "|---|---|", *rows, "")
 
 
-def _row(parameter: click.Parameter, context: click.Context) -> str | None:
+def _row(parameter: TyperArgument | TyperOption, context: typer.Context) -> str | None:
     record = parameter.get_help_record(context)
     if record is None:
         return None

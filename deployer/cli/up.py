@@ -46,7 +46,7 @@ def up(
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     else:
-        stdout().print(view.summary(result.summary))
+        stdout().print(view.summary(result.operations))
     return 0
 
 

@@ -19,6 +19,7 @@ from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import provider_pb2_grpc
 
+from deployer import __version__
 from deployer.errors import DeployerError
 from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import Stores
@@ -40,7 +41,7 @@ async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed)
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[_ErrorsInWords()])
-    servicer = ProviderServicer(LakeProvider(stores, in_threads=True), sys.argv[1:], engine_address=engine_address)
+    servicer = ProviderServicer([], __version__, LakeProvider(stores, in_threads=True), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

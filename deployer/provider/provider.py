@@ -137,6 +137,5 @@ def _property(value: Any) -> PropertyValue:
         return PropertyValue(_properties(value))
     if isinstance(value, list | tuple):
         return PropertyValue([_property(item) for item in value])
-    if value == UNKNOWN:
-        return PropertyValue.computed()
+    # UNKNOWN stays the string that it is on the wire: the SDK's servicer cannot marshal its own Computed
     return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
