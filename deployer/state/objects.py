@@ -9,21 +9,12 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 
 class Missing(Exception):
     """There is no object of that name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Object:
-    """`modified` in ms since 1970."""
-
-    path: str
-    modified: int
 
 
 class ObjectStore(Protocol):
@@ -35,8 +26,8 @@ class ObjectStore(Protocol):
         """Raises Missing."""
         ...
 
-    def list(self, prefix: str) -> Sequence[Object]:
-        """All objects whose path starts with the folder `prefix`."""
+    def list(self, prefix: str) -> Sequence[str]:
+        """The paths of all objects in the folder `prefix` and below."""
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -70,15 +61,13 @@ class LocalObjects:
         except FileNotFoundError:
             raise Missing(path) from None
 
-    def list(self, prefix: str) -> Sequence[Object]:
-        found = []
-        for file in (self._root / prefix).rglob("*"):
-            try:
-                if file.is_file():
-                    found.append(Object(file.relative_to(self._root).as_posix(), file.stat().st_mtime_ns // 1_000_000))
-            except FileNotFoundError:  # deleted by another process since it was listed
-                continue
-        return found
+    def list(self, prefix: str) -> Sequence[str]:
+        # os.walk passes over folders that others remove meanwhile; Path.rglob raises.
+        return [
+            (Path(folder) / name).relative_to(self._root).as_posix()
+            for folder, _, names in os.walk(self._root / prefix)
+            for name in names
+        ]
 
     def delete(self, paths: Iterable[str]) -> None:
         folders = set()

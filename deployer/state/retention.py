@@ -11,7 +11,7 @@ from deployer.state.clock import Clock
 from deployer.state.failpoints import reached
 from deployer.state.model import InstanceState, State
 from deployer.state.objects import ObjectStore
-from deployer.state.snapshots import Snapshots, manifest_of
+from deployer.state.snapshots import Snapshots, manifest_of, version_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,7 +28,6 @@ class SnapshotPolicy:
     log_bytes: int = 1 << 20
     keep: int = 2  #: newest snapshots that are kept however old they are
     keep_for: int = 7 * 24 * 3600 * 1000
-    orphans_for: int = 24 * 3600 * 1000  #: grace for folders without a pointer: a writer may be about to add it
 
     def is_due(self, known: Known) -> bool:
         interval = max(self.entries, min(10_000, _size(known.state) // 100))
@@ -80,24 +79,25 @@ class Retention:
         recent = [i for i, pointer in enumerate(pointers) if pointer.at >= since]
         first = min(len(pointers) - self._policy.keep, recent[0] - 1 if recent else len(pointers))
         if first > 0:
+            floor = pointers[first].version
             reached("retention:before-truncate")
-            removed = self._backend.truncate(log, pointers[first].version)
+            self._backend.truncate(log, floor)
             reached("retention:before-delete")
-            for pointer in removed:
-                self._snapshots.delete_folder(str(manifest_of(pointer)["location"]))
-        self._delete_orphans(log)
+            self._delete_below(log, floor)
 
     def remove_all(self, log: str) -> None:
         """Removes a log for ever: nothing can be committed to it again."""
         self._backend.truncate(log, REMOVED)
         self._cache.forget(log)
-        self._objects.delete([each.path for each in self._objects.list(log)])
+        self._objects.delete(self._objects.list(log))
 
-    def _delete_orphans(self, log: str) -> None:
-        """Deletes files of snapshots that were never pointed to, or whose pointer went without them."""
-        found = self._objects.list(log)
+    def _delete_below(self, log: str, floor: int) -> None:
+        """Deletes the files of snapshots at or below the floor that nothing points to, whoever left them.
+
+        No pointer can be added at or below the floor, so none of these can be of a snapshot that is being taken.
+        """
         pointed = {str(manifest_of(pointer)["location"]) for pointer in self._backend.snapshots(log)}
-        before = self._clock.now() - self._policy.orphans_for
+        found = self._objects.list(log)
         self._objects.delete(
-            [each.path for each in found if each.modified < before and each.path.rpartition("/")[0] not in pointed]
+            [path for path in found if version_of(path) <= floor and path.rpartition("/")[0] not in pointed]
         )

@@ -40,7 +40,7 @@ class Snapshots:
         from deployer.state.parts import to_parts
 
         log = log_of(state)
-        location = f"{log}/{state.version:020}-{self._clock.new_id()[:8]}"
+        location = _location(state, self._clock.new_id())
         mark = {"deployer.format": str(FORMAT), "deployer.log": log, "deployer.version": str(state.version)}
         parts: dict[str, dict[str, Any]] = {}
         for name, table in to_parts(state).items():
@@ -104,7 +104,7 @@ class Snapshots:
         return Known(state, pointer.version, _size_of(manifest))
 
     def delete_folder(self, location: str) -> None:
-        self._objects.delete([each.path for each in self._objects.list(location)])
+        self._objects.delete(self._objects.list(location))
 
     def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
         import pyarrow as pa
@@ -115,6 +115,15 @@ class Snapshots:
         if digest(data).hex() != manifest["parts"][name]["digest"]:
             raise _damaged(pointer, f"the checksum of {path} does not match")
         return pq.read_table(pa.BufferReader(data))
+
+
+def _location(state: State, unique: str) -> str:
+    return f"{log_of(state)}/{state.version:020}-{unique[:8]}"
+
+
+def version_of(path: str) -> int:
+    """The version of the snapshot that a file belongs to."""
+    return int(path.split("/")[1].partition("-")[0])
 
 
 def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:

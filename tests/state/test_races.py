@@ -1,0 +1,134 @@
+"""Real processes racing, being killed and being stopped: no commit lost, none doubled, versions dense."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deployer.state import open_store
+from deployer.state.model import TableState
+from deployer.state.retention import SnapshotPolicy
+from deployer.state.store import StateStore
+
+from .samples import TABLE, added, creation, store_at
+
+WORKER = str(Path(__file__).with_name("worker.py"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = store_at(tmp_path)
+    store.commit(TABLE, [creation()])
+    store.close()
+    return tmp_path
+
+
+def _start(root: Path, *args: int, failpoint: str = "") -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, WORKER, str(root / "_state"), *map(str, args)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "DEPLOYER_FAILPOINT": failpoint},
+    )
+
+
+def _state(root: Path) -> TableState:
+    store = open_store(root)
+    try:
+        return store.table(TABLE)
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("entries", [1_000_000, 30], ids=["log only", "with snapshots and retention"])
+def test_eight_processes_commit_and_none_is_lost_or_doubled(root: Path, entries: int) -> None:
+    workers = [_start(root, writer, 20, entries) for writer in range(8)]
+    won = [line.split() for worker in workers for line in worker.communicate()[0].splitlines()]
+    assert [worker.returncode for worker in workers] == [0] * 8
+    state = _state(root)
+    assert sorted(job for job, _ in won) == sorted(f"{w}-{n}" for w in range(8) for n in range(20))
+    assert len({version for _, version in won}) == 160
+    assert state.version == 1 + 2 * 160  # dense: each commit took one version
+    assert sorted(state.jobs) == sorted(job for job, _ in won)
+    assert [each.fragment_id for each in state.files] == [w * 1000 + n for w in range(8) for n in range(20)]
+    assert not state.intents
+
+
+# Each worker makes 20 commits of 2 entries; a snapshot is due after 10 entries. Points as in the code.
+POINTS = [
+    "commit:before-put@7",
+    "commit:after-put@8",
+    "snapshot:before-part@1",
+    "snapshot:before-part@3",
+    "snapshot:before-pointer@1",
+    "snapshot:after-pointer@1",
+    "retention:before-truncate@1",
+    "retention:before-delete@1",
+]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_process_loses_nothing_that_was_acknowledged(root: Path, point: str) -> None:
+    killed = _start(root, 1, 20, 10, failpoint=point)
+    acknowledged = [line.split()[0] for line in killed.communicate()[0].splitlines()]
+    assert killed.returncode == -signal.SIGKILL
+    assert len(acknowledged) < 20
+    jobs = list(_state(root).jobs)
+    assert jobs[: len(acknowledged)] == acknowledged
+    assert len(jobs) - len(acknowledged) <= 1  # at most the one that was in flight, whole
+    assert _state(root).files.count == len(jobs)
+    after = _start(root, 2, 20, 10)
+    after.communicate()
+    assert after.returncode == 0
+    state = _state(root)
+    assert list(state.jobs) == [*jobs, *(f"2-{number}" for number in range(20))]
+    # The next retention removes what the killed process left.
+    store = store_at(root, policy=SnapshotPolicy(entries=1, keep=1, keep_for=0))
+    store.commit(TABLE, [added(5000)])
+    folders = list((root / "_state" / "snapshots" / TABLE).iterdir())
+    assert len(folders) == 1, folders
+    assert store_at(root).table(TABLE) == store.table(TABLE)
+
+
+def test_a_writer_that_stalled_cannot_win_a_version_that_was_removed(root: Path) -> None:
+    stalled = _start(root, 1, 1, failpoint="commit:before-put=stop")
+    _wait_until_stopped(stalled.pid)
+    others = store_at(root, policy=SnapshotPolicy(entries=10, keep=1, keep_for=0))
+    for number in range(40):
+        others.commit(TABLE, [added(number)])
+    assert others.log(TABLE)[0].version > 2  # version 2, which the stalled writer is about to put, was removed
+    os.kill(stalled.pid, signal.SIGCONT)
+    output, _ = stalled.communicate()
+    assert (stalled.returncode, output.split()) == (0, ["1-0", "43"])
+    assert [entry.version for entry in others.log(TABLE)][-3:] == [41, 42, 43]
+    state = _state(root)
+    assert state.files.count == 41
+    assert state == others.table(TABLE)
+
+
+def _wait_until_stopped(pid: int) -> None:
+    while True:
+        found, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        if found and os.WIFSTOPPED(status):
+            return
+        assert not found, "the worker ended before it stopped"
+        time.sleep(0.01)
+
+
+def test_a_forked_child_uses_a_connection_of_its_own(root: Path) -> None:
+    store: StateStore = store_at(root)
+    store.commit(TABLE, [added(1)])
+    child = os.fork()
+    if child == 0:
+        store.commit(TABLE, [added(2)])
+        store.close()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.commit(TABLE, [added(3)])
+    assert [each.fragment_id for each in _state(root).files] == [1, 2, 3]

@@ -1,0 +1,34 @@
+"""A process of its own that commits appends: `worker.py ROOT WRITER COUNT [ENTRIES]`; prints each version won.
+
+With ENTRIES a snapshot is due after so many entries and only the newest is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from deployer.state.model import File
+from deployer.state.objects import LocalObjects
+from deployer.state.requirements import JobNotDone
+from deployer.state.retention import SnapshotPolicy
+from deployer.state.sqlite import SqliteBackend
+from deployer.state.store import StateStore
+from deployer.state.updates import CommitStarted, FilesAdded
+
+TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
+
+
+def main(root: Path, writer: int, count: int, entries: int = 1_000_000) -> None:
+    policy = SnapshotPolicy(entries=entries, keep=1, keep_for=0)
+    store = StateStore(SqliteBackend(root / "state.db"), LocalObjects(root / "snapshots"), policy=policy)
+    for number in range(count):
+        job, fragment = f"{writer}-{number}", writer * 1000 + number
+        store.commit(TABLE, [CommitStarted(job, "ingest", 1)])
+        file = File(fragment, "root", 1, 1)
+        state = store.commit(TABLE, [FilesAdded((file,), fragment, job, 1)], [JobNotDone(job)])
+        print(job, state.version, flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
