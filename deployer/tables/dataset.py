@@ -15,9 +15,9 @@ from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import rolled_forward
 from deployer.specs.arrow import arrow_schema, columns_of
-from deployer.state import StateStore
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
+from deployer.state.store import StateStore
 from deployer.tables.writer import Layout
 
 if TYPE_CHECKING:

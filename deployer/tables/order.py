@@ -26,7 +26,7 @@ def sorted_rows(table: pa.Table, columns: Sequence[str]) -> pa.Table:
         return table
     table = table.combine_chunks()
     keys = pa.table([comparable(table[name]) for name in columns], [str(i) for i in range(len(columns))])
-    order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names], null_placement="at_end")
+    order = pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names])  # nulls go last
     return table.take(order)
 
 
@@ -42,16 +42,16 @@ class Splitter:
             _SplitColumn(kind, i, splits) for i, kind in enumerate(types) if any(len(s) > i for s in splits)
         ]
 
-    def ranges(self, keys: Sequence[Any]) -> NDArray[np.int64]:
-        """The range number of each row; `keys` are its row-key columns (arrays without nulls)."""
-        rows = len(keys[0]) if keys else 0
+    def ranges(self, keys: Sequence[Any], rows: int) -> NDArray[np.int64]:
+        """The range number of each of `rows` rows; `keys` are their row-key columns (arrays without nulls)."""
         low = np.zeros(rows, np.int64)
         if not self.count or not rows:
             return low
         values = [column.prepared(keys[i]) for i, column in enumerate(self._columns)]
         alone = self._columns[0].values if len(self._columns) == 1 else None
         if alone is not None:
-            return np.searchsorted(alone, values[0], side="right").astype(np.int64, copy=False)
+            found: NDArray[np.int64] = np.searchsorted(alone, values[0], side="right").astype(np.int64, copy=False)
+            return found
         high = np.full(rows, self.count, np.int64)
         while (open_ := low < high).any():
             middle = np.minimum((low + high) // 2, self.count - 1)

@@ -1,0 +1,151 @@
+"""Makes a batch of source rows into rows of the table, and tells which rows cannot be.
+
+Both ways of loading use this one function, so that they refuse the same rows with the same words.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.tables.ingest.bad_rows import BadRows, Problem, as_text
+from deployer.tables.ingest.casts import castable, lossless
+from deployer.tables.ingest.nulls import forbidden_nulls, relaxed, with_type
+from deployer.tables.ingest.text_values import parsed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`."""
+
+    rows: pa.RecordBatch
+    numbers: NDArray[np.int64]
+    unreadable: BadRows = BadRows()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Rows that fit the table, with its schema, and those that do not."""
+
+    rows: pa.RecordBatch
+    bad: BadRows
+
+
+def match_columns(
+    source: pa.Schema, table: pa.Schema, *, where: str, text: bool, ignore_extra: bool, absent_is_null: bool = False
+) -> None:
+    """Raises InvalidInput, listing every column at once, when the source's columns cannot be the table's.
+
+    `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
+    """
+    problems = []
+    for name in source.names:
+        if source.names.count(name) > 1 and f"column {name!r} is there twice" not in problems:
+            problems.append(f"column {name!r} is there twice")
+        if name not in table.names and not ignore_extra:
+            near = difflib.get_close_matches(name, [n for n in table.names if n not in source.names] or table.names, 1)
+            problems.append(f"the table has no column {name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+    for field in table:
+        if field.name not in source.names:
+            if not field.nullable and not absent_is_null:
+                problems.append(f"column {field.name!r} is missing, and the table needs it")
+        elif source.names.count(field.name) == 1:
+            theirs = source.field(field.name).type
+            if not castable(theirs, field.type, text=text):
+                problems.append(f"column {field.name!r} is {theirs}, which cannot become {field.type}")
+    if problems:
+        raise InvalidInput(
+            "; ".join(problems),
+            where=where,
+            remedy="rename or cast the columns"
+            + (", or leave unknown ones out with --ignore-extra" if any("no column" in p for p in problems) else ""),
+        )
+
+
+def check(
+    source: SourceRows, table: pa.Schema, row_keys: Sequence[str], *, text: bool, listed: int | None = None
+) -> Checked:
+    """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
+
+    All bad rows are counted; problems are told of the first `listed` of them (None: of all).
+    """
+    arrays: list[Any] = []
+    found: list[_Finding] = []
+    for field in table:
+        if field.name in source.rows.schema.names:
+            values = source.rows.column(field.name)
+            array, misfits = _convert(values, field, text=text)
+        else:
+            values = array = pa.nulls(source.rows.num_rows, relaxed(field.type))
+            misfits = None
+        if misfits is not None:
+            found.append(_Finding(misfits, field.name, f"does not fit {_type_name(field)}", values))
+        nulls = forbidden_nulls(array, field.with_nullable(field.nullable and field.name not in row_keys))
+        if nulls is not None and misfits is not None:
+            nulls = nulls & ~misfits
+        if nulls is not None and nulls.any():
+            found.append(_Finding(nulls, field.name, _null_reason(field, row_keys), values))
+        arrays.append(array)
+    bad = source.unreadable
+    if found:
+        failed = np.logical_or.reduce([each.mask for each in found])
+        bad = bad.joined(_problems(found, failed, source.numbers, listed))
+        keep = pa.array(~failed)
+        arrays = [array.filter(keep) for array in arrays]
+    exact = [with_type(array, field) for array, field in zip(arrays, table, strict=True)]
+    return Checked(pa.RecordBatch.from_arrays(exact, schema=table), bad if listed is None else bad.first(listed))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """Rows that one column keeps out, for one reason."""
+
+    mask: NDArray[np.bool_]
+    column: str
+    reason: str
+    values: Any
+
+
+def _problems(
+    found: Sequence[_Finding], failed: NDArray[np.bool_], numbers: NDArray[np.int64], listed: int | None
+) -> BadRows:
+    rows = np.flatnonzero(failed)[:listed]
+    problems: list[Problem] = []
+    for each in found:
+        where = rows[each.mask[rows]]
+        values = each.values.take(pa.array(where)).to_pylist()
+        problems += [
+            Problem(int(number), each.column, each.reason, as_text(value))
+            for number, value in zip(numbers[where], values, strict=True)
+        ]
+    return BadRows.of(problems, int(failed.sum()))
+
+
+def _convert(values: Any, field: pa.Field, *, text: bool) -> tuple[Any, NDArray[np.bool_] | None]:
+    target = relaxed(field.type)
+    if values.type.equals(target):
+        return values, None
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return parsed(values, target) if text and is_text else lossless(values, target)
+
+
+def _type_name(field: pa.Field) -> str:
+    from deployer.specs.arrow import column_of
+    from deployer.specs.types import format_type
+
+    return format_type(column_of(field).type)
+
+
+def _null_reason(field: pa.Field, row_keys: Sequence[str]) -> str:
+    if field.name in row_keys:
+        return "is null, and it is a row key"
+    return "is null, and the column is not null" if not field.nullable else "has a null inside where none may be"

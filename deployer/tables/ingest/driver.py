@@ -1,0 +1,80 @@
+"""Loads in this process, without Spark: what small sources are quickest with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.reading import SplitReport, checked_rows
+from deployer.tables.writer import Written, write_sorted, write_stream
+
+FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
+
+
+def load_in_driver(plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+    """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load."""
+    reports = {split.number: SplitReport(split.number) for split in plan.splits}
+    written: list[Written] = []
+    batches = _batches(plan, reports, on_progress)
+    if plan.layout.order:
+        written += _gathered(plan, batches, reports)
+    else:
+        written += write_stream(plan.layout, batches, plan.ranges.partitions[0])
+    return Loaded(tuple(written), reports)
+
+
+def _batches(
+    plan: LoadPlan, reports: dict[int, SplitReport], on_progress: Callable[[Progress], None]
+) -> Iterator[pa.RecordBatch]:
+    rows = 0
+    for done, split in enumerate(plan.splits):
+        report = reports[split.number]
+        for batch in checked_rows(split, plan.reading, report):
+            rows += batch.num_rows
+            yield batch
+            on_progress(Progress(done, len(plan.splits), rows))
+        if report.error:
+            raise report.error
+        on_progress(Progress(done + 1, len(plan.splits), rows))
+
+
+def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Sequence[Written]:
+    """Rows by their range, sorted and written whenever much has come together."""
+    splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
+    held: dict[int, list[pa.RecordBatch]] = {}
+    size, written = 0, list[Written]()
+    for batch in batches:
+        keys = [batch.column(name) for name in plan.layout.row_keys]
+        for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
+            held.setdefault(number, []).append(part)
+        size += batch.nbytes
+        if size >= FLUSH_BYTES:
+            written += _flushed(plan, held)
+            size = 0
+    if not plan.refuses(reports.values()):
+        written += _flushed(plan, held)
+    return written
+
+
+def _flushed(plan: LoadPlan, held: dict[int, list[pa.RecordBatch]]) -> list[Written]:
+    written: list[Written] = []
+    for number in sorted(held):
+        rows = pa.Table.from_batches(held.pop(number))
+        written += write_sorted(plan.layout, rows, plan.ranges.partitions[number])
+    return written
+
+
+def parted(batch: pa.RecordBatch, numbers: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch's rows by range number, those of each range together."""
+    present = np.unique(numbers)
+    if len(present) == 1:
+        yield int(present[0]), batch
+        return
+    order = np.argsort(numbers, kind="stable")
+    ordered = batch.take(pa.array(order))
+    starts = np.searchsorted(numbers[order], present)
+    for number, start, stop in zip(present, starts, [*starts[1:], len(order)], strict=True):
+        yield int(number), ordered.slice(int(start), int(stop - start))

@@ -1,0 +1,173 @@
+"""Loads sources into a table once: finds them, chooses how, refuses or sets aside bad rows, commits."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from deployer.errors import Conflict, DeployerError
+from deployer.live.lance_io import open_dataset
+from deployer.state.model import Job
+from deployer.tables.commit import commit_append, discard, find_job
+from deployer.tables.dataset import OpenTable
+from deployer.tables.ingest.bad_rows import LISTED, refusal, write_bad_rows
+from deployer.tables.ingest.driver import load_in_driver
+from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.ranges import Ranges, cut
+from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
+from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
+
+Engine = Literal["auto", "spark", "driver"]
+
+SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would have started
+SMALL_ROWS = 1_000_000
+TASK_ROWS = 1_048_576  #: rows of one range, as far as a sample can tell
+SAMPLED_SPLITS = 16
+
+LoadWithSpark = Callable[[LoadPlan, Callable[[Progress], None]], Loaded]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """What to load and how. Without a `job_id` one is made up, and the load can be repeated by nobody."""
+
+    paths: tuple[str, ...]
+    format: Format | None = None
+    options: ReadOptions = ReadOptions()
+    ignore_extra: bool = False
+    bad_rows: Path | None = None
+    job_id: str | None = None
+    engine: Engine = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """What a load came to; `bad_rows` were set aside. `engine` and `reason` say which way was taken and why."""
+
+    table: str
+    job_id: str
+    rows: int
+    files: int
+    bytes: int
+    bad_rows: int
+    lance_version: int
+    engine: str
+    reason: str
+    seconds: float
+    already_done: bool = False
+
+
+def ingest(
+    table: OpenTable,
+    request: IngestRequest,
+    with_spark: LoadWithSpark,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+) -> IngestResult:
+    """Loads all sources as one version of the table, or nothing.
+
+    Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
+    Conflict when the table was changed meanwhile.
+    """
+    started = time.monotonic()
+    job_id = request.job_id or uuid.uuid4().hex
+    if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
+        return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
+    plan = _plan(table, request)
+    engine, reason = _engine(request.engine, plan)
+    on_engine(engine, reason)
+    loaded = with_spark(_for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
+    bad = bad_by_file(plan.splits, loaded.reports)
+    bad_rows = sum(each.rows for each in bad.values())
+    if bad_rows and request.bad_rows is None:
+        discard(table.location, loaded.written)
+        raise refusal(bad, table.address)
+    if request.bad_rows is not None:
+        write_bad_rows(request.bad_rows, bad)
+    if not loaded.written:
+        empty = Job(job_id, "ingest", 0, table.state.lance_version, 0)
+        return _result(table, empty, 0, 0, bad_rows, engine, reason, started)
+    try:
+        done = commit_append(table.store, table.root, table.entry, job_id, "ingest", loaded.written, table.state.schema)
+    except Conflict:
+        discard(table.location, loaded.written)
+        raise
+    if done.already_done:
+        discard(table.location, loaded.written)
+    size = sum(each.bytes for each in loaded.written)
+    return _result(
+        table, done.job, len(loaded.written), size, bad_rows, engine, reason, started, already_done=done.already_done
+    )
+
+
+def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
+    sources = find_sources(request.paths, request.format)
+    own = Path(table.location).resolve()
+    if any(Path(source.path).resolve() == own for source in sources):
+        raise DeployerError("a table cannot be loaded into itself", where=table.address, remedy="copy it first")
+    reading = plan_reading(
+        sources,
+        table.schema,
+        table.state.properties.row_keys,
+        request.options,
+        ignore_extra=request.ignore_extra,
+        listed=LISTED if request.bad_rows is None else None,
+    )
+    leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
+    open_dataset(table.location)
+    return LoadPlan(tuple(splits_of(sources)), reading, table.layout(), leaves, request.bad_rows is not None)
+
+
+def _engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
+    rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
+    amount = f"about {rows:,} rows, {size / 1e6:,.0f} MB"
+    if wanted != "auto":
+        return wanted, f"as asked for ({amount})"
+    if rows <= SMALL_ROWS and size <= SMALL_BYTES:
+        return "driver", f"{amount}: less than Spark takes to start"
+    return "spark", f"{amount}: more than {SMALL_ROWS:,} rows or {SMALL_BYTES // 10**6} MB"
+
+
+def _for_tasks(plan: LoadPlan) -> LoadPlan:
+    """The plan with large leaves cut, so that tasks share them."""
+    from dataclasses import replace
+
+    import pyarrow as pa
+
+    rows = sum(split.rows for split in plan.splits)
+    if not plan.layout.row_keys or rows <= TASK_ROWS:
+        return plan
+    chosen: Sequence[int] = range(0, len(plan.splits), max(1, len(plan.splits) // SAMPLED_SPLITS))
+    sample = pa.concat_tables([key_sample(plan.splits[i], plan.reading) for i in chosen])
+    return replace(plan, ranges=cut(plan.ranges, sample, rows, TASK_ROWS))
+
+
+def _result(
+    table: OpenTable,
+    job: Job,
+    files: int,
+    size: int,
+    bad_rows: int,
+    engine: str,
+    reason: str,
+    started: float,
+    *,
+    already_done: bool = False,
+) -> IngestResult:
+    return IngestResult(
+        table.entry.full_name,
+        job.job_id,
+        0 if already_done else job.rows,
+        0 if already_done else files,
+        0 if already_done else size,
+        bad_rows,
+        job.lance_version,
+        engine,
+        reason,
+        time.monotonic() - started,
+        already_done,
+    )

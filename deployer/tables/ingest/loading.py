@@ -1,0 +1,43 @@
+"""What a load is made of, whichever way it runs, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.ingest.reading import Reading, SplitReport
+from deployer.tables.ingest.sources import Split
+from deployer.tables.writer import Layout, Written
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load."""
+
+    splits: tuple[Split, ...]
+    reading: Reading
+    layout: Layout
+    ranges: Ranges
+    sets_aside: bool = False
+
+    def refuses(self, reports: Iterable[SplitReport]) -> bool:
+        """Whether what the splits report so far means that nothing may be committed."""
+        return any(report.error or (report.bad.rows and not self.sets_aside) for report in reports)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a load is: parts of the work done of how many, and rows read so far (0 while not known)."""
+
+    done: int
+    total: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Fragments that were written and not committed, and the report of every split by its number."""
+
+    written: tuple[Written, ...]
+    reports: Mapping[int, SplitReport]

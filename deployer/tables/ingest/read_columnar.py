@@ -1,0 +1,97 @@
+"""Reads Parquet files, Arrow IPC files and streams, and Lance datasets, whose columns have types already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deployer.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.sources import Source
+
+BATCH_ROWS = 131_072
+
+
+def units(source: Source) -> list[tuple[int, int]]:
+    """What splits are made of, as (rows, bytes when read): row groups, record batches or fragments."""
+    if source.format == "parquet":
+        metadata = _parquet(source).metadata
+        groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+        return [(group.num_rows, group.total_byte_size) for group in groups]
+    if source.format == "lance":
+        found = _lance(source).get_fragments()
+        return [(f.metadata.num_rows, sum(file.file_size_bytes or 0 for file in f.metadata.files)) for f in found]
+    size = Path(source.path).stat().st_size
+    reader = _arrow(source)
+    count = getattr(reader, "num_record_batches", 1)  # a stream is read from its start, in one go
+    return [(size // max(1, count) // 100, size // max(1, count))] * count
+
+
+def schema_of(source: Source) -> pa.Schema:
+    """The source's columns."""
+    if source.format == "parquet":
+        return _parquet(source).schema_arrow
+    if source.format == "lance":
+        return _lance(source).schema
+    return _arrow(source).schema
+
+
+def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of units start to stop, only the columns given, in the order of the source."""
+    if source.format == "parquet":
+        file = _parquet(source)
+        if start == stop:
+            return
+        yield from file.iter_batches(BATCH_ROWS, list(range(start, stop)), list(columns), use_threads=False)
+    elif source.format == "lance":
+        dataset = _lance(source)
+        scanner = dataset.scanner(
+            columns=list(columns),
+            fragments=dataset.get_fragments()[start:stop],
+            scan_in_order=True,
+            batch_size=BATCH_ROWS,
+            blob_handling="all_binary",
+        )
+        yield from scanner.to_batches()
+    else:
+        reader = _arrow(source)
+        batches = reader if not hasattr(reader, "get_batch") else (reader.get_batch(i) for i in range(start, stop))
+        for batch in batches:
+            yield batch.select(list(columns))
+
+
+def _parquet(source: Source) -> Any:
+    try:
+        return pq.ParquetFile(source.path)
+    except (pa.ArrowInvalid, OSError) as failure:
+        raise _unreadable(source, failure) from None
+
+
+def _arrow(source: Source) -> Any:
+    mapped = pa.memory_map(source.path)
+    try:
+        if mapped.read(6) == b"ARROW1":
+            return pa.ipc.open_file(mapped)
+        mapped.seek(0)
+        return pa.ipc.open_stream(mapped)
+    except (pa.ArrowInvalid, OSError) as failure:
+        raise _unreadable(source, failure) from None
+
+
+def _lance(source: Source) -> Any:
+    from deployer.live.lance_io import open_dataset
+
+    return open_dataset(source.path)
+
+
+def _unreadable(source: Source, failure: Exception) -> InvalidInput:
+    return InvalidInput(
+        f"it cannot be read as {source.format}: {str(failure).splitlines()[0]}",
+        where=source.name,
+        remedy="check the file, or give its --format",
+    )

@@ -1,0 +1,165 @@
+"""From the splits of sources to checked rows of the table, the same in the driver and in Spark's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import DeployerError
+from deployer.tables.ingest.bad_rows import BadRows
+from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the sources are read for one table; small enough to be sent to tasks.
+
+    `names` are the columns of each source by its path; `listed` limits how many bad rows of a split are described
+    (None: all), for they are counted in any case. `schema` is the table's (IPC bytes).
+    """
+
+    schema: bytes
+    row_keys: tuple[str, ...]
+    names: Mapping[str, tuple[str, ...]]
+    options: ReadOptions = ReadOptions()
+    ignore_extra: bool = False
+    listed: int | None = None
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+
+@dataclass(slots=True)
+class SplitReport:
+    """What became of a split: how many data rows it has, which are bad, and the error that ended it early."""
+
+    number: int
+    rows: int = 0
+    bad: BadRows = field(default_factory=BadRows)
+    error: DeployerError | None = None
+
+
+def plan_reading(
+    sources: Sequence[Source],
+    table: pa.Schema,
+    row_keys: tuple[str, ...],
+    options: ReadOptions,
+    *,
+    ignore_extra: bool,
+    listed: int | None,
+) -> Reading:
+    """Looks at every source's columns. Raises InvalidInput for the first source whose columns cannot be the table's."""
+    names = {}
+    for source in sources:
+        columns = _columns(source, table, options)
+        match_columns(
+            columns,
+            table,
+            where=source.name,
+            text=source.format.is_text,
+            ignore_extra=ignore_extra,
+            absent_is_null=source.format is Format.JSON,
+        )
+        names[source.path] = tuple(columns.names)
+    schema = table.serialize().to_pybytes()
+    return Reading(schema, row_keys, names, options, ignore_extra, listed)
+
+
+def _columns(source: Source, table: pa.Schema, options: ReadOptions) -> pa.Schema:
+    match source.format:
+        case Format.CSV:
+            from deployer.tables.ingest.read_csv import header
+
+            return pa.schema([pa.field(name, pa.string()) for name in header(source, options)])
+        case Format.JSON:
+            from deployer.tables.ingest.read_json import schema_of_sample
+
+            return schema_of_sample(source, table)
+        case Format.PARQUET | Format.ARROW | Format.LANCE:
+            from deployer.tables.ingest.read_columnar import schema_of
+
+            return schema_of(source)
+        case _:
+            assert_never(source.format)
+
+
+def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterator[pa.RecordBatch]:
+    """The good rows of a split, with the table's schema; `report` is filled in on the way.
+
+    An error of the source ends the split and is put into the report, since Spark would lose it.
+    """
+    table = reading.arrow_schema
+    text = split.source.format.is_text
+    try:
+        for source in _source_rows(split, reading, table):
+            seen = [int(source.numbers[-1])] if len(source.numbers) else []
+            seen += [problem.row for problem in source.unreadable.problems]
+            report.rows = max(report.rows, *seen) if seen else report.rows
+            found = check(source, table, reading.row_keys, text=text, listed=reading.listed)
+            if found.bad.rows:
+                joined = report.bad.joined(found.bad)
+                report.bad = joined if reading.listed is None else joined.first(reading.listed)
+            if found.rows.num_rows:
+                yield found.rows
+    except DeployerError as error:
+        report.error = error
+
+
+def key_sample(split: Split, reading: Reading) -> pa.Table:
+    """Row keys of some rows of a split, for guessing where their values lie: of its first batch, without bad rows."""
+    table = pa.schema([reading.arrow_schema.field(name) for name in reading.row_keys])
+    keys = Reading(table.serialize().to_pybytes(), reading.row_keys, reading.names, reading.options, True, 0)
+    first = next(checked_rows(split, keys, SplitReport(split.number)), None)
+    return pa.Table.from_batches([first] if first is not None else [], table)
+
+
+def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
+    source = split.source
+    names = reading.names[source.path]
+    columns = [name for name in names if name in table.names]
+    match source.format:
+        case Format.CSV:
+            from deployer.tables.ingest.read_csv import read_csv
+
+            yield from read_csv(split, names, columns, reading.options)
+        case Format.JSON:
+            from deployer.tables.ingest.read_json import read_json
+
+            for rows in read_json(split, table, table.names):
+                match_columns(
+                    rows.rows.schema,
+                    table,
+                    where=source.name,
+                    text=True,
+                    ignore_extra=reading.ignore_extra,
+                    absent_is_null=True,
+                )
+                yield rows
+        case Format.PARQUET | Format.ARROW | Format.LANCE:
+            from deployer.tables.ingest.read_columnar import read_units
+
+            start = 1
+            for batch in read_units(source, split.start, split.stop, columns):
+                yield SourceRows(batch, np.arange(start, start + batch.num_rows, dtype=np.int64))
+                start += batch.num_rows
+        case _:
+            assert_never(source.format)
+
+
+def bad_by_file(splits: Sequence[Split], reports: Mapping[int, SplitReport]) -> dict[str, BadRows]:
+    """Bad rows by the name of their file, numbered within the file; files without any are left out."""
+    found: dict[str, BadRows] = {}
+    before: dict[str, int] = {}
+    for split in splits:
+        report, name = reports[split.number], split.source.name
+        if report.bad.rows:
+            moved = report.bad.moved(before.get(name, 0))
+            found[name] = found[name].joined(moved) if name in found else moved
+        before[name] = before.get(name, 0) + report.rows
+    return found

@@ -1,0 +1,188 @@
+"""The files to load: found, their format known, and cut into splits that are read independently."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import assert_never
+
+from deployer.errors import InvalidInput, NotFound
+
+
+class Format(StrEnum):
+    """What a file holds. `ARROW` is the IPC format, both its file and its stream form."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+    LANCE = "lance"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are written as text, so that the declared type says what they are."""
+        return self in (Format.CSV, Format.JSON)
+
+
+SUFFIXES = {
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".lance": Format.LANCE,
+}
+SPLIT_BYTES = 32 * 1024 * 1024  #: about how much of a file one split reads, unless that is more rows than
+SPLIT_ROWS = 262_144
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How text is read: which texts are null, and what parts the values of a CSV line (None: by the file's name)."""
+
+    null_values: tuple[str, ...] = ("",)
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file (or Lance dataset) as `name` shows it; `compressed`: it is gzip."""
+
+    path: str
+    format: Format
+    name: str
+    compressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source that is read on its own; `number` orders the parts of all sources.
+
+    `start` and `stop` count row groups (Parquet), record batches (Arrow), fragments (Lance) or bytes (CSV, JSON);
+    `rows` and `bytes` are estimates.
+    """
+
+    number: int
+    source: Source
+    start: int
+    stop: int
+    rows: int
+    bytes: int
+
+
+def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Source]:
+    """The sources that files, folders and globs name, each once, in the order of their names within each argument.
+
+    A folder gives the files in it, at any depth, whose format is known by their suffix; hidden ones are left out.
+    Raises NotFound and InvalidInput.
+    """
+    found: dict[str, Source] = {}
+    for given in paths:
+        for path in _expanded(given, format_name):
+            source = _source(path, format_name)
+            found.setdefault(str(path.resolve()), source)
+    return list(found.values())
+
+
+def _expanded(given: str, format_name: Format | None) -> list[Path]:
+    path = Path(given)
+    if path.is_file() or _is_lance(path):
+        return [path]
+    if path.is_dir():
+        if inside := _in_folder(path, format_name):
+            return inside
+        raise NotFound(
+            "no file of a known format is in the folder", where=given, remedy=f"give files of {', '.join(Format)}"
+        )
+    matches = sorted(Path(match) for match in glob.glob(given, recursive=True))  # noqa: PTH207 (absolute ones too)
+    if not matches:
+        raise NotFound("no such file, folder or glob", where=given, remedy="check the path")
+    return [
+        file
+        for match in matches
+        for file in (_in_folder(match, format_name) if match.is_dir() and not _is_lance(match) else [match])
+    ]
+
+
+def _in_folder(folder: Path, format_name: Format | None) -> list[Path]:
+    found: list[Path] = []
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith((".", "_")):
+            continue
+        if _is_lance(path):
+            found.append(path)
+        elif path.is_dir():
+            found += _in_folder(path, format_name)
+        elif _known(path) is not None or format_name is not None:
+            found.append(path)
+    return found
+
+
+def _is_lance(path: Path) -> bool:
+    return path.is_dir() and (path / "_versions").is_dir()
+
+
+def _known(path: Path) -> Format | None:
+    name = path.name.lower().removesuffix(".gz")
+    return SUFFIXES.get(Path(name).suffix)
+
+
+def _source(path: Path, format_name: Format | None) -> Source:
+    form = Format.LANCE if _is_lance(path) else format_name or _known(path)
+    if path.name.lower().endswith(".zip"):
+        raise InvalidInput("zip archives are not read", where=path, remedy="unzip it first")
+    if form is None:
+        raise InvalidInput(
+            f"the format cannot be told from the name (known: {', '.join(SUFFIXES)}, each CSV or JSON also with .gz)",
+            where=path,
+            remedy=f"give --format: {', '.join(Format)}",
+        )
+    compressed = path.name.lower().endswith(".gz")
+    if compressed and not form.is_text:
+        raise InvalidInput(f"a compressed {form} file is not read", where=path, remedy="uncompress it first")
+    return Source(str(path), form, str(path), compressed)
+
+
+def splits_of(sources: Sequence[Source]) -> list[Split]:
+    """All splits of all sources, numbered in order."""
+    found: list[Split] = []
+    for source in sources:
+        for start, stop, rows, size in _parts(source):
+            found.append(Split(len(found), source, start, stop, rows, size))
+    return found
+
+
+def _parts(source: Source) -> list[tuple[int, int, int, int]]:
+    match source.format:
+        case Format.PARQUET | Format.ARROW | Format.LANCE:
+            from deployer.tables.ingest.read_columnar import units
+
+            return _grouped(units(source))
+        case Format.CSV | Format.JSON:
+            from deployer.tables.ingest.text_blocks import ranges
+
+            return ranges(source, SPLIT_BYTES)
+        case _:
+            assert_never(source.format)
+
+
+def _grouped(units: Sequence[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """Neighbouring units of (rows, bytes) joined until a part is large enough."""
+    parts, start, rows, size = [], 0, 0, 0
+    for i, (unit_rows, unit_bytes) in enumerate(units):
+        rows, size = rows + unit_rows, size + unit_bytes
+        if size >= SPLIT_BYTES or rows >= SPLIT_ROWS:
+            parts.append((start, i + 1, rows, size))
+            start, rows, size = i + 1, 0, 0
+    if start < len(units):
+        parts.append((start, len(units), rows, size))
+    return parts

@@ -1,0 +1,117 @@
+"""The job that loads files into a table: in this process when they are small, else with Spark.
+
+As a Spark application: `spark-submit spark_jobs/ingest.py --root ROOT --table DATABASE.NAME [options] FILE…`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.compute.local import LocalCluster, local_session
+from deployer.compute.progress import Tasks, job_group
+from deployer.errors import DeployerError
+from deployer.state import open_store
+from deployer.tables.dataset import find_entry, open_entry
+from deployer.tables.ingest.distributed import SparkLoad, first_error
+from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
+from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.sources import Format, ReadOptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def run(
+    root: str,
+    table: str,
+    request: IngestRequest,
+    cluster: LocalCluster | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+) -> IngestResult:
+    """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`."""
+
+    def with_spark(plan: LoadPlan, progress: Callable[[Progress], None]) -> Loaded:
+        return load_with_spark(local_session(cluster), plan, progress)
+
+    with closing(open_store(root)) as store:
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        return ingest(opened, request, with_spark, on_progress, on_engine)
+
+
+def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+    """Runs the load on a session, telling how far it is; cancels it once bad rows refuse it, or when interrupted."""
+    load = SparkLoad(session, plan)
+    group = f"ingest-{uuid.uuid4().hex[:8]}"
+
+    def watch(tasks: Tasks) -> None:
+        on_progress(Progress(tasks.done, tasks.total, load.rows))
+        if load.refused:
+            session.sparkContext.cancelJobGroup(group)
+
+    try:
+        with job_group(session, group, f"ingest into {plan.layout.location}", watch):
+            loaded = load.run()
+    except Exception as failure:
+        if not load.refused:
+            raise DeployerError(
+                f"the Spark job failed: {_first_line(failure)}", where=plan.layout.location, remedy="run it again"
+            ) from failure
+        loaded = Loaded((), load.reports)
+    if error := first_error(dict(loaded.reports)):
+        raise error
+    return loaded
+
+
+def _first_line(failure: Exception) -> str:
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    own = [
+        line for line in lines if line.startswith(("pyarrow.", "OSError", "ValueError", "MemoryError", "RuntimeError"))
+    ]
+    return (own or lines or [type(failure).__name__])[-1 if own else 0]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
+    parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
+    parser.add_argument("--root", required=True, help="the instance's root")
+    parser.add_argument("--table", required=True, help="database.name")
+    parser.add_argument("--format", choices=[each.value for each in Format])
+    parser.add_argument("--null-value", action="append", help="a CSV text that is null; repeatable (default: empty)")
+    parser.add_argument("--delimiter")
+    parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
+    parser.add_argument("--bad-rows", type=Path, help="set rows that do not fit aside in this file")
+    parser.add_argument("--job-id")
+    parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
+    parser.add_argument("--memory", default="2g", help="of a local session")
+    parser.add_argument("--cores", type=int, help="of a local session")
+    parser.add_argument("files", nargs="+")
+    given = parser.parse_args(argv)
+    request = IngestRequest(
+        tuple(given.files),
+        Format(given.format) if given.format else None,
+        ReadOptions(tuple(given.null_value) if given.null_value else ("",), given.delimiter),
+        given.ignore_extra,
+        given.bad_rows,
+        given.job_id,
+        given.engine,
+    )
+    try:
+        result = run(given.root, given.table, request, LocalCluster(given.cores, given.memory))
+    except DeployerError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    sys.stdout.write(json.dumps(asdict(result)) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
