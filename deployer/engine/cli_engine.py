@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import yaml
 from pulumi import automation
-from pulumi.automation import ConfigValue, LocalWorkspace, events
+from pulumi.automation import events
 
 from deployer.engine.backend import stack_files
 from deployer.engine.cli_events import diagnostic_of, operation_of, step_of
+from deployer.engine.config import full_key
 from deployer.engine.locks import break_locks
 from deployer.engine.model import (
     Diagnostic,
@@ -21,19 +25,22 @@ from deployer.engine.model import (
     Operation,
     OutputsChanged,
     PlanResult,
-    StepFailed,
-    StepFinished,
     UpResult,
 )
-from deployer.engine.project import StackRef
-from deployer.engine.urns import STACK_TYPE
+from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.values import BLINDED
-from deployer.errors import Conflict, EngineFailed, Refused
+from deployer.errors import Conflict, EngineFailed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class CliEngine:
-    """Implements `Engine` through the CLI, which starts the provider plugins that Pulumi.yaml names."""
+    """Implements `Engine` through the CLI, which starts the provider plugins that Pulumi.yaml names.
+
+    The CLI knows no way to lift `protect` for single resources: `allow_destroy` is not passed on, and a protected
+    resource stays refused until the program takes `protect` off it.
+    """
 
     def preview(
         self,
@@ -45,11 +52,16 @@ class CliEngine:
         config: Mapping[str, str] | None = None,
     ) -> PlanResult:
         seen = Collected(on_event)
-        self._call(
-            lambda: self._open(stack, config).preview(
-                refresh=refresh, target=sorted(targets) or None, on_event=seen.take, on_output=_ignore
+        with _config_file(stack, config) as config_file:
+            _call(
+                lambda: _open(stack).preview(
+                    refresh=refresh,
+                    target=sorted(targets) or None,
+                    config_file=config_file,
+                    on_event=seen.take,
+                    on_output=_ignore,
+                )
             )
-        )
         return PlanResult(tuple(seen.operations.values()), tuple(seen.diagnostics))
 
     def up(
@@ -63,17 +75,19 @@ class CliEngine:
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
     ) -> UpResult:
-        _refuse_overrides(allow_destroy)
         seen = Collected(on_event)
-        done = self._call(
-            lambda: self._open(stack, config).up(
-                refresh=refresh,
-                parallel=parallel,
-                target=sorted(targets) or None,
-                on_event=seen.take,
-                on_output=_ignore,
+        with _config_file(stack, config) as config_file:
+            done = _call(
+                lambda: _open(stack).up(
+                    refresh=refresh,
+                    parallel=parallel,
+                    target=sorted(targets) or None,
+                    config_file=config_file,
+                    continue_on_error=True,
+                    on_event=seen.take,
+                    on_output=_ignore,
+                )
             )
-        )
         outputs = {name: BLINDED if value.secret else value.value for name, value in done.outputs.items()}
         if on_event is not None:
             on_event(OutputsChanged(outputs))
@@ -88,58 +102,30 @@ class CliEngine:
         parallel: int | None = None,
         allow_destroy: frozenset[str] = frozenset(),
     ) -> UpResult:
-        _refuse_overrides(allow_destroy)
         seen = Collected(on_event)
-        self._call(
-            lambda: self._open(stack, None).destroy(
-                refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore
-            )
-        )
+        _call(lambda: _open(stack).destroy(refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore))
         return seen.result({})
 
     def refresh(
         self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
     ) -> tuple[Operation, ...]:
         seen = Collected(on_event)
-        opened = self._open(stack, None)
+        opened = _open(stack)
         if dry_run:
-            self._call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         else:
-            self._call(lambda: opened.refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            _call(lambda: opened.refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
-        deployment = self._call(lambda: self._open(stack, None).export_stack())
+        deployment = _call(lambda: _open(stack).export_stack())
         return {"version": deployment.version, "deployment": deployment.deployment}
 
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
         if stack.project.backend_url.startswith("file://"):
             return break_locks(stack_files(stack))
-        self._call(lambda: self._open(stack, None).cancel())
+        _call(lambda: _open(stack).cancel())
         return ()
-
-    def _open(self, stack: StackRef, config: Mapping[str, str] | None) -> automation.Stack:
-        directory: Path = stack.project.dir
-        opened = self._call(
-            lambda: automation.create_or_select_stack(
-                stack.name,
-                work_dir=str(directory),
-                opts=automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": stack.project.backend_url}),
-            )
-        )
-        for key, value in (config or {}).items():
-            opened.set_config(key, ConfigValue(value))
-        return opened
-
-    def _call(self, do: Callable[[], Any]) -> Any:
-        try:
-            return do()
-        except automation.ConcurrentUpdateError as error:
-            raise Conflict(
-                f"the stack is locked: {_last_line(error)}", remedy="wait for the other run, or `pulumi cancel`"
-            ) from None
-        except automation.CommandError as error:
-            raise EngineFailed(f"pulumi failed: {_last_line(error)}", where="pulumi") from None
 
 
 @dataclass
@@ -168,7 +154,7 @@ class Collected:
 
     def result(self, outputs: Mapping[str, Any]) -> UpResult:
         operations = tuple(self.operations.values())
-        summary = dict(Counter(operation.op for operation in operations))
+        summary: dict[str, int] = dict(Counter(operation.op for operation in operations))
         return UpResult(summary, outputs, operations, tuple(self.diagnostics))
 
     def _emit(self, event: Event | None) -> None:
@@ -176,13 +162,40 @@ class Collected:
             self.on_event(event)
 
 
-def _refuse_overrides(allow_destroy: frozenset[str]) -> None:
-    if allow_destroy:
-        raise Refused(
-            "the Pulumi CLI cannot lift `protect` for single resources",
-            where=", ".join(sorted(allow_destroy)),
-            remedy="take `protect` off them in the program, or use the embedded engine",
+def _open(stack: StackRef) -> automation.Stack:
+    return _call(
+        lambda: automation.create_or_select_stack(
+            stack.name,
+            work_dir=str(stack.project.dir),
+            opts=automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": stack.project.backend_url}),
         )
+    )
+
+
+def _call(do: Callable[[], T]) -> T:
+    try:
+        return do()
+    except automation.ConcurrentUpdateError as error:
+        raise Conflict(
+            f"the stack is locked: {_last_line(error)}", remedy="wait for the other run, or `pulumi cancel`"
+        ) from None
+    except automation.CommandError as error:
+        raise EngineFailed(f"pulumi failed: {_last_line(error)}", where="pulumi") from None
+
+
+@contextmanager
+def _config_file(stack: StackRef, overrides: Mapping[str, str] | None) -> Iterator[str | None]:
+    """A copy of the stack's configuration with the overrides of one run in it; None without any."""
+    if not overrides:
+        yield None
+        return
+    doc, _ = load_yaml(stack.config_file) if stack.config_file.is_file() else ({}, {})
+    named = {full_key(key, stack.project.name): value for key, value in overrides.items()}
+    doc["config"] = {**(doc.get("config") or {}), **named}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / stack.config_file.name
+        file.write_text(yaml.safe_dump(doc), encoding="utf-8")
+        yield str(file)
 
 
 def _ignore(_: str) -> None:
@@ -193,6 +206,3 @@ def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error:")]
     return errors[-1] if errors else lines[-1] if lines else "no message"
-
-
-__all__ = ["STACK_TYPE", "CliEngine", "Collected", "LocalWorkspace", "StepFailed", "StepFinished"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.engine.backend import StackFiles, stack_files
+from deployer.engine.backend import stack_files
 from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
 from deployer.engine.deletion import delete_unseen
 from deployer.engine.locks import break_locks, locked
@@ -26,10 +26,10 @@ from deployer.engine.service import EngineService
 from deployer.engine.serving import Served
 from deployer.engine.stack_reference import StackReferences
 from deployer.engine.store import StackStore
+from deployer.engine.threads import quick_switches
 from deployer.engine.unfinished import settle_unfinished
-from deployer.engine.urns import STACK_TYPE
 from deployer.engine.values import blinded
-from deployer.errors import DeployerError, EngineFailed, Interrupted
+from deployer.errors import DeployerError, EngineFailed
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,7 @@ class EmbeddedEngine:
             run.providers = Providers(stack.project, self.providers, serve.address, run.report)
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
+            enter(quick_switches())
             if settings.dry_run:
                 yield _Context(stack, stack_config, run, service, serve)
                 return
@@ -254,6 +255,3 @@ def _interruptible(run: Run) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-__all__ = ["STACK_TYPE", "EmbeddedEngine", "Interrupted", "StackFiles"]

@@ -138,13 +138,24 @@ class InProcess:
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
             answer = method(request)
-            return self._loop().run_until_complete(answer) if isinstance(answer, Coroutine) else answer
+            return self._finished(answer) if isinstance(answer, Coroutine) else answer
         except NotImplementedError as error:
             raise ProviderFailed(f"the provider does not do this: {error}") from None
         except DeployerError as error:
             raise ProviderFailed(str(error)) from error
         except Exception as error:
             raise ProviderFailed(f"{type(error).__name__}: {error}") from error
+
+    def _finished(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Runs a coroutine to its end on this thread's own loop, also below the program's running loop."""
+        outer = asyncio._get_running_loop()
+        if outer is None:
+            return self._loop().run_until_complete(coroutine)
+        asyncio._set_running_loop(None)
+        try:
+            return self._loop().run_until_complete(coroutine)
+        finally:
+            asyncio._set_running_loop(outer)
 
     def _loop(self) -> asyncio.AbstractEventLoop:
         loop: asyncio.AbstractEventLoop | None = getattr(self._loops, "loop", None)

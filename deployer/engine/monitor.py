@@ -27,7 +27,8 @@ from deployer.engine.registration import Registrar
 from deployer.engine.run import Run
 from deployer.engine.service import RefusedCall
 from deployer.engine.stack_reference import STACK_REFERENCE, StackReferences
-from deployer.engine.urns import STACK_TYPE, is_provider_type
+from deployer.engine.threads import Postponed, in_program_thread
+from deployer.engine.urns import STACK_TYPE, is_provider_type, package_of, split_reference, type_of
 from deployer.engine.values import (
     UNKNOWN,
     blinded,
@@ -73,6 +74,7 @@ class Monitor:
         self.names = Names(run)
         self._registrar = Registrar(run, self.names)
         self._providers = ProviderSteps(run, self.names, config)
+        self._postponed: dict[int, Callable[[], Any]] = {}
         self.finished = False
 
     # --- what is there
@@ -100,16 +102,16 @@ class Monitor:
     # --- resources
 
     def RegisterResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802
-        return self._guarded(lambda: self._register(request))
+        return self._guarded(lambda: self._take_up(request, self._register))
 
     def RegisterResourceOutputs(self, request: Any, context: Any = None) -> Any:  # noqa: N802
         return self._guarded(lambda: self._register_outputs(request))
 
     def ReadResource(self, request: Any, context: Any = None) -> Any:  # noqa: N802
-        return self._guarded(lambda: self._read(request))
+        return self._guarded(lambda: self._take_up(request, self._read))
 
     def Invoke(self, request: Any, context: Any = None) -> Any:  # noqa: N802
-        return self._guarded(lambda: self._invoke(request))
+        return self._guarded(lambda: self._take_up(request, self._invoke))
 
     # --- what is not done
 
@@ -137,6 +139,21 @@ class Monitor:
     def _refuse(self, what: str) -> RefusedCall:
         return RefusedCall(f"{what} needs the Pulumi CLI: install `pulumi`, which is then used instead of this engine")
 
+    def _take_up(self, request: Any, begin: Callable[[Any], Any]) -> Any:
+        """Begins a call, or goes on with it in a worker where it was postponed in the program's thread."""
+        self._run.refuse_when_stopping()
+        rest = self._postponed.pop(id(request), None)
+        try:
+            return rest() if rest is not None else begin(request)
+        except Postponed as postponed:
+            self._postponed[id(request)] = postponed.rest
+            raise
+
+    def _needs_worker(self, type_: str, provider: str) -> bool:
+        """Whether even the first look at a resource is for a worker: its provider is another process."""
+        package = package_of(type_of(split_reference(provider)[0]) if provider else type_)
+        return in_program_thread() and not self._run.providers.is_in_process(package)
+
     def _guarded(self, call: Callable[[], Any]) -> Any:
         """Keeps an error of the engine as the run's outcome, and lets the SDK stop the program with its words."""
         try:
@@ -159,19 +176,20 @@ class Monitor:
         ):
             if used:
                 raise self._refuse(what)
+        if request.custom and self._needs_worker(request.type, request.provider):
+            raise Postponed(lambda: self._register(request))
         goal = self._goal(request)
-        if is_provider_type(goal.type):
-            registered = self._providers.register(goal)
-        elif goal.custom:
-            registered = self._custom(goal)
-        else:
-            registered = self._registrar.register(goal)
-        answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
-        if registered.failed:
-            answer.result = resource_pb2.Result.FAIL
-        else:
-            answer.object.CopyFrom(to_struct(registered.outputs))
-        return answer
+        try:
+            if is_provider_type(goal.type):
+                registered = self._providers.register(goal)
+            elif goal.custom:
+                registered = self._custom(goal)
+            else:
+                registered = self._registrar.register(goal)
+        except Postponed as postponed:
+            rest = postponed.rest
+            raise Postponed(lambda: _answer(rest())) from None
+        return _answer(registered)
 
     def _custom(self, goal: Goal) -> Registered:
         if not goal.provider:
@@ -248,7 +266,8 @@ class Monitor:
 
     def _read(self, request: Any) -> Any:
         run = self._run
-        run.refuse_when_stopping()
+        if in_program_thread() and not run.settings.dry_run:
+            raise Postponed(lambda: self._read(request))
         if request.packageRef:
             raise self._refuse("a parameterized package")
         goal = Goal(
@@ -281,7 +300,8 @@ class Monitor:
         return resource_pb2.ReadResourceResponse(urn=urn, id=found.id, properties=to_struct(found.outputs))
 
     def _invoke(self, request: Any) -> Any:
-        self._run.refuse_when_stopping()
+        if in_program_thread():
+            raise Postponed(lambda: self._invoke(request))
         if request.packageRef:
             raise self._refuse("a parameterized package")
         if request.tok == "pulumi:pulumi:getResource":
@@ -304,6 +324,15 @@ class Monitor:
             provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in invoked.failures
         )
         return answer
+
+
+def _answer(registered: Registered) -> Any:
+    answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
+    if registered.failed:
+        answer.result = resource_pb2.Result.FAIL
+    else:
+        answer.object.CopyFrom(to_struct(registered.outputs))
+    return answer
 
 
 def _with_provider(goal: Goal, reference: str) -> Goal:

@@ -10,7 +10,6 @@ import runpy
 import sys
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from pulumi.runtime.stack import run_in_stack
 
 from deployer.engine.config import StackConfig
 from deployer.engine.project import StackRef
+from deployer.engine.threads import StepExecutor
 from deployer.errors import DeployerError, EngineFailed
 
 
@@ -53,7 +53,7 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int) -> 
     main = stack.project.main
     folder = main if main.is_dir() else main.parent
     loop = asyncio.new_event_loop()
-    loop.set_default_executor(ThreadPoolExecutor(parallel, thread_name_prefix="register"))
+    loop.set_default_executor(StepExecutor(parallel, thread_name_prefix="register"))
     with _program_folder(folder, stack.project.dir):
         try:
             asyncio.set_event_loop(loop)

@@ -56,6 +56,9 @@ class Providers:
         self._by_reference: dict[str, Configured] = {}
         self._clients: list[ProviderClient] = []
 
+    def is_in_process(self, package: str) -> bool:
+        return package in self._sources
+
     def get(self, reference: str) -> Configured | None:
         return self._by_reference.get(reference)
 

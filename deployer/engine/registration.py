@@ -9,11 +9,13 @@ unless the provider or `delete_before_replace` wants it the other way round.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from deployer.engine.differ import Verdict, judge
 from deployer.engine.goal import Goal, Registered
+from deployer.engine.importing import import_resource
 from deployer.engine.naming import Names
 from deployer.engine.paths import with_old_values
 from deployer.engine.plugin import InitFailed, Live, ProviderFailed
@@ -21,6 +23,7 @@ from deployer.engine.providers import Configured
 from deployer.engine.replacing import delete_before_replacing
 from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run, operation
+from deployer.engine.threads import Postponed, leave_program_thread
 from deployer.engine.urns import split_reference
 from deployer.engine.values import UNKNOWN, contains_unknown, keep_secrecy, same, secret
 
@@ -38,22 +41,30 @@ class Registrar:
     def register(self, goal: Goal) -> Registered:
         """Raises `EngineFailed` when the registration itself is wrong (a URN twice); a failed step is an answer."""
         run = self._run
-        run.refuse_when_stopping()
         urn = self._names.claim(goal)
         key, old = self._names.find_old(goal, urn)
         if blocker := self._blocker(goal):
             run.fail(urn, "same" if old else "create", f"skipped, because {blocker} failed", skipped=True)
             return Registered(urn, failed=True)
         new = _desired(goal, urn, old)
-        try:
+
+        def decide() -> Registered:
             if not goal.custom:
                 return self._component(goal, key, old, new)
             if not run.is_target(urn):
                 return self._untouched(key, old, new)
-            provider = run.provider_of(goal.provider)
-            return self._custom(goal, key, old, new, provider)
+            return self._custom(goal, key, old, new, run.provider_of(goal.provider))
+
+        return self._attempt(urn, old, decide)
+
+    def _attempt(self, urn: str, old: ResourceState | None, step: Callable[[], Registered]) -> Registered:
+        try:
+            return step()
+        except Postponed as postponed:
+            rest = postponed.rest
+            raise Postponed(lambda: self._attempt(urn, old, rest)) from None
         except (StepFailure, ProviderFailed) as failure:
-            run.fail(urn, _op_of(run, urn, old), str(failure))
+            self._run.fail(urn, _op_of(self._run, urn, old), str(failure))
             return Registered(urn, failed=True)
 
     def _blocker(self, goal: Goal) -> str:
@@ -93,31 +104,40 @@ class Registrar:
     def _custom(
         self, goal: Goal, key: str, old: ResourceState | None, new: ResourceState, provider: Configured
     ) -> Registered:
+        run = self._run
         imported = goal.import_id and (old is None or old.external or (old.import_id or old.id) != goal.import_id)
         if imported:
-            from deployer.engine.importing import import_resource
-
-            key, old = import_resource(self._run, goal, key, old, new, provider)
+            leave_program_thread(run, lambda: self._custom(goal, key, old, new, provider))
+            key, old = import_resource(run, goal, key, old, new, provider)
         fresh = old is None or old.external or old.pending_replacement
         known = {} if fresh or old is None else old.inputs
         wanted = new.inputs if fresh else with_old_values(known, new.inputs, goal.ignore_changes)
         new = replace(new, inputs=self._checked(provider, new.urn, known, wanted))
+        if old is None or old.pending_replacement or old.external:
+            return self._create_fresh(goal, provider, key, old, new)
+        verdict = judge(run, goal, old, new, provider)
+        if verdict.op == "same":
+            stable = replace(new, id=old.id, outputs=old.outputs)
+            self._same(key, old, stable, announce=not imported)
+            return Registered(new.urn, old.id, old.outputs, verdict.stables)
+        return self._change(goal, provider, key, old, new, verdict)
+
+    def _create_fresh(
+        self, goal: Goal, provider: Configured, key: str, old: ResourceState | None, new: ResourceState
+    ) -> Registered:
+        leave_program_thread(self._run, lambda: self._create_fresh(goal, provider, key, old, new))
         if old is None:
             return self._create(goal, provider, new)
-        if old.pending_replacement:
-            return self._create(goal, provider, new, replaces=(key, old), drop=True, reason="deleted to be replaced")
-        if old.external:
-            return self._create(goal, provider, new, replaces=(key, old), drop=True, reason="was only read before")
-        verdict = judge(self._run, goal, old, new, provider)
-        match verdict.op:
-            case "same":
-                stable = replace(new, id=old.id, outputs=old.outputs)
-                self._same(key, old, stable, announce=not imported)
-                return Registered(new.urn, old.id, old.outputs, verdict.stables)
-            case "update":
-                return self._update(goal, provider, key, old, new, verdict)
-            case "replace":
-                return self._replace(goal, provider, key, old, new, verdict)
+        reason = "deleted to be replaced" if old.pending_replacement else "was only read before"
+        return self._create(goal, provider, new, replaces=(key, old), drop=True, reason=reason)
+
+    def _change(
+        self, goal: Goal, provider: Configured, key: str, old: ResourceState, new: ResourceState, verdict: Verdict
+    ) -> Registered:
+        leave_program_thread(self._run, lambda: self._change(goal, provider, key, old, new, verdict))
+        if verdict.op == "update":
+            return self._update(goal, provider, key, old, new, verdict)
+        return self._replace(goal, provider, key, old, new, verdict)
 
     def _checked(self, provider: Configured, urn: str, olds: Any, news: Any) -> dict[str, Any]:
         if not provider.known:

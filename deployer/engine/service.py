@@ -20,7 +20,7 @@ _SEVERITIES: dict[int, Severity] = {
 }
 
 
-class RefusedCall(grpc.RpcError):
+class RefusedCall(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
     """An answer in words to a call that the engine does not carry out; the SDK shows `details`."""
 
     def __init__(self, details: str, code: Any = grpc.StatusCode.UNIMPLEMENTED) -> None:

@@ -32,7 +32,7 @@ class Served:
         from pulumi.runtime.proto import engine_pb2_grpc, resource_pb2_grpc
 
         self._server = grpc.server(ThreadPoolExecutor(4, thread_name_prefix="engine"))
-        engine_pb2_grpc.add_EngineServicer_to_server(self._service, self._server)
+        engine_pb2_grpc.add_EngineServicer_to_server(self._service, self._server)  # type: ignore[arg-type]
         if self.monitor is not None:
             resource_pb2_grpc.add_ResourceMonitorServicer_to_server(self.monitor, self._server)
         self._address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
