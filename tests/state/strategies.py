@@ -1,0 +1,86 @@
+"""Hypothesis strategies for updates, requirements and whole histories of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args, get_type_hints
+
+from hypothesis import strategies as st
+
+from deployer.state.model import JSON, TableState
+from deployer.state.partitions import leaf_for
+from deployer.state.updates import (
+    CommitAbandoned,
+    CommitStarted,
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    PartitionSplit,
+    SetLanceVersion,
+    SetSchema,
+    SetTableProperties,
+    TableUpdate,
+)
+
+from .samples import file
+
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+JSON_OBJECTS: st.SearchStrategy[Mapping[str, JSON]] = st.dictionaries(st.text(max_size=5), JSON_VALUES, max_size=3)
+
+
+def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
+    """Instances of a dataclass of the state's model, by the types of its fields."""
+    hints = get_type_hints(cls)
+    return st.builds(cls, **{field.name: _values(hints[field.name]) for field in dataclasses.fields(cls)})
+
+
+def members(union: Any) -> st.SearchStrategy[Any]:
+    """Instances of every member of a closed union."""
+    return st.one_of([instances(cls) for cls in get_args(union)])
+
+
+def _values(hint: Any) -> st.SearchStrategy[Any]:
+    origin = getattr(hint, "__origin__", None)
+    if origin is Mapping or getattr(origin, "__name__", "") == "Mapping":
+        return JSON_OBJECTS
+    if dataclasses.is_dataclass(hint):
+        return instances(hint)  # type: ignore[arg-type]
+    args = get_args(hint)
+    if type(None) in args:
+        (inner,) = (arg for arg in args if arg is not type(None))
+        return st.none() | _values(inner)
+    if origin is tuple:
+        return st.lists(_values(args[0]), max_size=3).map(tuple)
+    result: st.SearchStrategy[Any] = st.from_type(hint)
+    return result
+
+
+@st.composite
+def next_updates(draw: st.DrawFn, state: TableState, number: int) -> Sequence[TableUpdate]:
+    """One or two updates that make sense on the state; `number` makes new ids."""
+    leaf = leaf_for(state.partitions, draw(st.binary(max_size=3)))
+    split = leaf.lower + draw(st.binary(min_size=1, max_size=2))
+    held = [each.fragment_id for each in state.files]
+    some = draw(st.lists(st.sampled_from(held), unique=True, max_size=4)) if held else []
+    intents, version = sorted(state.intents), state.lance_version + 1
+    fresh = tuple(file(10 * number + n, partition=leaf.partition_id) for n in range(draw(st.integers(1, 3))))
+    job = draw(st.none() | st.just(f"job-{number}") | (st.sampled_from(intents) if intents else st.nothing()))
+    choices: list[TableUpdate] = [
+        SetTableProperties({"description": f"change {number}", "declared": draw(JSON_OBJECTS)}),
+        SetSchema(f"schema {number}".encode(), version),
+        SetLanceVersion(version),
+        CommitStarted(f"job-{number}", "ingest", version - 1),
+        FilesAdded(fresh, version, job, 10 * len(fresh)),
+        FilesAdded(fresh, version, job, 10 * len(fresh)),
+        FilesReplaced(tuple(some), fresh, version, job),
+        FilesRemoved(tuple(some), version),
+    ]
+    choices += [CommitAbandoned(intent) for intent in intents[:1]]
+    if leaf.upper is None or split < leaf.upper:
+        choices.append(PartitionSplit(leaf.partition_id, split, f"left-{number}", f"right-{number}"))
+    return [draw(st.sampled_from(choices))]
