@@ -56,7 +56,7 @@ def read_live(root: str) -> LiveLake:
     """The lake at `root`; an empty one where there is none yet."""
     try:
         with closing(open_store(root)) as store:
-            return read_lake(store)
+            return read_lake(store, root)
     except NotFound:
         return LiveLake(None)
 

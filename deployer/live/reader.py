@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.live.rollforward import rolled_forward
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
 from deployer.state.model import InstanceState, TableEntry, TableState
-from deployer.state.store import StateReader
+from deployer.state.store import StateStore
 
 #: Properties of the instance: its spec as last applied, and who applied it.
 SPEC, OWNER = "spec", "owner"
@@ -18,12 +19,14 @@ SPEC, OWNER = "spec", "owner"
 SPLIT_POINTS = "split_points"
 
 
-def read_lake(store: StateReader) -> LiveLake:
-    """The whole lake as the state store has it; tables being created or deleted are left out."""
+def read_lake(store: StateStore, root: str) -> LiveLake:
+    """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
     state = store.instance()
     entries = {table_id: entry for table_id, entry in state.tables.items() if entry.status != "creating"}
     tables = store.tables(tuple(entries))
-    live = (live_table(entry, tables[table_id]) for table_id, entry in entries.items())
+    live = (
+        live_table(entry, rolled_forward(store, root, entry, tables[table_id])) for table_id, entry in entries.items()
+    )
     return LiveLake(live_instance(state), {table.spec.address: table for table in live})
 
 

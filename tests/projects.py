@@ -1,0 +1,35 @@
+"""Small projects for tests: the repository's own program over specs that the test writes."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+INSTANCE = "kind: Instance\nname: demo\nroot: lakes/demo\nengine: embedded\n"
+
+
+def make_project(folder: Path, specs: Mapping[str, str]) -> Path:
+    """A project in `folder` with these spec files, whose provider plugin is the one of this environment."""
+    text = (REPOSITORY / "Pulumi.yaml").read_text(encoding="utf-8")
+    text = text.replace("path: .venv/bin", f"path: {Path(sys.executable).parent}").replace("specs/nyc", "specs")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "Pulumi.yaml").write_text(text, encoding="utf-8")
+    shutil.copytree(REPOSITORY / "stacks", folder / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, content in specs.items():
+        file = folder / "specs" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    return folder
+
+
+def table(name: str, *columns: str, database: str = "air", more: str = "") -> str:
+    """The spec of a table keyed by `id`, with further columns such as `delay: int32`."""
+    lines = [f"kind: Table\ndatabase: {database}\nname: {name}\ncolumns:\n  - {{name: id, type: int64, nullable: false}}\n"]
+    for column in columns:
+        column_name, column_type = column.split(": ", 1)
+        lines.append(f"  - {{name: {column_name}, type: '{column_type}'}}\n")
+    return "".join(lines) + "row_keys: [id]\n" + more
