@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from deployer.errors import Position, Problem
 from deployer.specs.rules import Rule
 from deployer.specs.shape import check_shape
+from deployer.specs.words import nearest
 from deployer.specs.yaml import Node, parse_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -75,6 +78,9 @@ class _Reader:
         """A file's name in positions: relative to the project where it lies in there."""
         return path.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else str(path)
 
+    def may_read(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in self.allowed)
+
     def problem(self, at: Position, what: str, remedy: str, rule: Rule) -> None:
         self.sources.problems.append(Problem(at, what, remedy, rule))
 
@@ -83,6 +89,11 @@ class _Reader:
         if real in self.done:
             return
         self.done.add(real)
+        if not self.may_read(real):
+            what = "the file is a link that leads out of the project's folder"
+            self.problem(Position(self.label(path)), what, "copy the file here", Rule.INCLUDE_OUTSIDE)
+            self.sources.incomplete = True
+            return
         file = self.label(real)
         sources = self.sources
         sources.files.append(file)
@@ -124,12 +135,13 @@ class _Reader:
         text = str(pattern.value)
         outside = f"`{text}` leads out of the project's folder"
         remedy = "move the file into the project and include it by a relative path"
-        try:
-            found = sorted(path for path in file.parent.glob(text) if path.is_file())
-        except NotImplementedError:  # what pathlib raises for absolute patterns
+        fixed = Path(os.path.normpath(file.parent / re.split(r"[*?\[]", text)[0]))
+        if Path(text).is_absolute() or not self.may_read(fixed):
             self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True
             return
+        try:
+            found = sorted(path for path in file.parent.glob(text) if path.is_file())
         except ValueError as error:
             what = f"`{text}` is no path or glob: {error}"
             self.problem(pattern.at, what, "write a path such as tables/*.yaml or **/*.yaml", Rule.BAD_TEXT)
@@ -138,17 +150,30 @@ class _Reader:
         if not found:
             self.sources.incomplete = True
             folder = (file.parent / text).is_dir()
+            what = f"`{text}` is a folder" if folder else f"`{text}` matches no file"
             remedy = (
-                f"include the files in it: {text.rstrip('/')}/*.yaml" if folder else "correct the path or remove it"
-            )
-            what = (
-                f"`{text}` is a folder" if folder else f"`{text}` matches no file in {self.label(file.parent) or '.'}"
+                f"include the files in it: {text.rstrip('/')}/*.yaml" if folder else _nearest_path(file.parent, text)
             )
             self.problem(pattern.at, what, remedy, Rule.INCLUDE_MATCHES_NOTHING)
         for path in found:
-            if any(path.resolve().is_relative_to(folder) for folder in self.allowed):
+            if self.may_read(path.resolve()):
                 yield path
             else:
                 self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
                 self.sources.incomplete = True
                 return
+
+
+def _nearest_path(folder: Path, text: str) -> str:
+    """Advice for a path that is not there: the same with its first wrong part mended, where that is near another."""
+    parts = Path(text).parts
+    for index, part in enumerate(parts):
+        if _WILD & set(part) or not folder.is_dir():
+            break
+        if not (folder / part).exists():
+            near = nearest(part, sorted(entry.name for entry in folder.iterdir()))
+            if near:
+                return f"did you mean {Path(*parts[:index], near, *parts[index + 1 :]).as_posix()}?"
+            break
+        folder /= part
+    return "correct the path, which is relative to this file, or remove it"

@@ -92,8 +92,9 @@ def _clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluster]:
         first = seen.setdefault(name.lower(), name)
         if first is not name:
             at = cluster.key_at if isinstance(node.value, dict) else cluster.at
-            alike = f"cluster `{name}` is declared twice" if first == name else f"clusters `{first}` and `{name}`"
-            problems.append(Problem(at, alike, "rename one of them; case does not count", Rule.DUPLICATE_CLUSTER))
+            same = "is declared already" if first == name else f"differs only in case from `{first}`"
+            what = f"cluster `{name}` {same}"
+            problems.append(Problem(at, what, "rename or remove one of them", Rule.DUPLICATE_CLUSTER))
             continue
         options = cluster.plain()
         options.pop("name", None)

@@ -82,10 +82,21 @@ def read_timestamp(kind: str, unit: str, zone: str | None, text: str) -> int | B
         return _with_fraction(kind, unit, text, local - shift, found["fraction"])
     shifts = _local_shifts(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=local), zone)
     if len(shifts) != 1:
-        times = "never, because clocks are set forward" if not shifts else "twice, because clocks are set back"
-        remedy = 'write an offset: "2013-11-03T01:30:00-04:00"'
-        return BadValue(Rule.SPLIT_TYPE, f"`{text}` happens {times} in {zone}", remedy)
+        return _no_single_instant(text, zone, shifts)
     return _with_fraction(kind, unit, text, local - shifts.pop(), found["fraction"])
+
+
+def _no_single_instant(text: str, zone: str, shifts: set[int]) -> BadValue:
+    if not shifts:
+        what = f"`{text}` is no time in {zone}, where clocks are set forward over it"
+        return BadValue(Rule.SPLIT_TYPE, what, "write a time before or after it, or one with an offset")
+    written = " or ".join(f'"{text}{_offset_text(shift)}"' for shift in sorted(shifts, reverse=True))
+    return BadValue(Rule.SPLIT_TYPE, f"`{text}` comes twice in {zone}, where clocks are set back", f"write {written}")
+
+
+def _offset_text(shift: int) -> str:
+    minutes = abs(shift) // 60
+    return f"{'-' if shift < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def read_duration(kind: str, unit: str, value: object) -> int | BadValue:
@@ -134,7 +145,7 @@ def _with_fraction(kind: str, unit: str, text: str, seconds: int, fraction: str 
     nanoseconds = int((fraction or "0").ljust(9, "0"))
     parts, rest = divmod(nanoseconds, 10**9 // PER_SECOND[unit])
     if rest:
-        return BadValue(Rule.SPLIT_RANGE, f"`{text}` is finer than {kind}", f"write at most whole {unit}")
+        return BadValue(Rule.SPLIT_RANGE, f"`{text}` is finer than {kind}", f"write whole {unit}")
     return _in_range(kind, text, seconds * PER_SECOND[unit] + parts)
 
 

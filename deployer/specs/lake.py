@@ -33,7 +33,7 @@ def load_lake(project_dir: Path, specs_path: Path) -> Lake:
         schemas = _schemas(sources, problems)
         tables = _tables(sources, schemas, problems)
     if problems or instance is None:
-        raise InvalidSpecs(problems)
+        raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
     return Lake(instance, tuple(tables), tuple(sources.files))
 
 
@@ -64,8 +64,8 @@ def _instance(sources: Sources, problems: list[Problem]) -> InstanceSpec | None:
         return None
     first, *others = instances
     for other in others:
-        what = f"a second Instance; the first is at {first.node.at}"
-        problems.append(Problem(other.node.at, what, "keep one; a lake has exactly one", Rule.SECOND_INSTANCE))
+        what = f"a second Instance beside the one of {first.node.at}"
+        problems.append(Problem(other.node.at, what, "keep one, as a lake has exactly one", Rule.SECOND_INSTANCE))
     return read_instance(first, problems)
 
 
@@ -101,12 +101,12 @@ def _tables(sources: Sources, schemas: Schemas, problems: list[Problem]) -> list
     for table, document in named:
         first = seen.setdefault(table.full_name.lower(), table)
         if first is not table:
-            same = "is declared already" if first.full_name == table.full_name else f"and `{first.full_name}` clash"
+            twice = first.full_name == table.full_name
+            same = "is declared already" if twice else f"differs only in case from `{first.full_name}`"
             what = f"table `{table.full_name}` {same} ({first.sources['']})"
             node = document.get("name")
             assert node is not None  # noqa: S101
-            remedy = "rename or remove one of them; case does not count"
-            problems.append(Problem(node.at, what, remedy, Rule.DUPLICATE_TABLE))
+            problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))
     _check_renames(named, seen, problems)
     return [table for table, _ in tables]
 

@@ -103,7 +103,7 @@ class Schemas:
         return tuple(declared for declared, _ in columns.values())
 
 
-_RENAME = "rename or remove one of them; case does not count"
+_RENAME = "rename or remove one of them"
 
 
 def _clash(second: Declared, schema: str | None, first: Declared, first_schema: str | None, name: str) -> str:

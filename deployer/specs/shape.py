@@ -1,54 +1,16 @@
-"""Checks the shape of documents against the JSON Schema, in words of our own and all problems at once.
-
-It compiles the same dict that `deployer schema` prints into one function for each part, because a general validator
-takes seconds for a thousand tables and cannot say what was meant.
-"""
+"""Checks the shape of documents against the JSON Schema that `deployer schema` prints, all problems at once."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from deployer.errors import Problem
-from deployer.specs.json_schema import KINDS, json_schema
+from deployer.specs.json_schema import KINDS
 from deployer.specs.rules import Rule
-from deployer.specs.type_text import BadType, read_type
-from deployer.specs.words import fields_remedy, one_of, said, wanted_remedy
+from deployer.specs.shape_checks import Problems, compiled, missing_fields, resolved_schema, unknown_field
+from deployer.specs.words import one_of, said
 from deployer.specs.yaml import Node
-
-Problems = list[Problem]
-Check = Callable[[Node, str, Problems], None]  # value, what to call it, where to put problems
-Schema = Mapping[str, Any]
-
-# The keywords of JSON Schema that are checked here, and those that only describe.
-CHECKED = frozenset(
-    {
-        "$ref",
-        "additionalProperties",
-        "anyOf",
-        "const",
-        "enum",
-        "format",
-        "items",
-        "maxLength",
-        "maxProperties",
-        "maximum",
-        "minItems",
-        "minLength",
-        "minProperties",
-        "minimum",
-        "oneOf",
-        "pattern",
-        "patternProperties",
-        "properties",
-        "propertyNames",
-        "required",
-        "type",
-    }
-)
-DESCRIBING = frozenset(("$defs", "$schema", "default", "description", "examples", "patternErrorMessage", "title"))
 
 
 def check_shape(document: Node, problems: Problems) -> tuple[str, frozenset[str]] | None:
@@ -87,8 +49,8 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: Problems) ->
 @cache
 def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
     """The check of a document, which keeps apart in which of its properties the problems are."""
-    schema = _resolved({"$ref": f"#/$defs/{name}"})
-    checks = {key: _compiled(child) for key, child in schema["properties"].items()}
+    schema = resolved_schema({"$ref": f"#/$defs/{name}"})
+    checks = {key: compiled(child) for key, child in schema["properties"].items()}
     required: Sequence[str] = schema["required"]
 
     def check(document: Node, problems: Problems) -> frozenset[str]:
@@ -102,266 +64,8 @@ def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
                 if len(problems) > before:
                     broken.add(key)
             elif not key.startswith("x-"):
-                broken.add(_unknown_field(key, child, properties, tuple(checks), name, problems))
-        _missing(document, properties, required, broken, f"this {name}", problems)
+                broken.add(unknown_field(key, child, properties, tuple(checks), name, problems))
+        missing_fields(document, properties, required, broken, f"this {name}", problems)
         return frozenset(broken)
-
-    return check
-
-
-def _unknown_field(
-    key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, problems: Problems
-) -> str:
-    """Reports an unknown field; the field that was meant, as far as can be told."""
-    meant, remedy = fields_remedy(key, child, present, known, owner)
-    problems.append(Problem(child.key_at, f"unknown field `{key}` of {owner}", remedy, Rule.UNKNOWN_FIELD))
-    return meant
-
-
-def _missing(
-    node: Node, present: Mapping[str, Node], required: Sequence[str], meant: set[str], owner: str, problems: Problems
-) -> None:
-    for key in required:
-        if key not in present and key not in meant:
-            problems.append(Problem(node.at, f"`{key}` is missing in {owner}", f"add `{key}:`", Rule.MISSING_FIELD))
-            meant.add(key)
-
-
-def _resolved(schema: Schema) -> Schema:
-    """The schema behind a `$ref`; keywords beside it describe."""
-    reference = schema.get("$ref")
-    return json_schema()["$defs"][reference.rpartition("/")[2]] if reference else schema
-
-
-@cache
-def _definition(name: str) -> Check:
-    schema = json_schema()["$defs"][name]
-    compiled: list[Check] = []
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        if not compiled:  # at the first use, because definitions refer to each other
-            compiled.append(_compiled(schema))
-        compiled[0](node, label, problems)
-
-    return check
-
-
-def _compiled(schema: Schema) -> Check:
-    if "$ref" in schema:
-        return _definition(schema["$ref"].rpartition("/")[2])
-    if "anyOf" in schema:
-        return _any_of(schema["anyOf"])
-    if "oneOf" in schema:
-        return _by_constant(schema["oneOf"])
-    if "const" in schema:
-        return _constant(schema["const"])
-    match schema["type"]:
-        case "object":
-            return _object(schema)
-        case "array":
-            return _array(schema)
-        case "string":
-            return _string(schema)
-        case "integer":
-            return _integer(schema)
-        case "boolean":
-            return _boolean
-        case list():
-            return _scalar
-        case other:
-            raise AssertionError(f"no check for the type {other}")
-
-
-def _wrong(node: Node, label: str, wanted: str, problems: Problems) -> None:
-    problems.append(
-        Problem(
-            node.at, f"{label} is {said(node)} and should be {wanted}", wanted_remedy(node, wanted), Rule.WRONG_TYPE
-        )
-    )
-
-
-def _boolean(node: Node, label: str, problems: Problems) -> None:
-    if node.value is not True and node.value is not False:
-        _wrong(node, label, "true or false", problems)
-
-
-def _scalar(node: Node, label: str, problems: Problems) -> None:
-    if node.value is None or isinstance(node.value, (list, dict)):
-        _wrong(node, label, "a single value", problems)
-
-
-def _constant(constant: str) -> Check:
-    def check(node: Node, label: str, problems: Problems) -> None:
-        if node.value != constant:
-            _wrong(node, label, f"`{constant}`", problems)
-
-    return check
-
-
-def _integer(schema: Schema) -> Check:
-    low, high = schema["minimum"], schema["maximum"]
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
-            _wrong(node, label, "a whole number", problems)
-        elif not low <= value <= high:
-            what = f"{label} is {value:,} and out of range"
-            problems.append(Problem(node.at, what, f"use {low:,} to {high:,}", Rule.OUT_OF_RANGE))
-
-    return check
-
-
-def _string(schema: Schema) -> Check:
-    if schema.get("format") == "column-type":
-        return _column_type
-    choices, pattern = schema.get("enum"), schema.get("pattern")
-    shortest, longest = schema.get("minLength", 0), schema.get("maxLength")
-    matches = re.compile(pattern.removesuffix("$") + r"\Z").match if pattern else None
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if value.__class__ is not str:
-            if choices and str(value) in choices:
-                what, remedy = f"{label} is {said(node)} and should be text", f'write "{value}" in quotes'
-                problems.append(Problem(node.at, what, remedy, Rule.WRONG_TYPE))
-            else:
-                _wrong(node, label, "text", problems)
-            return
-        assert isinstance(value, str)  # noqa: S101
-        if choices:
-            if value not in choices:
-                what = f"{label} cannot be `{value}`"
-                problems.append(Problem(node.at, what, one_of(value, choices), Rule.UNKNOWN_VALUE))
-        elif len(value) < shortest:
-            what = f"{label} is empty" if not value else f"{label} is shorter than {shortest} characters"
-            problems.append(Problem(node.at, what, "write some text", Rule.BAD_TEXT))
-        elif longest and len(value) > longest:
-            what = f"{label} has {len(value)} characters"
-            problems.append(Problem(node.at, what, f"use at most {longest}", Rule.BAD_TEXT))
-        elif matches and not matches(value):
-            problems.append(
-                Problem(node.at, f"{label} cannot be `{value}`", schema["patternErrorMessage"], Rule.BAD_TEXT)
-            )
-
-    return check
-
-
-def _column_type(node: Node, label: str, problems: Problems) -> None:
-    value = node.value
-    if value.__class__ is not str:
-        if value is None and not node.quoted:
-            problems.append(
-                Problem(node.key_at, f"{label} is empty", 'write a type; the type null is "null"', Rule.WRONG_TYPE)
-            )
-        else:
-            _wrong(node, label, "text", problems)
-        return
-    read = read_type(value)
-    if isinstance(read, BadType):
-        problems.append(Problem(node.at, read.what, read.remedy, read.rule))
-
-
-def _array(schema: Schema) -> Check:
-    item_check = _compiled(schema["items"])
-    at_least = schema.get("minItems", 0)
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if not isinstance(value, list):
-            _wrong(node, label, "a list", problems)
-            return
-        if len(value) < at_least:
-            problems.append(Problem(node.at, f"{label} is empty", "write at least one item", Rule.OUT_OF_RANGE))
-        for index, item in enumerate(value):
-            item_check(item, f"item {index + 1} of {label}" if label[0] == "`" else label, problems)
-
-    return check
-
-
-def _object(schema: Schema) -> Check:
-    checks = {key: _compiled(child) for key, child in schema.get("properties", {}).items()}
-    required: Sequence[str] = schema.get("required", ())
-    rest = schema["additionalProperties"]
-    rest_check = _compiled(rest) if rest else None
-    name_check = _compiled(schema["propertyNames"]) if "propertyNames" in schema else None
-    owner = schema.get("title", "")
-    exactly_one = schema.get("maxProperties") == 1
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if not isinstance(value, dict):
-            _wrong(node, label, "a mapping", problems)
-            return
-        meant: set[str] = set()
-        for key, child in value.items():
-            if child_check := checks.get(key):
-                child_check(child, f"`{key}`", problems)
-            elif rest_check:
-                if name_check:
-                    name_check(Node(key, child.file, child.key_line, child.key_column), f"a name in {label}", problems)
-                rest_check(child, f"`{key}`", problems)
-            else:
-                meant.add(_unknown_field(key, child, value, tuple(checks), owner, problems))
-        _missing(node, value, required, meant, f"this {owner.lower()}", problems)
-        if exactly_one and not meant and len(value) != 1:
-            what = f"{label} has {len(value)} of {', '.join(checks)}"
-            problems.append(Problem(node.at, what, "write exactly one of them", Rule.OUT_OF_RANGE))
-
-    return check
-
-
-_JSON_TYPES: Mapping[type, str] = {dict: "object", list: "array", str: "string"}
-_WANTED: Mapping[str, str] = {"object": "a mapping", "array": "a list", "string": "text"}
-
-
-def _any_of(branches: Sequence[Schema]) -> Check:
-    """Chooses by the JSON type, and among mappings by which required properties are there."""
-    resolved = [(_resolved(branch), _compiled(branch)) for branch in branches]
-
-    def types(schema: Schema) -> Sequence[str]:
-        return schema["type"] if isinstance(schema["type"], list) else (schema["type"],)
-
-    wanted = " or ".join(dict.fromkeys(_WANTED[t] for schema, _ in resolved for t in types(schema) if t in _WANTED))
-    scalars = any(isinstance(schema["type"], list) for schema, _ in resolved)
-    wanted = f"a single value or {wanted}" if scalars else wanted
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if isinstance(value, (bool, int, float)):
-            fits = [branch for branch in resolved if isinstance(branch[0]["type"], list)]
-        else:
-            json_type = _JSON_TYPES.get(type(value), "null")
-            fits = [branch for branch in resolved if json_type in types(branch[0])]
-        if not fits:
-            _wrong(node, label, wanted, problems)
-            return
-        chosen = fits[-1]
-        if len(fits) > 1 and isinstance(value, dict):
-            chosen = next((b for b in fits if b[0]["required"] and all(k in value for k in b[0]["required"])), chosen)
-        chosen[1](node, label, problems)
-
-    return check
-
-
-def _by_constant(branches: Sequence[Schema]) -> Check:
-    """Chooses by the property that has a constant in each branch."""
-    key = next(name for name, child in branches[0]["properties"].items() if "const" in child)
-    checks = {branch["properties"][key]["const"]: _compiled(branch) for branch in branches}
-
-    def check(node: Node, label: str, problems: Problems) -> None:
-        value = node.value
-        if not isinstance(value, dict):
-            _wrong(node, label, f"a mapping with `{key}:`", problems)
-            return
-        choice = value.get(key)
-        if choice is None:
-            what = f"{label} has no `{key}`"
-            problems.append(Problem(node.at, what, f"add `{key}:` and one of {', '.join(checks)}", Rule.MISSING_FIELD))
-        elif isinstance(choice.value, str) and choice.value in checks:
-            checks[choice.value](node, label, problems)
-        else:
-            what = f"unknown {key} {said(choice)} of {label}"
-            problems.append(Problem(choice.at, what, one_of(choice.value, tuple(checks)), Rule.UNKNOWN_VALUE))
 
     return check

@@ -108,7 +108,7 @@ def _nested_findings(column_type: ColumnType) -> Iterator[Finding]:
 def _fixed_size_findings(item: Column) -> Iterator[Finding]:
     if not item.nullable:
         what = "Lance does not keep `not null` of the items of fixed-size lists"
-        yield Finding(Rule.UNSUPPORTED_TYPE, what, "remove it")
+        yield Finding(Rule.UNSUPPORTED_TYPE, what, "remove `not null`")
     if item.description:
         what = "Lance does not keep descriptions of the items of fixed-size lists"
         yield Finding(Rule.UNSUPPORTED_TYPE, what, "move it to the column's own description")
@@ -134,8 +134,9 @@ def _field_findings(fields: tuple[Column, ...]) -> Iterator[Finding]:
             yield Finding(Rule.BAD_TEXT, f"a field cannot be named `{field.name}`", remedy)
         first = seen.setdefault(field.name.lower(), field.name)
         if first is not field.name:
-            alike = f"two fields `{first}`" if first == field.name else f"fields `{first}` and `{field.name}`"
-            yield Finding(Rule.DUPLICATE_FIELD, f"a struct has {alike}", "rename one of them; case does not count")
+            alike = "" if first == field.name else ", which differ only in case"
+            what = f"a struct has fields `{first}` and `{field.name}`{alike}"
+            yield Finding(Rule.DUPLICATE_FIELD, what, "rename one of them")
 
 
 def _zone_findings(zone: str) -> Iterator[Finding]:

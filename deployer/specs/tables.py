@@ -13,7 +13,7 @@ from deployer.specs.model import KeyValue, Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Composed, Schemas
 from deployer.specs.storable import NEWER, newer_findings
-from deployer.specs.types import Blob, Column, Dictionary, Scalar, format_type
+from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
 
@@ -215,16 +215,19 @@ def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> t
             return None
         read = read_key_value(column, value.value)
         if isinstance(read, BadValue):
-            report(value.at, read.rule, f"{read.what}, the type of row key `{column.name}`", read.remedy)
+            report(value.at, read.rule, f"{read.what} (row key `{column.name}`)", read.remedy)
             return None
         point.append(read)
     return tuple(point)
 
 
 def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
+    """Within one table or struct, and in the structs inside of it."""
     declared = {column.name for column in columns}
     sources: dict[str, str] = {}
     for column in columns:
+        if nested := children(column.type):
+            _check_column_renames(nested, report)
         before = column.renamed_from
         if before is None or column.at is None:
             continue

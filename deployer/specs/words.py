@@ -37,6 +37,7 @@ SYNONYMS: Mapping[str, str] = {
     "uri": "root",
 }
 _TRUE, _FALSE = ("yes", "y", "on"), ("no", "n", "off")
+_SIZE = re.compile(r"(?P<count>[0-9]+) ?(?P<prefix>[kKmMgGtT])(?P<binary>i?)[bB]?")
 _GROUPED = re.compile(r"[-+]?[0-9]{1,3}(?:[_,' ][0-9]{3})+")
 
 
@@ -87,7 +88,7 @@ def wanted_remedy(node: Node, wanted: str) -> str:
     value = node.value
     if wanted == "true or false":
         if isinstance(value, str) and value.lower() in _TRUE + _FALSE:
-            return f"write {str(value.lower() in _TRUE).lower()}, the only words of YAML 1.2 for it"
+            return f"write {str(value.lower() in _TRUE).lower()} (`{value}` is text in YAML 1.2)"
         if isinstance(value, str) and value.lower() in ("true", "false"):
             return f"write {value.lower()} without quotes"
         return "write true or false"
@@ -104,6 +105,9 @@ def wanted_remedy(node: Node, wanted: str) -> str:
                 return f"write {re.sub('[^-+0-9]', '', value)}"
             if isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+", value):
                 return f"write {value} without quotes"
+            if isinstance(value, str) and (size := _SIZE.fullmatch(value)):
+                base = 1024 if size["binary"] else 1000
+                return f"write {int(size['count']) * base ** ' kmgt'.index(size['prefix'].lower())}"
             return "write digits"
         case "a list":
             if isinstance(value, dict):
@@ -120,8 +124,6 @@ def fields_remedy(
     key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str
 ) -> tuple[str, str]:
     """Which field an unknown one means (itself when that cannot be told), and the advice."""
-    if child.value is None and re.search(r"[)\]>]$", key):
-        return key, f"quote the text that `{key}` is the end of: inside of {{…}} a comma ends a value"
     synonym = SYNONYMS.get(key.lower().replace("-", "_"))
     meant = synonym if synonym in known else nearest(key.replace("-", "_"), known)
     if meant is None:

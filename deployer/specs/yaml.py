@@ -5,7 +5,6 @@ so that `no`, `on`, `1_000` and `1:30` are text; anchors, aliases and merge keys
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import yaml
@@ -13,10 +12,10 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from deployer.errors import Position, Problem
+from deployer.specs.yaml_problems import MAX_DEPTH, TooDeep, stray_tabs, syntax_problem
 
 MAX_BYTES = 64 * 1024 * 1024
-MAX_DEPTH = 100
-MAX_ALIASED_NODES = 1_000_000  # what aliases may add to a file; stops documents that expand without end
+MAX_ALIASED_NODES = 100_000  # what aliases may add to a file; stops documents that expand without end
 
 
 class Node(NamedTuple):
@@ -74,8 +73,8 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
         composer = _Composer(data)
         while composer.check_node():
             roots.append(composer.get_node())
-    except (yaml.MarkedYAMLError, yaml.reader.ReaderError, _TooDeep) as error:
-        problems.append(_syntax_problem(error, data, file))
+    except (yaml.MarkedYAMLError, yaml.reader.ReaderError, TooDeep) as error:
+        problems.append(syntax_problem(error, data, file))
         broken = True
     for root in roots:
         reader = _Reader(file)
@@ -89,12 +88,8 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
         if node.value is not None:
             documents.append(node)
     if b"\t" in data and not broken:
-        problems += _tabs(data.decode(errors="replace"), roots, file)
+        problems += stray_tabs(data.decode(errors="replace"), roots, file)
     return Parsed(tuple(documents), tuple(problems), broken)
-
-
-class _TooDeep(Exception):
-    pass
 
 
 class _Composer(CParser):
@@ -110,7 +105,7 @@ class _Composer(CParser):
     def descend_resolver(self, parent: Any, index: Any) -> None:
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise _TooDeep
+            raise TooDeep(parent.start_mark)
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -194,7 +189,7 @@ class _Reader:
 
     def check_tag(self, node: Any) -> None:
         if node.tag not in _TAGS:
-            self.report(node, "unknown-tag", f"unknown tag `{node.tag}`", "remove it; specs are plain YAML")
+            self.report(node, "unknown-tag", f"unknown tag `{node.tag}`", "remove it, as specs are plain YAML")
 
     def collection(self, node: Any) -> Value:
         identity = id(node)
@@ -267,77 +262,3 @@ class _Reader:
             if isinstance(value, dict):
                 merged = value | merged
         return merged
-
-
-def _syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
-    if isinstance(error, _TooDeep):
-        return Problem(Position(file), f"the file is nested more than {MAX_DEPTH} deep", "flatten it", "yaml-limit")
-    if isinstance(error, yaml.reader.ReaderError):
-        before = data[: max(int(error.position), 0)]
-        line = before.count(b"\n") + 1
-        column = len(before.rsplit(b"\n", 1)[-1].decode(errors="replace")) + 1
-        what = f"the file is not UTF-8 text: {error.reason}"
-        return Problem(Position(file, line, column), what, "save it as UTF-8 without control characters", "yaml-syntax")
-    assert isinstance(error, yaml.MarkedYAMLError)  # noqa: S101
-    mark = error.problem_mark or error.context_mark
-    lines = data.decode(errors="replace").split("\n")
-    line, column = (mark.line, mark.column) if mark else (0, 0)
-    text = lines[line] if line < len(lines) else ""
-    at = Position(file, line + 1, column + 1)
-    return _explained(str(error.problem), error.context, text, at)
-
-
-def _explained(problem: str, context: str | None, text: str, at: Position) -> Problem:
-    """libyaml's complaint in words for people who do not know its scanner."""
-    head = text[: at.column - 1]
-    rest = text[at.column - 1 :]
-    if "tab" in problem or (problem.startswith("found character") and rest.startswith("\t")):
-        return Problem(at, "a tab is used for indentation", "indent with spaces", "tab")
-    if problem == "found undefined alias":
-        name = re.match(r"\*([\w-]*)", rest)
-        alias = name[1] if name else ""
-        what = f"alias `*{alias}` has no anchor in front of it"
-        return Problem(at, what, f"add `&{alias}` to a value above it in the same document", "unknown-alias")
-    if problem.startswith("mapping values are not allowed"):
-        if re.search(r":\s+\S", head):
-            quoted = head.split(":", 1)[1].strip() + rest.rstrip()
-            return Problem(at, "a second `:` in one line", f'quote the text: "{quoted}"', "yaml-syntax")
-        return Problem(at, "a key stands deeper than the one before it", "align it with its siblings", "yaml-syntax")
-    if problem.startswith("found character"):
-        what = f"`{rest[:1]}` cannot start a value"
-        return Problem(at, what, "quote the text", "yaml-syntax")
-    if "flow" in (context or ""):
-        what = "`[…]` or `{…}` is not closed, or holds text with brackets"
-        return Problem(at, what, 'close it, or quote the text inside: {type: "timestamp[us, UTC]"}', "yaml-syntax")
-    if "quoted scalar" in (context or ""):
-        return Problem(at, "a quoted text is not closed", "add the closing quote", "yaml-syntax")
-    where = f" {context}" if context else ""
-    return Problem(at, f"this is not YAML: {problem}{where}", "mend the indentation or quote the text", "yaml-syntax")
-
-
-def _tabs(text: str, roots: list[Any], file: str) -> Iterator[Problem]:
-    """Tabs that libyaml lets pass as white space; those inside of texts and comments are content."""
-    spans = sorted(_scalar_spans(roots))
-    for found in re.finditer("\t", text):
-        index = found.start()
-        line_start = text.rfind("\n", 0, index) + 1
-        if re.search(r"(^|\s)#", text[line_start:index]) or any(start <= index < end for start, end in spans):
-            continue
-        at = Position(file, text.count("\n", 0, index) + 1, index - line_start + 1)
-        yield Problem(at, "a tab is used as white space", "use spaces", "tab")
-        return  # one mistake of an editor's settings, not one in each line
-
-
-def _scalar_spans(roots: list[Any]) -> Iterator[tuple[int, int]]:
-    pending, seen = list(roots), set[int]()
-    while pending:
-        node = pending.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        if isinstance(node, ScalarNode):
-            yield node.start_mark.index, node.end_mark.index
-        elif isinstance(node, SequenceNode):
-            pending += node.value
-        else:
-            pending += [part for pair in node.value for part in pair]

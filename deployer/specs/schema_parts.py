@@ -1,0 +1,50 @@
+"""Small builders of JSON Schema, so that every part has its description."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def object_schema(
+    title: str, description: str, required: tuple[str, ...], properties: Mapping[str, Json], **more: Any
+) -> Json:
+    return {
+        "title": title,
+        "description": description,
+        "type": "object",
+        "required": list(required),
+        "properties": dict(properties),
+        "additionalProperties": False,
+        **more,
+    }
+
+
+def text(description: str, **more: Any) -> Json:
+    return {"type": "string", "description": description, **more}
+
+
+def flag(description: str, default: bool | None = None) -> Json:
+    return {"type": "boolean", "description": description} | ({} if default is None else {"default": default})
+
+
+def count(description: str, low: int, high: int, **more: Any) -> Json:
+    return {"type": "integer", "description": description, "minimum": low, "maximum": high, **more}
+
+
+def list_of(description: str, item: Json, **more: Any) -> Json:
+    return {"type": "array", "description": description, "items": item, **more}
+
+
+def choice(description: str, values: tuple[str, ...], **more: Any) -> Json:
+    return {"type": "string", "description": description, "enum": list(values), **more}
+
+
+def ref(name: str, description: str = "") -> Json:
+    return {"$ref": f"#/$defs/{name}"} | ({"description": description} if description else {})
+
+
+def constant(name: str, description: str) -> Json:
+    return {"const": name, "description": description}
