@@ -52,6 +52,7 @@ def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
     schema = resolved_schema({"$ref": f"#/$defs/{name}"})
     checks = {key: compiled(child) for key, child in schema["properties"].items()}
     required: Sequence[str] = schema["required"]
+    anchors = "patternProperties" in schema
 
     def check(document: Node, problems: Problems) -> frozenset[str]:
         properties = document.value
@@ -63,7 +64,7 @@ def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
                 child_check(child, f"`{key}`", problems)
                 if len(problems) > before:
                     broken.add(key)
-            elif not key.startswith("x-"):
+            elif not (anchors and key.startswith("x-")):
                 broken.add(unknown_field(key, child, properties, tuple(checks), name, problems))
         missing_fields(document, properties, required, broken, f"this {name}", problems)
         return frozenset(broken)
