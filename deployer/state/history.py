@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.state.backend import Backend, SnapshotRecord
@@ -35,11 +36,11 @@ def state_at(log: str, at: At, backend: Backend, snapshots: Snapshots) -> State:
     except Missing:
         raise _not_kept(log, at) from None
     # Between two snapshots lie few entries; the moment of each is inside it.
-    records = backend.records(log, state.version, after[0].version - state.version if after else None)
+    upto = at if isinstance(at, int) else after[0].version if after else None
+    records = backend.records(log, state.version, None if upto is None else upto - state.version)
     if records and records[0].version != state.version + 1:
         raise _not_kept(log, at)
-    entries = [from_record(record) for record in records]
-    state = fold(state, [entry for entry in entries if _is_before(entry, at, moment)])
+    state = fold(state, takewhile(lambda entry: _is_before(entry, at, moment), map(from_record, records)))
     if moment is None and state.version != at:
         raise (
             _not_kept(log, at)

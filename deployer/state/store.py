@@ -140,7 +140,7 @@ class StateStore:
 
     def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Entries above version `after`, oldest first, as far back as they are kept."""
-        return [from_record(record) for record in self._backend.records(log, after, limit)]
+        return [from_record(record) for record in self._backend.records(_checked(log), after, limit)]
 
     def logs(self) -> list[str]:
         """The names of all logs that hold anything."""
@@ -153,6 +153,10 @@ class StateStore:
     def remove_table_log(self, table_id: str) -> None:
         """Removes all that is kept about a table, for ever: nothing can be committed to that id again."""
         self.remove_log(table_id)
+
+    def remove_old(self, log: str) -> None:
+        """Removes what the policy does not keep of a log; commits do so by themselves when they take a snapshot."""
+        self._retention.remove_old(_checked(log))
 
     def snapshot(self, log: str) -> None:
         """Takes a snapshot of the newest state now, whether or not one is due."""
