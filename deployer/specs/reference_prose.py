@@ -7,9 +7,9 @@ INTRODUCTION = """\
 
 <!-- Made by `python -m deployer.specs.reference > docs/spec.md` from the JSON Schema. Do not edit. -->
 
-A lake is declared in YAML: exactly one `Instance`, and any number of `Table`s and reusable `Schema`s, in as many files
-and documents as you like. `deployer validate` says every problem at once; `deployer schema` prints the JSON Schema, with
-which editors complete and check while you type:
+A lake is declared in YAML: exactly one `Instance`, and any number of `Table`s and reusable `Schema`s, in as many
+files and documents as you like. `deployer validate` says every problem at once; `deployer schema` prints the JSON
+Schema, with which editors complete and check while you type:
 
 ```yaml
 # yaml-language-server: $schema=../../spec.schema.json
@@ -25,20 +25,20 @@ row_keys: [carrier]
 
 - Every `*.yaml` and `*.yml` file directly in the folder of specs is read, and what they `include`. A file that is
   reached twice is read once.
-- Files are YAML with the scalars of YAML 1.2: `true` and `false` are the only booleans, and `no`, `on`, `1_000` and `1:30`
-  are text. Anchors, aliases and merge keys (`<<`) work; duplicate keys, tabs and unknown fields are problems. Quote
-  types that hold `: `, and inside of `{…}` those that hold a comma or brackets: `{type: "decimal128(10, 2)"}`.
+- Files are YAML with the scalars of YAML 1.2: `true` and `false` are the only booleans, and `no`, `on`, `1_000` and
+  `1:30` are text. Anchors, aliases and merge keys (`<<`) work; duplicate keys, tabs and unknown fields are problems.
+  Quote types that hold `: `, and inside of `{…}` those that hold a comma or brackets: `{type: "decimal128(10, 2)"}`.
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
-- Names of databases, tables, schemas and columns are letters, digits and `_`, at most 128, and start with a letter or `_`;
-  those of instances and clusters may have `-` as well. Two names that differ only in case clash.
+- Names of databases, tables, schemas and columns are letters, digits and `_`, at most 128, and start with a letter or
+  `_`; those of instances and clusters may have `-` as well. Two names that differ only in case clash.
 """
 
 TYPES = """\
 ## Types
 
 Every type that Lance stores, with what was tried in file versions 2.1 and 2.2: a dataset created empty, written twice
-with nulls, read back equal, and its schema as declared. A type is text, as in the table; `not null` behind the type of an
-item, value or field says that it is never null. The long form gives nested fields descriptions:
+with nulls, read back equal, and its schema as declared. A type is text, as in the table; `not null` behind the type
+of an item, value or field says that it is never null. The long form gives nested fields descriptions:
 
 ```yaml
 columns:
@@ -69,9 +69,9 @@ A split point is a value of the first row key, or a list of values of the first 
 | binary, large_binary, fixed_size_binary | hexadecimal digits | `"00ff"` |
 | date32, date64 | a date | `2013-01-31` |
 | time32, time64 | a time of day | `"13:30:05.250"` |
-| timestamp with a zone | a date or time in the column's zone, or one with an offset | `2013-01-31`, `"2013-01-31T13:30:00Z"` |
+| timestamp with a zone | a date or time in that zone, or one with an offset | `2013-01-31`, `"2013-01-31T13:30:00Z"` |
 | timestamp without a zone | a date or time without an offset | `"2013-01-31T13:30:00"` |
-| duration | a number with `ns`, `us`, `ms`, `s`, `m`, `h` or `d`, or whole units of the type | `90s`, `7d` |
+| duration | a number with ns, us, ms, s, m, h or d, or whole units of the type | `90s`, `7d` |
 
 Text is ordered by its UTF-8 bytes, false before true, all else by value. Leaf i holds the keys from split point i - 1 on
 and below split point i; a table without split points has one leaf.
