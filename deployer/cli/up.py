@@ -35,17 +35,14 @@ def up(
         show(planned)
     if planned.plan.refused:
         return refuse(planned, as_json=as_json)
-    if planned.plan.is_empty:
-        if as_json:
-            print_json({"plan": plan_as_json(planned.plan), "summary": {}})
-        return 0
-    if not yes:
+    if not yes and not planned.plan.is_empty:
         confirm("Apply these changes?")
+    # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     with StepView(quiet=as_json) as view:
         result = planned.engine.up(workspace.stack_ref, on_event=view, config=planned.config)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
-    else:
+    elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
     return 0
 

@@ -22,6 +22,7 @@ from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
+from deployer.state.failpoints import reached
 from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties
 from deployer.state.partitions import partition_tree
 from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
@@ -58,7 +59,9 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
     if entry.status == "active":
         return _adopt(store, root, entry, spec, owner)
     remove_dataset(root, entry.location)  # what a creation that was cut off left behind
+    reached("tables.create.registered")
     dataset = _create_dataset(root, entry, spec)
+    reached("tables.create.written")
     properties = TableProperties(
         row_keys=spec.row_keys,
         sort_keys=spec.sort_keys,
@@ -165,8 +168,11 @@ def _partitions(spec: TableSpec) -> tuple[Partition, ...]:
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
     if entry.status != "deleting":
         store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
+    reached("tables.delete.marked")
     remove_dataset(root, entry.location)
+    reached("tables.delete.removed")
     store.remove_table_log(entry.table_id)
+    reached("tables.delete.forgotten")
     store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
 
 

@@ -1,4 +1,4 @@
-"""The planner's comparison: each kind of change found, risk and refusal with it; nothing found where nothing differs."""
+"""The planner's comparison: each kind of change is found, with its risk and refusal; else nothing is."""
 
 from __future__ import annotations
 
