@@ -26,7 +26,7 @@ from deployer.engine.service import EngineService
 from deployer.engine.serving import Served
 from deployer.engine.stack_reference import StackReferences
 from deployer.engine.store import StackStore
-from deployer.engine.threads import quick_switches
+from deployer.engine.threads import busy_interpreter
 from deployer.engine.unfinished import settle_unfinished
 from deployer.engine.values import blinded
 from deployer.errors import DeployerError, EngineFailed
@@ -167,7 +167,7 @@ class EmbeddedEngine:
             run.providers = Providers(stack.project, self.providers, serve.address, run.report)
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
-            enter(quick_switches())
+            enter(busy_interpreter())
             if settings.dry_run:
                 yield _Context(stack, stack_config, run, service, serve)
                 return

@@ -16,6 +16,7 @@ from typing import Any
 from deployer.engine.differ import Verdict, judge
 from deployer.engine.goal import Goal, Registered
 from deployer.engine.importing import import_resource
+from deployer.engine.model import Op
 from deployer.engine.naming import Names
 from deployer.engine.paths import with_old_values
 from deployer.engine.plugin import InitFailed, Live, ProviderFailed
@@ -120,7 +121,7 @@ class Registrar:
             stable = replace(new, id=old.id, outputs=old.outputs)
             self._same(key, old, stable, announce=not imported)
             return Registered(new.urn, old.id, old.outputs, verdict.stables)
-        return self._change(goal, provider, key, old, new, verdict)
+        return self._change(goal, provider, key, old, new, verdict, "import" if imported else "update")
 
     def _create_fresh(
         self, goal: Goal, provider: Configured, key: str, old: ResourceState | None, new: ResourceState
@@ -132,11 +133,18 @@ class Registrar:
         return self._create(goal, provider, new, replaces=(key, old), drop=True, reason=reason)
 
     def _change(
-        self, goal: Goal, provider: Configured, key: str, old: ResourceState, new: ResourceState, verdict: Verdict
+        self,
+        goal: Goal,
+        provider: Configured,
+        key: str,
+        old: ResourceState,
+        new: ResourceState,
+        verdict: Verdict,
+        shown: Op,
     ) -> Registered:
-        leave_program_thread(self._run, lambda: self._change(goal, provider, key, old, new, verdict))
+        leave_program_thread(self._run, lambda: self._change(goal, provider, key, old, new, verdict, shown))
         if verdict.op == "update":
-            return self._update(goal, provider, key, old, new, verdict)
+            return self._update(goal, provider, key, old, new, verdict, shown)
         return self._replace(goal, provider, key, old, new, verdict)
 
     def _checked(self, provider: Configured, urn: str, olds: Any, news: Any) -> dict[str, Any]:
@@ -211,12 +219,19 @@ class Registrar:
         return live
 
     def _update(
-        self, goal: Goal, provider: Configured, key: str, old: ResourceState, new: ResourceState, verdict: Verdict
+        self,
+        goal: Goal,
+        provider: Configured,
+        key: str,
+        old: ResourceState,
+        new: ResourceState,
+        verdict: Verdict,
+        shown: Op,
     ) -> Registered:
         run = self._run
         new = replace(new, id=old.id)
         details = verdict.details()
-        run.record(operation(new, "update", old, **details))
+        run.record(operation(new, shown, old, **details))
         with run.step(new.urn, "update") as timer:
             step = run.begin("updating", new)
             try:
@@ -230,7 +245,7 @@ class Registrar:
             made = _made(goal, new, replace(live, id=old.id))
             run.end(step, add=made, drop=(key,), settles=new.urn)
             timer.outputs = made.outputs
-        run.record(operation(made, "update", old, **details))
+        run.record(operation(made, shown, old, **details))
         return Registered(new.urn, made.id, made.outputs, verdict.stables)
 
     def _updated(self, provider: Configured, goal: Goal, old: ResourceState, new: ResourceState) -> Live:

@@ -7,6 +7,7 @@ when it comes to a step that a provider takes its time for.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _here = threading.local()
 _SWITCH_SECONDS = 0.0005
+_COLLECT = (100_000, 50, 50)
 
 
 class Postponed(BaseException):
@@ -64,14 +66,18 @@ class StepExecutor(ThreadPoolExecutor):
 
 
 @contextmanager
-def quick_switches() -> Iterator[None]:
-    """Lets a worker that comes back from the disk go on at once, while the program keeps the interpreter busy.
+def busy_interpreter() -> Iterator[None]:
+    """Sets the interpreter up for the time of a run; measured on 1,000 resources of 20 fields.
 
-    With the interpreter's default of 5 ms each return from a system call waits that long for its turn.
+    A worker that comes back from the disk gets its turn after half a millisecond instead of 5, while the program
+    keeps the interpreter busy (an up of 21 s took 3). The garbage collector looks less often at the hundreds of
+    thousands of objects that the SDK makes and keeps to the end (a preview of 2.5 s takes 1.6).
     """
-    before = sys.getswitchinterval()
+    switch, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.set_threshold(*_COLLECT)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(switch)
+        gc.set_threshold(*thresholds)

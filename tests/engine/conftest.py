@@ -26,6 +26,7 @@ class File(pulumi.CustomResource):
 
     def __init__(self, res, opts=None, **props):
         props.setdefault("name", res)
+        props.setdefault("content", None)
         props.setdefault("size", None)
         props.setdefault("path", None)
         super().__init__("files:index:File", res, props, opts)

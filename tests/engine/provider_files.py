@@ -81,7 +81,7 @@ class FileProvider(sdk.Provider):
             "kind": PropertyValue(request.resource_id.rpartition(".")[2]),
         }
         content = PropertyValue(file.read_text())
-        if inputs.get("content") is None or _text(inputs["content"]) != content.value:
+        if _text(inputs.get("content", PropertyValue(""))) != content.value:
             inputs["content"] = content
         return sdk.ReadResponse(request.resource_id, self._outputs(request.resource_id, inputs), inputs)
 

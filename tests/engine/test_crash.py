@@ -1,0 +1,163 @@
+"""Runs that are killed at every step boundary, and the run after them."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deployer.engine import StackRef, choose_engine, read_project
+from deployer.state import failpoints
+from tests.engine.conftest import PRELUDE, Lab, check_state
+from tests.engine.provider_files import FileProvider
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.engine.test_crash", "deployer.engine.embedded"])
+
+TWENTY = """
+before = []
+for index in range(20):
+    before.append(File(f"f{index}", content=f"{index}", opts=Opts(depends_on=before[-2:-1])))
+pulumi.export("last", before[-1].path)
+"""
+BEFORE = """
+a = File("a", content="1"); b = File("b", content="1"); c = File("c", kind="k1")
+d = File("d", kind="k1"); e = File("e", kind=d.kind); File("f", opts=Opts(depends_on=[e])); File("g")
+"""
+AFTER = """
+a = File("a", content="1"); b = File("b", content="2", opts=Opts(depends_on=[a])); c = File("c", kind="k2")
+d = File("d", kind="k2", opts=Opts(delete_before_replace=True)); e = File("e", kind=d.kind); File("h", content=c.path)
+"""
+POINTS = ("engine.step.begin", "engine.step.done", "engine.step.end")
+LAST_POINTS = ("engine.checkpoint.begin@1", "engine.checkpoint.written@1")
+
+
+def run_up(folder: Path, root: Path, failpoint: str) -> None:
+    """The body of a process: one up that is killed at the failpoint."""
+    failpoints._SETTING = failpoint
+    failpoints._passed.clear()
+    project = read_project(folder)
+    engine = choose_engine(project, "embedded", {"files": lambda: FileProvider(root)})
+    engine.up(StackRef(project, "dev"), parallel=4)
+
+
+def killed_up(lab: Lab, failpoint: str) -> bool:
+    """Whether the process was killed, and did not come to its end."""
+    process = FORKS.Process(target=run_up, args=(lab.dir, lab.root, failpoint))
+    process.start()
+    process.join()
+    assert process.exitcode in {0, -signal.SIGKILL}
+    return process.exitcode != 0
+
+
+def boundaries(steps: int) -> list[str]:
+    return [f"{point}@{number}" for number in range(1, steps + 1) for point in POINTS] + list(LAST_POINTS)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
+    tried = boundaries(20)[part::4]
+    for number, point in enumerate(tried):
+        case = fresh(lab, tmp_path / str(number))
+        case.program(TWENTY)
+        assert killed_up(case, point), point
+        leftovers = {line.split()[1] for line in case.log()}
+        case.up()
+        check_state(case)
+        assert case.files() == {f"f{index}.txt": str(index) for index in range(20)}, point
+        done = Counter(case.log())
+        assert all(done[f"create f{index}.txt"] == 1 for index in range(20)), point
+        again = {line.split()[1] for line in done if line.startswith("create-again")}
+        assert again <= leftovers and len(again) <= 4, point  # only what was under way, of at most 4 at a time
+        assert "pending_operations" not in case.deployment()
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_a_killed_change_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
+    killed = 0
+    for number, point in enumerate(boundaries(10)[part::2]):
+        case = fresh(lab, tmp_path / str(number))
+        case.up(BEFORE)
+        case.clear_log()
+        case.program(AFTER)
+        killed += killed_up(case, point)
+        case.up()
+        assert case.files() == {
+            "a.txt": "1",
+            "b.txt": "2",
+            "c.k2": "",
+            "d.k2": "",
+            "e.k2": "",
+            "h.txt": str(case.root / "files" / "c.k2"),
+        }, point
+        assert set(Counter(case.log()).values()) == {1}, point  # what was resumed is logged as `…-again`
+        assert not any(doc.get("delete") or doc.get("pendingReplacement") for doc in case.resources())
+    assert killed > 10
+
+
+def test_a_destroy_after_a_kill_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+    for number, point in enumerate(boundaries(3)):
+        case = fresh(lab, tmp_path / str(number))
+        case.program('File("a"); File("b"); File("c")')
+        killed_up(case, point)
+        case.destroy()
+        assert case.files() == {}, point
+        assert case.resources() == [] and "pending_operations" not in case.deployment()
+
+
+def test_previews_and_exports_read_through_the_journal_of_a_killed_run(lab: Lab) -> None:
+    lab.program(TWENTY)
+    assert killed_up(lab, "engine.step.end@8")
+    journal = lab.checkpoint.with_suffix(".journal")
+    before = journal.read_bytes()
+    exported = lab.engine().export(lab.stack())["deployment"]
+    # what ended is in it; of four workers, others may have begun
+    assert len([doc for doc in exported["resources"] if doc["type"] == "files:index:File"]) >= 8
+    same = [operation for operation in lab.preview().operations if operation.op == "same"]
+    assert len(same) >= 8
+    assert journal.read_bytes() == before
+
+
+def test_a_torn_last_line_is_dropped_and_a_broken_one_before_it_is_refused(lab: Lab) -> None:
+    from deployer.errors import Corrupt
+
+    lab.program(TWENTY)
+    assert killed_up(lab, "engine.step.end@8")
+    journal = lab.checkpoint.with_suffix(".journal")
+    whole = journal.read_bytes()
+    lines = whole.split(b"\n")
+    journal.write_bytes(b"\n".join([lines[0], b"x" + lines[1][1:], *lines[2:]]))
+    with pytest.raises(Corrupt, match="line 2 of the journal fails its checksum"):
+        lab.engine().preview(lab.stack())
+    journal.write_bytes(whole[:-9])
+    lab.up()
+    assert len(lab.files()) == 20
+
+
+def test_the_journal_of_another_checkpoint_is_not_applied(lab: Lab) -> None:
+    from deployer.errors import Conflict
+
+    lab.up('File("a")')
+    lab.program(TWENTY)
+    assert killed_up(lab, "engine.step.end@8")
+    lab.checkpoint.write_bytes(lab.checkpoint.read_bytes().replace(b'"metadata"', b' "metadata"'))
+    with pytest.raises(Conflict, match="changed after a run of this engine was killed"):
+        lab.engine().up(lab.stack())
+
+
+def test_the_lock_of_a_killed_run_is_taken_over(lab: Lab) -> None:
+    lab.program('File("a")')
+    assert killed_up(lab, "engine.step.begin@1")
+    assert len(list((lab.dir / ".pulumi" / "locks").rglob("*.json"))) == 1
+    lab.up()
+
+
+def fresh(lab: Lab, folder: Path) -> Lab:
+    folder.mkdir()
+    (folder / "Pulumi.yaml").write_text((lab.dir / "Pulumi.yaml").read_text())
+    assert PRELUDE and os.environ["PULUMI_CONFIG_PASSPHRASE"]
+    return Lab(folder)
