@@ -49,7 +49,9 @@ class Segment:
         table = table.cast(SCHEMA)
         if not in_order:
             table = table.take(pc.sort_indices(table, sort_keys=_ORDER))
-        return Segment(table.unify_dictionaries().combine_chunks())
+        segment = Segment(table.unify_dictionaries().combine_chunks())
+        _ = segment._block_maxima  # computed here, so that no look-up waits for it
+        return segment
 
     @staticmethod
     def of_files(files: Iterable[File]) -> Segment:

@@ -1,0 +1,114 @@
+"""Opening the state of a very large table, and finding the files of a key range in it.
+
+Makes a table of --files files (16-byte keys, 1,000 partitions), takes a snapshot, adds a log of --log entries, and then
+opens it in a fresh process: seconds to the newest state, MB of memory above the imports, ms for the files of one key
+range (the first look-up and the median of 100), by fragment id and by partition, and ms for one more commit. Also opens
+--tables small tables in one request.
+
+    python benchmarks/state_open.py --files 1000000 --log 100 --tables 1000
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet  # imports are measured apart from opening
+
+from deployer.state import create_store, open_store
+from deployer.state.model import File, TableProperties
+from deployer.state.updates import CreateTable, FilesAdded
+
+TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
+
+
+def _key(number: int, last: int = 0) -> bytes:
+    return b"carrier\x00" + (2 * number + last).to_bytes(8, "big")
+
+
+def _file(number: int, files: int) -> File:
+    low, high = _key(number), _key(number, last=1)
+    return File(number, f"p{number * 1000 // files}", 100_000, 10_000_000, low, high, (low,), (high,), sorted=True)
+
+
+def prepare(folder: Path, files: int, entries: int, tables: int) -> None:
+    store = create_store(folder)
+    store.commit(TABLE, [CreateTable(TableProperties(row_keys=("id",)), b"schema", 1)])
+    for start in range(0, files, 50_000):
+        batch = tuple(_file(number, files) for number in range(start, min(start + 50_000, files)))
+        store.commit(TABLE, [FilesAdded(batch, 2)])
+    store.snapshot(TABLE)
+    for number in range(files, files + entries):
+        store.commit(TABLE, [FilesAdded((_file(number, files),), number, f"job-{number}", 10)])
+    for number in range(tables):
+        store.commit(f"t{number:031}", [CreateTable(TableProperties(row_keys=("id",)), b"schema", 1)])
+    store.close()
+
+
+def _timed(action: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    action()
+    return time.perf_counter() - begun
+
+
+def _memory() -> float:
+    """The most memory that this process has held, MB (getrusage would count the parent's too)."""
+    status = Path("/proc/self/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+def measure(folder: Path, files: int, tables: int) -> None:
+    pa.table({"warm": np.arange(3)}).sort_by("warm")
+    before = _memory()
+    store = open_store(folder)
+    print(f"open {files:,} files                 {_timed(lambda: store.table(TABLE)):8.3f} s")
+    state = store.table(TABLE)
+    middle = files // 2
+    first = _timed(lambda: state.files.overlapping(_key(middle), _key(middle + 10)))
+    assert len(state.files.overlapping(_key(middle), _key(middle + 10))) == 10
+    rng = np.random.default_rng(1)
+    places = [int(place) for place in rng.integers(0, files - 10, 100)]
+    ranges = [_timed(lambda at=at: state.files.overlapping(_key(at), _key(at + 10))) for at in places]  # type: ignore[misc]
+    print(f"files of a key range, first look-up  {1000 * first:8.2f} ms")
+    print(f"files of a key range, median         {1000 * statistics.median(ranges):8.2f} ms")
+    print(f"files of a partition                 {1000 * _timed(lambda: state.files.for_partition('p7')):8.2f} ms")
+    print(f"a file by its id                     {1000 * _timed(lambda: state.files.get(middle)):8.2f} ms")
+    again = [_timed(lambda: store.table(TABLE)) for _ in range(20)]
+    print(f"the newest state once more           {1000 * statistics.median(again):8.2f} ms")
+    commits = [
+        _timed(lambda n=n: store.commit(TABLE, [FilesAdded((_file(2 * files + n, files),), n)]))  # type: ignore[misc]
+        for n in range(50)
+    ]
+    print(f"a commit, median                     {1000 * statistics.median(commits):8.2f} ms")
+    print(f"memory above the imports, peak       {_memory() - before:8.0f} MB")
+    ids = [f"t{number:031}" for number in range(tables)]
+    print(f"open {tables:,} small tables at once      {1000 * _timed(lambda: open_store(folder).tables(ids)):8.1f} ms")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--files", type=int, default=1_000_000)
+    parser.add_argument("--log", type=int, default=100, help="entries after the snapshot")
+    parser.add_argument("--tables", type=int, default=1_000)
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.measure:
+        measure(args.measure, args.files, args.tables)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder), args.files, args.log, args.tables)
+        sizes = ["--files", str(args.files), "--tables", str(args.tables)]
+        subprocess.run([sys.executable, __file__, "--measure", folder, *sizes], check=True)
+
+
+if __name__ == "__main__":
+    main()
