@@ -1,0 +1,150 @@
+"""What is to be told about tables, from the state store alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.live.lance_io import dataset_location
+from deployer.live.rollforward import rolled_forward
+from deployer.specs.arrow import columns_of
+from deployer.specs.types import format_type
+from deployer.state.keys import decode_key
+from deployer.state.model import TableEntry, TableState
+from deployer.state.store import StateStore
+from deployer.tables.dataset import OpenTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """One line of `deployer tables`; `last_write` is when rows were last added, None for never."""
+
+    name: str
+    rows: int
+    bytes: int
+    files: int
+    leaves: int
+    last_write: dt.datetime | None
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty)."""
+
+    name: str
+    type: str
+    nullable: bool
+    key: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeafInfo:
+    """A leaf partition: keys from `lower` (None: the least) to below `upper` (None: no end), and what it holds."""
+
+    partition: str
+    lower: tuple[Any, ...] | None
+    upper: tuple[Any, ...] | None
+    rows: int
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """Everything about one table. `unplaced_files` were added by others and lie across leaves."""
+
+    summary: TableSummary
+    description: str
+    columns: tuple[ColumnInfo, ...]
+    row_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...]
+    leaves: tuple[LeafInfo, ...]
+    unplaced_files: int
+    location: str
+    storage: dict[str, Any]
+    tags: dict[str, Any]
+    deletion_protection: bool
+    table_id: str
+    generation: int
+    lance_version: int
+    state_version: int
+
+
+def summaries(store: StateStore, root: str) -> list[TableSummary]:
+    """All active tables by name, each rolled forward to its dataset."""
+    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
+    states = store.tables([entry.table_id for entry in entries])
+    found = [_summary(entry, rolled_forward(store, root, entry, states[entry.table_id])) for entry in entries]
+    return sorted(found, key=lambda each: each.name)
+
+
+def _summary(entry: TableEntry, state: TableState) -> TableSummary:
+    writes = [job.at for job in state.jobs.values() if job.rows]
+    last = dt.datetime.fromtimestamp(max(writes) / 1000, dt.UTC) if writes else None
+    files = state.files
+    return TableSummary(
+        entry.full_name, files.rows, files.bytes, files.count, len(state.leaves()), last, state.properties.online
+    )
+
+
+def describe(table: OpenTable) -> TableDescription:
+    """The table as the opened state has it."""
+    state, properties = table.state, table.state.properties
+    location = dataset_location(table.root, table.entry)
+    return TableDescription(
+        _summary(table.entry, state),
+        properties.description,
+        tuple(_column(column, properties.row_keys, properties.sort_keys) for column in columns_of(table.schema)),
+        properties.row_keys,
+        properties.sort_keys,
+        _leaves(table),
+        len(state.files.for_partition(None)),
+        location if "://" in location else Path(location).resolve().as_uri(),
+        dict(properties.storage),
+        dict(properties.tags),
+        properties.deletion_protection,
+        state.table_id,
+        properties.generation,
+        state.lance_version,
+        state.version,
+    )
+
+
+def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) -> ColumnInfo:
+    roles = [f"row key {row_keys.index(column.name) + 1}"] if column.name in row_keys else []
+    roles += [f"sort key {sort_keys.index(column.name) + 1}"] if column.name in sort_keys else []
+    return ColumnInfo(column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description)
+
+
+def _leaves(table: OpenTable) -> tuple[LeafInfo, ...]:
+    found = []
+    for leaf in table.state.leaves():
+        files = table.state.files.for_partition(leaf.partition_id)
+        found.append(
+            LeafInfo(
+                leaf.partition_id,
+                _key(table, leaf.lower) if leaf.lower else None,
+                _key(table, leaf.upper) if leaf.upper is not None else None,
+                sum(file.rows for file in files),
+                sum(file.bytes for file in files),
+                len(files),
+            )
+        )
+    return tuple(found)
+
+
+def _key(table: OpenTable, encoded: bytes) -> tuple[Any, ...]:
+    """A split point in Python's values of the key columns' types: times as times."""
+    values = decode_key(table.kinds, encoded)
+    shown = []
+    for value, name in zip(values, table.state.properties.row_keys, strict=False):
+        kind = table.schema.field(name).type
+        temporal = pa.types.is_temporal(kind) and not pa.types.is_duration(kind)
+        shown.append(pa.scalar(value, kind).cast(pa.string()).as_py() if temporal else value)
+    return tuple(shown)

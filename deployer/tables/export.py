@@ -1,0 +1,88 @@
+"""Writes rows as they come: CSV and JSON lines to a text stream, Parquet to a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+
+
+def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str]) -> None:
+    """A header line and a line for each row: null is empty, nested values are JSON, binary is base64."""
+    writer = csv.writer(sink, lineterminator="\n")
+    writer.writerow(schema.names)
+    for batch in batches:
+        columns = [[_csv_value(value) for value in plain_values(column)] for column in batch.columns]
+        writer.writerows(zip(*columns, strict=True))
+
+
+def write_json_lines(batches: Iterator[pa.RecordBatch], sink: IO[str]) -> None:
+    """An object for each row: times are ISO 8601, decimals text, binary base64, so that `ingest` reads them again."""
+    for batch in batches:
+        columns = [plain_values(column) for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            sink.write(json.dumps(dict(zip(batch.schema.names, row, strict=True)), ensure_ascii=False) + "\n")
+
+
+def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> int:
+    """All rows as one file, which is there whole or not at all; gives their number."""
+    import pyarrow.parquet as pq
+
+    aside, rows = path.with_name(f".{path.name}.part"), 0
+    try:
+        with pq.ParquetWriter(aside, schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+        aside.replace(path)
+    except (OSError, pa.ArrowNotImplementedError) as failure:
+        aside.unlink(missing_ok=True)
+        raise InvalidInput(
+            f"it cannot be written as Parquet: {failure}",
+            where=path,
+            remedy="give another --output, --columns or --format",
+        ) from None
+    return rows
+
+
+def plain_values(column: Any) -> list[Any]:
+    """Values as JSON can hold them."""
+    return [_plain(value) for value in column.to_pylist()] if _needs_plain(column.type) else column.to_pylist()
+
+
+def _needs_plain(kind: pa.DataType) -> bool:
+    types = pa.types
+    return not (
+        types.is_boolean(kind) or types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)
+    )
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            return value if value - value == 0 else str(value)
+        case bytes():
+            return b64encode(value).decode()
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _ if hasattr(value, "isoformat"):
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+def _csv_value(value: Any) -> Any:
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value).lower() if isinstance(value, bool) else value

@@ -1,0 +1,107 @@
+"""Row-key values as users give them (text, or Python values) to the forms that are compared and looked up."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.live.key_ranges import comparable, key_value
+from deployer.specs.arrow import column_of
+from deployer.specs.types import format_type
+from deployer.tables.ingest.text_values import parsed
+
+if TYPE_CHECKING:
+    from deployer.specs.model import KeyValue
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Values of one row-key column between two ends; None is no end. Ends belong to it unless said otherwise."""
+
+    low: Any = None
+    high: Any = None
+    low_included: bool = True
+    high_included: bool = True
+
+
+def from_python(field: pa.Field, value: Any) -> KeyValue:
+    """A Python value of the column as the state store keeps it. Raises InvalidInput when it is none of the type."""
+    try:
+        array = pa.array([value], field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as failure:
+        raise _misfit(field, repr(value)) from failure
+    if array.null_count:
+        raise InvalidInput("row keys are never null", where=f"row key {field.name!r}", remedy="give a value")
+    return key_value(comparable(array)[0])
+
+
+def from_text(field: pa.Field, text: str) -> Any:
+    """A value written as in CSV, as a Python value of the column's type (see `text_values.parsed`)."""
+    values, bad = parsed(pa.array([text]), field.type)
+    if bad is not None:
+        raise _misfit(field, repr(text))
+    return values[0] if pa.types.is_timestamp(field.type) or pa.types.is_temporal(field.type) else values[0].as_py()
+
+
+def _misfit(field: pa.Field, shown: str) -> InvalidInput:
+    kind = format_type(column_of(field).type)
+    hint = "give a value of that type"
+    if pa.types.is_timestamp(field.type):
+        hint = "write it as 2013-01-01T10:00:00" + ("Z, with an offset" if field.type.tz else ", without an offset")
+    return InvalidInput(f"{shown} is not a value of {kind}", where=f"row key {field.name!r}", remedy=hint)
+
+
+def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[Any, ...]:
+    """`AA,1545`: values of the first row keys, in their order; one with a comma in it stands in double quotes."""
+    values = next(csv.reader([text], skipinitialspace=True), [])
+    if not row_keys:
+        raise InvalidInput("the table has no row keys", remedy="use --where")
+    if not values or len(values) > len(row_keys):
+        raise InvalidInput(
+            f"--keys {text!r} has {len(values)} values", remedy=f"give at most {len(row_keys)}: {', '.join(row_keys)}"
+        )
+    return tuple(from_text(schema.field(name), value) for name, value in zip(row_keys, values, strict=False))
+
+
+_RANGE = re.compile(r"(?P<column>[^=]+)=(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", re.DOTALL)
+
+
+def parse_range(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[str, Interval]:
+    """`carrier=AA..DL`: both ends belong to it; `AA<..DL` leaves the first out, `AA..<DL` the last; either may miss."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"--range {text!r} is no range", remedy="write COLUMN=LOW..HIGH, such as carrier=AA..DL")
+    name = match["column"].strip()
+    require_row_key(name, row_keys)
+    field = schema.field(name)
+    low = from_text(field, match["low"]) if match["low"] else None
+    high = from_text(field, match["high"]) if match["high"] else None
+    return name, Interval(low, high, not match["after"], not match["before"])
+
+
+def parse_ranges(schema: pa.Schema, row_keys: Sequence[str], texts: Sequence[str]) -> Mapping[str, Interval]:
+    """Ranges of several columns, which must all hold. Raises InvalidInput for a column named twice."""
+    found: dict[str, Interval] = {}
+    for text in texts:
+        name, interval = parse_range(schema, row_keys, text)
+        if name in found:
+            raise InvalidInput(f"--range names {name!r} twice", remedy="give both ends in one: LOW..HIGH")
+        found[name] = interval
+    return found
+
+
+def require_row_key(name: str, row_keys: Sequence[str]) -> None:
+    """Raises InvalidInput when the column is no row key."""
+    if name not in row_keys:
+        raise InvalidInput(
+            f"{name!r} is no row key of the table",
+            remedy=f"row keys: {', '.join(row_keys)}; use --where for other columns"
+            if row_keys
+            else "it has none: use --where",
+        )

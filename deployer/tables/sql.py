@@ -1,0 +1,104 @@
+"""SQL over the tables of an instance, run by DataFusion on their Lance datasets. It reads and does nothing else."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.errors import DeployerError, InvalidInput, Refused
+from deployer.tables.dataset import open_entry
+from deployer.tables.relation import Relation
+from deployer.tables.table import Rows
+
+if TYPE_CHECKING:
+    from deployer.state.store import StateStore
+
+
+def run_sql(store: StateStore, root: str, query: str) -> Rows:
+    """The result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names with
+    other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
+
+    Raises Refused for statements that are not queries, InvalidInput for SQL that is wrong, in words.
+    """
+    import datafusion
+
+    context = datafusion.SessionContext(datafusion.SessionConfig().with_information_schema(True))
+    columns = _register(context, store, root, query)
+    allowed = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+    try:
+        frame = context.sql_with_options(query, allowed)
+        schema = frame.schema()
+        batches = _batches(frame, columns)
+        first = next(batches, None)
+    except DeployerError:
+        raise
+    except Exception as failure:
+        raise _explained(failure, columns) from failure
+    return Rows(first.schema if first is not None else schema, _chain(first, batches), 0, 0)
+
+
+def _register(context: Any, store: StateStore, root: str, query: str) -> dict[str, list[str]]:
+    """Makes the tables that the query can mean known, and gives their columns by the names they have in SQL."""
+    from datafusion import Table
+    from datafusion.catalog import Schema
+
+    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
+    bare = [entry.name for entry in entries]
+    catalog = context.catalog()
+    known: dict[str, list[str]] = {entry.full_name: [] for entry in entries}
+    for entry in entries:
+        if entry.name.lower() not in query.lower():
+            continue  # it cannot be meant: opening a thousand tables for one query would take its time
+        opened = open_entry(store, root, entry)
+        known[entry.full_name] = opened.schema.names
+        table = Table(Relation(opened.dataset()))
+        if entry.database not in catalog.names():
+            catalog.register_schema(entry.database, Schema.memory_schema())
+        catalog.schema(entry.database).register_table(entry.name, table)
+        if bare.count(entry.name) == 1:
+            context.register_table(entry.name, table)
+    return known
+
+
+def _batches(frame: Any, columns: dict[str, list[str]]) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in frame.execute_stream():
+            arrow = batch.to_pyarrow()
+            if arrow.num_rows:
+                yield arrow
+    except Exception as failure:
+        raise _explained(failure, columns) from failure
+
+
+def _chain(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerError:
+    text = str(failure).replace("DataFusion error: ", "")
+    if re.search(r"(DDL|DML|Statement) not supported", text):
+        return Refused("`deployer sql` only reads: give one SELECT", remedy="tables are changed by `up` and `ingest`")
+    if missing := re.search(r"table '([^']+)' not found", text):
+        name = missing[1].removeprefix("datafusion.").removeprefix("public.")
+        known = list(columns) + [full.split(".", 1)[1] for full in columns]
+        near = difflib.get_close_matches(name, known, 1)
+        return InvalidInput(
+            f"there is no table {name!r}",
+            remedy=f"did you mean {near[0]!r}?" if near else f"tables: {', '.join(sorted(columns))}",
+        )
+    if missing := re.search(r"No field named ([^.\n]+(?:\.[^.\s]+)*?)\.(?:\s|$)", text):
+        name = missing[1].replace('"', "").rsplit(".", 1)[-1]
+        names = sorted({column for each in columns.values() for column in each})
+        near = difflib.get_close_matches(name, names, 1)
+        return InvalidInput(
+            f"there is no column {name!r}",
+            remedy=f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns",
+        )
+    first = text.strip().splitlines()[0] if text.strip() else type(failure).__name__
+    return InvalidInput(f"the SQL cannot be run: {first}", remedy="see `deployer tables` and `deployer describe TABLE`")

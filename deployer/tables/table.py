@@ -1,0 +1,227 @@
+"""The table API for reading."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.errors import DeployerError, InvalidInput
+from deployer.state import open_store
+from deployer.tables.dataset import OpenTable, find_entry, open_entry
+from deployer.tables.key_values import Interval, require_row_key
+from deployer.tables.predicate import KeyPredicate, key_predicate
+from deployer.tables.versions import TableVersion, history, resolve_version
+
+if TYPE_CHECKING:
+    import lance
+
+At = str | int | dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A reading: its columns, its batches as they come, and how many fragments of how many it opens."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    opened: int
+    total: int
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+        return pa.Table.from_batches(self.batches, self.schema)
+
+
+def open_table(root: str, name: str) -> Table:
+    """The table `database.name`, or of that bare name when only one has it, of the instance at `root`.
+
+    Raises NotFound (with the nearest name) and InvalidInput.
+    """
+    store = open_store(root)
+    return Table(open_entry(store, root, find_entry(store.instance().tables.values(), name)))
+
+
+class Table:
+    """A table opened for reading, at the version it had then; `refresh` goes on to the newest."""
+
+    def __init__(self, opened: OpenTable) -> None:
+        self.opened = opened
+        self._datasets: dict[int, lance.LanceDataset] = {}
+
+    def close(self) -> None:
+        self.opened.store.close()
+
+    def refresh(self) -> None:
+        """Goes on to the newest version; cheap when there is none."""
+        self.opened = self.opened.refreshed()
+
+    @property
+    def name(self) -> str:
+        return self.opened.entry.full_name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with descriptions in the fields' metadata."""
+        return self.opened.schema
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        return self.opened.state.properties.row_keys
+
+    def count(self) -> int:
+        """How many rows there are; nothing is read."""
+        return self.opened.state.files.rows
+
+    def history(self) -> list[TableVersion]:
+        """The versions that are kept, the newest first."""
+        return history(self.opened)
+
+    def keys(self, *keys: Sequence[Any], columns: Sequence[str] | None = None) -> Rows:
+        """Rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
+        return self.scan(keys=keys, columns=columns)
+
+    def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
+        """Rows whose row-key columns are all within their interval."""
+        return self.scan(ranges=ranges, columns=columns)
+
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        at: At | None = None,
+        limit: int | None = None,
+        keys: Sequence[Sequence[Any]] = (),
+        ranges: Mapping[str, Interval] | None = None,
+    ) -> Rows:
+        """Rows that hold all conditions given; `where` is Lance's SQL. Of another version than the newest, `at`, every
+        fragment is opened, since zone maps are of the newest.
+
+        Raises InvalidInput for columns, values or SQL that do not fit the table.
+        """
+        version = self.opened.state.lance_version
+        dataset = self._dataset(version)
+        if at is not None and (wanted := resolve_version(dataset, at)) != version:
+            version, dataset = wanted, self._dataset(wanted)
+        predicate = self._predicate(keys, ranges)
+        fragments = dataset.get_fragments()
+        total = len(fragments)
+        if not predicate.is_empty and version == self.opened.state.lance_version:
+            chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
+            fragments = [fragment for fragment in fragments if fragment.fragment_id in chosen]
+        names = self._columns(columns, dataset.schema)
+        schema = _selected(dataset.schema, names)
+        batches = self._read(dataset, fragments, names, predicate, where, limit) if fragments else iter(())
+        first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
+        return Rows(first.schema if first is not None else schema, _chained(first, batches), len(fragments), total)
+
+    def count_where(
+        self,
+        where: str | None = None,
+        at: At | None = None,
+        keys: Sequence[Sequence[Any]] = (),
+        ranges: Mapping[str, Interval] | None = None,
+    ) -> int:
+        """How many rows `scan` would give."""
+        if where is None and at is None and not keys and not ranges:
+            return self.count()
+        return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
+
+    def _predicate(self, keys: Sequence[Sequence[Any]], ranges: Mapping[str, Interval] | None) -> KeyPredicate:
+        if keys and not self.row_keys:
+            raise InvalidInput("the table has no row keys", where=self.opened.address, remedy="use `where`")
+        for name in ranges or ():
+            require_row_key(name, self.row_keys)
+        return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges)
+
+    def _dataset(self, version: int) -> lance.LanceDataset:
+        if version not in self._datasets:
+            self._datasets = {version: self.opened.dataset(version)}
+        return self._datasets[version]
+
+    def _columns(self, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
+        names = list(columns) if columns is not None else schema.names
+        for name in names:
+            if name not in schema.names:
+                raise unknown_column(name, schema.names, self.opened.address)
+        return names
+
+    def _read(
+        self,
+        dataset: lance.LanceDataset,
+        fragments: Sequence[Any],
+        names: list[str],
+        predicate: KeyPredicate,
+        where: str | None,
+        limit: int | None,
+    ) -> Iterator[pa.RecordBatch]:
+        sql = predicate.to_sql()
+        filtered_here = not predicate.is_empty and sql is None
+        both = " AND ".join(f"({part})" for part in (sql, where) if part)
+        extra = [name for name in predicate.columns if name not in names] if filtered_here else []
+        try:
+            scanner = dataset.scanner(
+                columns=names + extra,
+                filter=both or None,
+                fragments=list(fragments),
+                limit=None if filtered_here else limit,
+                scan_in_order=True,
+                # A key finds few rows: reading the other columns of these alone is several times quicker.
+                late_materialization=True if sql else None,
+                blob_handling="all_binary",
+            )
+            left = limit
+            for batch in scanner.to_batches():
+                if filtered_here:
+                    batch = batch.filter(pa.array(predicate.mask(batch))).select(names)
+                    batch = batch.slice(0, left) if left is not None else batch
+                if batch.num_rows:
+                    yield batch
+                if left is not None:
+                    left -= batch.num_rows
+                    if left <= 0:
+                        return
+        except DeployerError:
+            raise
+        except Exception as failure:
+            raise filter_failure(failure, where, dataset.schema.names, self.opened.address) from failure
+
+
+def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
+
+
+def unknown_column(name: str, names: Sequence[str], where: str) -> InvalidInput:
+    """The error for a column that a table does not have."""
+    near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
+    return InvalidInput(
+        f"there is no column {name!r}",
+        where=where,
+        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {', '.join(names)}",
+    )
+
+
+def filter_failure(failure: Exception, where: str | None, names: Sequence[str], address: str) -> DeployerError:
+    """Lance's complaint about a condition, in words and without its source positions."""
+    text = str(failure)
+    if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^\s,]+) does not exist", text):
+        return unknown_column(missing[1] or missing[2], names, address)
+    said = re.split(r",\s*/\S+\.rs:\d+|\s+at /|\n", text.removeprefix("Invalid user input: "))[0].strip(" .")
+    if where is None:
+        return DeployerError(f"the table cannot be read: {said}", where=address, remedy="check its files")
+    return InvalidInput(
+        f"the condition {where!r} cannot be used: {said}",
+        where=address,
+        remedy="write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; quote odd names with backticks",
+    )
