@@ -73,6 +73,6 @@ A split point is a value of the first row key, or a list of values of the first 
 | timestamp without a zone | a date or time without an offset | `"2013-01-31T13:30:00"` |
 | duration | a number with ns, us, ms, s, m, h or d, or whole units of the type | `90s`, `7d` |
 
-Text is ordered by its UTF-8 bytes, false before true, all else by value. Leaf i holds the keys from split point i - 1 on
-and below split point i; a table without split points has one leaf.
+Text is ordered by its UTF-8 bytes, false before true, all else by value. Leaf i holds the keys from split point i - 1
+on and below split point i; a table without split points has one leaf.
 """

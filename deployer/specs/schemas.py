@@ -9,8 +9,9 @@ from deployer.errors import Position, Problem
 from deployer.specs.columns import Declared, read_columns
 from deployer.specs.files import Document
 from deployer.specs.rules import Rule
+from deployer.specs.shape import sound_columns
 from deployer.specs.storable import type_findings
-from deployer.specs.words import reference_remedy
+from deployer.specs.words import nearest, reference_remedy
 from deployer.specs.yaml import Node
 
 RESERVED = "_row"  # Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
@@ -48,7 +49,8 @@ class Schemas:
             composed = self._refer(target, reference, chain)
             complete = complete and composed.complete
             parts.append((target, reference.at, composed.columns))
-        own = read_columns(_items(document.get("columns")))
+        broken = "columns" in document.broken
+        own = read_columns(sound_columns(document.node) if broken else _items(document.get("columns")))
         for declared in own:
             self._check_own(declared)
         parts.append((None, None, own))
@@ -57,8 +59,8 @@ class Schemas:
     def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> Composed:
         document = self.documents.get(target)
         if document is None:
-            if not self.incomplete:
-                names = tuple(self.documents)
+            names = tuple(self.documents)
+            if not self.incomplete or nearest(target, names):
                 remedy = reference_remedy(target, names, f"declare it: `kind: Schema` with `name: {target}`")
                 self.problems.append(Problem(reference.at, f"unknown schema `{target}`", remedy, Rule.UNKNOWN_SCHEMA))
             return Composed((), False)

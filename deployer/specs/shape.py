@@ -46,6 +46,21 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: Problems) ->
     return None
 
 
+def sound_columns(document: Node) -> list[Node]:
+    """The columns of a document that can be used although others of its `columns` cannot."""
+    columns = document.value.get("columns") if isinstance(document.value, dict) else None
+    if columns is None or not isinstance(columns.value, list):
+        return []
+    check = compiled({"$ref": "#/$defs/column"})
+    sound: list[Node] = []
+    for column in columns.value:
+        problems: Problems = []
+        check(column, "`columns`", problems)
+        if not problems:
+            sound.append(column)
+    return sound
+
+
 @cache
 def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
     """The check of a document, which keeps apart in which of its properties the problems are."""

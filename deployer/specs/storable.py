@@ -47,8 +47,8 @@ def type_findings(column: Column) -> Iterator[Finding]:
     column_type = column.type
     if isinstance(column_type, Scalar):
         if column_type.name == "null" and not column.nullable:
-            what = f"column `{column.name}` of type null can hold nothing but nulls"
-            yield Finding(Rule.UNSUPPORTED_TYPE, what, "remove `nullable: false`")
+            what = f"the type null holds nothing but nulls, and `{column.name}` may not be null"
+            yield Finding(Rule.UNSUPPORTED_TYPE, what, "let it be null, or use another type")
         elif column_type.name == "timestamp" and len(column_type.args) > 1 and column_type.args[1] != "UTC":
             yield from _zone_findings(str(column_type.args[1]))
         return

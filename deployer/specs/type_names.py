@@ -20,6 +20,7 @@ MAX_PRECISION: Mapping[str, int] = {"decimal128": 38, "decimal256": 76}
 CONTAINERS = ("list", "large_list", "fixed_size_list", "vector", "struct", "map", "dictionary")
 NAMES = (*PLAIN, "blob", "fixed_size_binary", *MAX_PRECISION, *UNITS_OF, *CONTAINERS)
 MAX_SIZE = 2**31 - 1  # Arrow counts the items of fixed-size values in 32 bits
+MAX_BINARY_SIZE = 2**28 - 1  # Arrow counts their bits in 31
 MAX_DEPTH = 32
 
 # What people write who come from SQL, Spark, pandas or another part of Arrow, and the type to use instead.

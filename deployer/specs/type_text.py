@@ -19,6 +19,7 @@ from deployer.specs.type_names import (
     CONTAINERS,
     INSTEAD,
     INTEGERS,
+    MAX_BINARY_SIZE,
     MAX_DEPTH,
     MAX_PRECISION,
     MAX_SIZE,
@@ -135,7 +136,7 @@ class _Parser:
             return self.decimal(name)
         if name == "fixed_size_binary":
             self.expect("[", "fixed_size_binary[16]")
-            size = self.integer("fixed_size_binary[16]", "a size", 1, MAX_SIZE)
+            size = self.integer("fixed_size_binary[16]", "a size", 1, MAX_BINARY_SIZE)
             self.expect("]", "fixed_size_binary[16]")
             return Scalar(name, (size,))
         if name in CONTAINERS:
