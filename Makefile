@@ -21,7 +21,10 @@ types: $(READY)
 	$(BIN)/mypy
 	cd stacks && ../$(BIN)/mypy --config-file ../pyproject.toml .
 
-check: test lint types  ## All that CI runs
+docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
+	$(BIN)/mkdocs build --strict --quiet
+
+check: test lint types docs  ## All that CI runs
 
 clean:
 	rm -rf $(VENV) build

@@ -28,7 +28,9 @@ def make_project(folder: Path, specs: Mapping[str, str]) -> Path:
 
 def table(name: str, *columns: str, database: str = "air", more: str = "") -> str:
     """The spec of a table keyed by `id`, with further columns such as `delay: int32`."""
-    lines = [f"kind: Table\ndatabase: {database}\nname: {name}\ncolumns:\n  - {{name: id, type: int64, nullable: false}}\n"]
+    lines = [
+        f"kind: Table\ndatabase: {database}\nname: {name}\ncolumns:\n  - {{name: id, type: int64, nullable: false}}\n"
+    ]
     for column in columns:
         column_name, column_type = column.split(": ", 1)
         lines.append(f"  - {{name: {column_name}, type: '{column_type}'}}\n")

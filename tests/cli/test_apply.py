@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import lance
@@ -149,9 +153,7 @@ def test_a_lost_pulumi_state_is_taken_up_again(project: Path, deployer: Deployer
         pytest.param(["up", "--allow-destroy"], "requires an argument", id="missing-argument"),
     ],
 )
-def test_wrong_input_is_said_in_words(
-    project: Path, deployer: Deployer, arguments: list[str], words: str
-) -> None:
+def test_wrong_input_is_said_in_words(project: Path, deployer: Deployer, arguments: list[str], words: str) -> None:
     ran = deployer(*arguments)
     assert ran.code == 1
     assert words in ran.err
@@ -169,9 +171,7 @@ def test_specs_with_problems_stop_every_command(project: Path, deployer: Deploye
 
 def test_an_answer_of_no_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deployer: Deployer) -> None:
     """Asked on a terminal: a pseudo-terminal stands in for the person."""
-    import os
     import pty
-    import sys
 
     monkeypatch.chdir(make_project(tmp_path / "p", {"demo.yaml": INSTANCE, "t.yaml": table("t")}))
     person, terminal = pty.openpty()
@@ -182,3 +182,20 @@ def test_an_answer_of_no_changes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     os.close(person)
     assert ran.code == 130
     assert not (tmp_path / "p" / "lakes").exists()
+
+
+def test_an_interrupted_up_saves_what_was_done(project: Path, deployer: Deployer) -> None:
+    """Ctrl-C while the second table is being made; the process is stopped there, so that the signal is sure to hit."""
+    environment = {**os.environ, "DEPLOYER_FAILPOINT": "tables.create.written@2=stop"}
+    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", "up", "--yes"]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    os.waitpid(process.pid, os.WUNTRACED)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGCONT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert "stopped before all steps were done" in err
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    assert len(list((project / "lakes" / "demo" / "air").iterdir())) == 2

@@ -1,0 +1,203 @@
+"""The provider's answers, on real instances and tables, through the SDK's request objects."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+from pulumi.provider.experimental import provider as sdk
+
+from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
+from deployer.provider.kinds import UNKNOWN
+from deployer.provider.provider import LakeProvider, _plain, _properties
+from deployer.provider.stores import Stores
+from deployer.provider.urn import address_of, owner_of, type_of
+from deployer.specs.json_form import instance_to_json, table_to_json
+from tests.plan.lakes import INSTANCE, without_column
+
+FLIGHTS = without_column("notes")  # maps need file version 2.2
+STACK = "urn:pulumi:dev::lakes::"
+INSTANCE_URN = f"{STACK}lake:index:Instance::demo"
+TABLE_URN = f"{STACK}lake:index:Table::air.flights"
+INSTANCE_INPUTS = instance_to_json(INSTANCE)
+TABLE_INPUTS = {**table_to_json(FLIGHTS), "root": INSTANCE.root}
+
+
+class Asked:
+    """A provider asked with plain values; answers as plain values."""
+
+    def __init__(self, folder: Path, allow_destroy: tuple[str, ...] = ()) -> None:
+        self.stores = Stores(folder, allow_destroy)
+        self.provider = LakeProvider(self.stores)
+
+    def check(self, urn: str, inputs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        found = asyncio.run(self.provider.check(sdk.CheckRequest(urn, {}, _properties(inputs), b"")))
+        return _plain(found.inputs or {}), [(item.property, item.reason) for item in found.failures or ()]
+
+    def create(self, urn: str, inputs: dict[str, Any], preview: bool = False) -> tuple[str, dict[str, Any]]:
+        made = asyncio.run(self.provider.create(sdk.CreateRequest(urn, _properties(inputs), 0, preview)))
+        return made.resource_id or "", _plain(made.properties or {})
+
+    def read(self, urn: str, id: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+        found = asyncio.run(self.provider.read(sdk.ReadRequest(urn, id, {}, _properties(inputs))))
+        return found.resource_id or "", _plain(found.inputs), _plain(found.properties)
+
+    def diff(self, urn: str, olds: dict[str, Any], news: dict[str, Any]) -> sdk.DiffResponse:
+        request = sdk.DiffRequest(urn, "id", _properties(olds), _properties(news), [])
+        return asyncio.run(self.provider.diff(request))
+
+    def update(self, urn: str, id: str, news: dict[str, Any]) -> dict[str, Any]:
+        request = sdk.UpdateRequest(urn, id, {}, _properties(news), 0, [], False)
+        return _plain(asyncio.run(self.provider.update(request)).properties or {})
+
+    def delete(self, urn: str, id: str, outputs: dict[str, Any]) -> None:
+        asyncio.run(self.provider.delete(sdk.DeleteRequest(urn, id, _properties(outputs), 0)))
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Iterator[Asked]:
+    asked = Asked(tmp_path)
+    asked.create(INSTANCE_URN, INSTANCE_INPUTS)
+    yield asked
+    asked.stores.close()
+
+
+def dataset(tmp_path: Path, outputs: dict[str, Any]) -> lance.LanceDataset:
+    return lance.dataset(str(tmp_path / INSTANCE.root / outputs["location"]))
+
+
+def test_what_is_created_reads_back_as_it_was_declared(asked: Asked) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    assert asked.read(TABLE_URN, id, TABLE_INPUTS) == (id, TABLE_INPUTS, outputs)
+    assert not asked.diff(TABLE_URN, outputs, TABLE_INPUTS).changes
+    assert asked.read(INSTANCE_URN, "demo", INSTANCE_INPUTS) == ("demo", INSTANCE_INPUTS, INSTANCE_INPUTS)
+
+
+def test_creating_twice_makes_one_table(asked: Asked) -> None:
+    assert asked.create(TABLE_URN, TABLE_INPUTS)[0] == asked.create(TABLE_URN, TABLE_INPUTS)[0]
+
+
+def test_a_table_of_another_stack_is_not_taken_over(asked: Asked) -> None:
+    asked.create(TABLE_URN, TABLE_INPUTS)
+    with pytest.raises(Conflict, match="lakes/dev manages it"):
+        asked.create(TABLE_URN.replace(":dev:", ":prod:"), TABLE_INPUTS)
+
+
+def test_an_instance_of_another_stack_is_not_taken_over(asked: Asked) -> None:
+    with pytest.raises(Conflict, match="lakes/dev manages"):
+        asked.create(INSTANCE_URN.replace(":dev:", ":prod:"), INSTANCE_INPUTS)
+
+
+def test_a_preview_knows_what_is_declared_and_creates_nothing(asked: Asked, tmp_path: Path) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS, preview=True)
+    assert (id, outputs["name"], outputs["location"]) == ("", "flights", UNKNOWN)
+    assert not (tmp_path / INSTANCE.root / "air").exists()
+
+
+def test_import_finds_a_table_by_root_and_name(asked: Asked) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    assert asked.read(TABLE_URN, f"{INSTANCE.root}#air.flights", {}) == (id, TABLE_INPUTS, outputs)
+    assert asked.read(INSTANCE_URN, INSTANCE.root, {})[0] == "demo"
+    with pytest.raises(InvalidInput, match="write ROOT#DATABASE"):
+        asked.read(TABLE_URN, "air.flights", {})
+
+
+@pytest.mark.parametrize(
+    ("urn", "id", "inputs"),
+    [
+        pytest.param(TABLE_URN, "0" * 32, TABLE_INPUTS, id="no-such-table"),
+        pytest.param(TABLE_URN, "0" * 32, {**TABLE_INPUTS, "root": "elsewhere"}, id="no-such-root"),
+        pytest.param(TABLE_URN, f"{INSTANCE.root}#air.nothing", {}, id="import-of-nothing"),
+        pytest.param(INSTANCE_URN, "demo", {**INSTANCE_INPUTS, "root": "elsewhere"}, id="no-such-instance"),
+    ],
+)
+def test_what_is_gone_reads_as_gone(asked: Asked, urn: str, id: str, inputs: dict[str, Any]) -> None:
+    assert asked.read(urn, id, inputs) == ("", {}, {})
+
+
+def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked) -> None:
+    id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
+    news = table_to_json(replace(FLIGHTS, description="New.", row_keys=("flight",), split_points=()))
+    with pytest.raises(Refused, match="not yet: change row keys; not yet: change split points"):
+        asked.update(TABLE_URN, id, {**news, "root": INSTANCE.root})
+    assert asked.read(TABLE_URN, id, TABLE_INPUTS)[1] == TABLE_INPUTS
+
+
+def test_an_updated_table_reads_back_as_it_is_declared(asked: Asked) -> None:
+    id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
+    spec = replace(FLIGHTS, online=False, deletion_protection=False, description="", tags={"a": "b"})
+    news = {**table_to_json(spec), "root": INSTANCE.root}
+    asked.update(TABLE_URN, id, news)
+    assert asked.read(TABLE_URN, id, news)[1] == news
+
+
+def test_rows_are_deleted_only_when_that_is_allowed(asked: Asked, tmp_path: Path) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    table = dataset(tmp_path, outputs)
+    rows = [{"carrier": "AA", "flight": 1}]
+    lance.write_dataset(pa.Table.from_pylist(rows, table.schema), table.uri, mode="append")
+    with pytest.raises(Refused, match="holds 1 rows and is protected"):
+        asked.delete(TABLE_URN, id, outputs)
+    allowed = Asked(tmp_path, ("table/air.flights",))
+    allowed.delete(TABLE_URN, id, outputs)
+    assert allowed.read(TABLE_URN, id, TABLE_INPUTS)[0] == ""
+    allowed.stores.close()
+
+
+def test_an_instance_with_tables_is_not_deleted(asked: Asked, tmp_path: Path) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    with pytest.raises(Refused, match=r"1 table\(s\) .*air.flights"):
+        asked.delete(INSTANCE_URN, "demo", INSTANCE_INPUTS)
+    asked.delete(TABLE_URN, id, outputs)
+    asked.delete(INSTANCE_URN, "demo", INSTANCE_INPUTS)
+    assert not (tmp_path / INSTANCE.root).exists()
+
+
+def test_deleting_what_is_gone_is_done(asked: Asked) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    asked.delete(TABLE_URN, id, outputs)
+    asked.delete(TABLE_URN, id, outputs)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "property", "words"),
+    [
+        pytest.param({}, "root", "a table needs `root`", id="no-root"),
+        pytest.param({**TABLE_INPUTS, "columns": []}, "columns", "a table needs `columns`", id="no-columns"),
+        pytest.param(
+            {**TABLE_INPUTS, "columns": [{"name": "a", "type": "int33"}], "row_keys": [], "partitions": {}},
+            "columns",
+            "unknown type `int33`",
+            id="unknown-type",
+        ),
+    ],
+)
+def test_inputs_that_cannot_be_are_refused(asked: Asked, inputs: dict[str, Any], property: str, words: str) -> None:
+    _, failures = asked.check(TABLE_URN, inputs)
+    assert any(name == property and words in reason for name, reason in failures), failures
+
+
+def test_check_gives_the_canonical_form(asked: Asked) -> None:
+    loose = {**TABLE_INPUTS, "online": True, "description": FLIGHTS.description, "storage": {}}
+    assert asked.check(TABLE_URN, loose) == (TABLE_INPUTS, [])
+
+
+def test_an_unknown_type_is_refused_in_words(asked: Asked) -> None:
+    with pytest.raises(DeployerError, match="no resource type lake:index:Lake"):
+        asked.create(f"{STACK}lake:index:Lake::demo", {})
+
+
+def test_urns() -> None:
+    nested = "urn:pulumi:dev::lakes::my:Component$lake:index:Table::air.flights"
+    assert (type_of(nested), owner_of(nested), address_of(nested)) == (
+        "lake:index:Table",
+        "lakes/dev",
+        "table/air.flights",
+    )
+    assert address_of("urn:pulumi:dev::lakes::aws:s3/bucket:Bucket::data") is None
