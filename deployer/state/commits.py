@@ -54,7 +54,7 @@ class Committer:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         known, fresh = self._start(logs)
-        if txn_id is not None and self._backend.find(logs[0], own_id) is not None:
+        if self._is_done(logs, txn_id):
             return self._cache.refresh(logs)
         deadline = self._clock.monotonic() + timeout
         doubt: Record | None = None  # was sent, and may be written yet
@@ -63,6 +63,8 @@ class Committer:
             try:
                 staged = [self._stage(part, known[part.log], own_id, author) for part in parts]
             except Conflict:
+                if fresh and self._is_done(logs, txn_id):
+                    return self._cache.refresh(logs)
                 if fresh:
                     raise
                 known, fresh = self._cache.refresh(logs), True
@@ -85,7 +87,7 @@ class Committer:
                 if found is not None and found.txn_id == own_id:
                     return known
                 doubt = None if found is not None else doubt
-            if txn_id is not None and self._backend.find(logs[0], own_id) is not None:
+            if self._is_done(logs, txn_id):
                 return self._cache.refresh(logs)
             self._pause(attempts, deadline, timeout, logs, in_doubt=doubt is not None)
 
@@ -93,6 +95,10 @@ class Committer:
         # The put succeeds on the newest state only, so a state that may be old is good enough to stage on.
         known = {log: held for log in logs if (held := self._cache.peek(log)) is not None}
         return (known, False) if len(known) == len(logs) else (self._cache.refresh(logs), True)
+
+    def _is_done(self, logs: Sequence[str], txn_id: str | None) -> bool:
+        # An id that was made here is in no log before it is sent; one that was given may have been sent by others.
+        return txn_id is not None and self._backend.find(logs[0], txn_id) is not None
 
     def _stage(self, part: Part, known: Known, txn_id: str, author: str) -> _Staged:
         state = known.state

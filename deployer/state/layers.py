@@ -36,7 +36,7 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
             return self
         layers = list(self._layers)
         while layers and 2 * len(top) >= len(layers[-1]):
-            top = {**layers.pop(), **top}
+            top = dict(layers.pop().items()) | top
         if not layers:
             top = {key: value for key, value in top.items() if value is not _GONE}
         after: LayeredMap[K, V] = LayeredMap()
@@ -63,7 +63,7 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
             return cast("Mapping[K, V]", self._layers[0])
         merged: dict[K, object] = {}
         for layer in self._layers:
-            merged.update(layer)
+            merged.update(layer.items())
         return cast("Mapping[K, V]", {key: value for key, value in merged.items() if value is not _GONE})
 
     def __iter__(self) -> Iterator[K]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from functools import cached_property
 from typing import Any
 
@@ -105,24 +105,27 @@ class _ArrowJobs(Mapping[str, Job]):
     """Jobs read from a snapshot: few readers ask for one, so objects are made only then."""
 
     def __init__(self, table: pa.Table) -> None:
-        self._table = table.combine_chunks()
+        self._table = table
 
     @cached_property
-    def _row_of(self) -> dict[str, int]:
-        return {job_id: row for row, job_id in enumerate(self._table["job_id"].to_pylist())}
+    def _jobs(self) -> dict[str, Job]:
+        columns = [self._table[field.name].to_pylist() for field in JOBS]
+        return {row[0]: Job(*row) for row in zip(*columns, strict=True)}
 
     def __getitem__(self, job_id: str) -> Job:
-        row = self._row_of[job_id]
-        return Job(**self._table.slice(row, 1).to_pylist()[0])
-
-    def __contains__(self, job_id: object) -> bool:
-        return job_id in self._row_of
+        return self._jobs[job_id]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._row_of)
+        return iter(self._jobs)
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
+
+    def items(self) -> ItemsView[str, Job]:
+        return self._jobs.items()
+
+    def values(self) -> ValuesView[Job]:
+        return self._jobs.values()
 
 
 def _text(document: object) -> str:

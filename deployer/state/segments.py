@@ -42,6 +42,7 @@ class Segment:
 
     def __init__(self, table: pa.Table, alive: npt.NDArray[np.bool_] | None = None) -> None:
         self._table, self._alive = table, alive
+        self._positions: dict[tuple[str, int], pa.Array] = {}
         self.count = table.num_rows if alive is None else int(np.count_nonzero(alive))
 
     @staticmethod
@@ -92,6 +93,7 @@ class Segment:
         if 2 * np.count_nonzero(alive) < len(alive):
             return Segment(self._table.filter(pa.array(alive)).combine_chunks())
         after = Segment(self._table, alive)
+        after._positions = self._positions
         for name in ("_ids", "_by_id", "_block_maxima", "_partition_codes"):  # of the whole table, so still right
             if name in self.__dict__:
                 after.__dict__[name] = self.__dict__[name]
@@ -135,14 +137,18 @@ class Segment:
         return np.flatnonzero(hits) + start
 
     def _column_matches(self, name: str, position: int, rows: Rows, bound: Key, compare: Any) -> npt.NDArray[np.bool_]:
-        lists = self._column(name)
-        lists = lists.take(pa.array(rows)) if len(rows) < len(lists) else lists
-        known = pc.greater(pc.list_value_length(lists), position)
-        if not pc.all(known).as_py():  # a file of unknown range matches
-            lists = pc.if_else(known, lists, pa.scalar([bound] * (position + 1), lists.type))
-        matches = compare(pc.list_element(lists, position), pa.scalar(bound, pa.binary()))
-        hits: npt.NDArray[np.bool_] = pc.or_(matches, pc.invert(known)).to_numpy(zero_copy_only=False)
+        matches = compare(self._elements(name, position, rows), pa.scalar(bound, pa.binary()))
+        hits: npt.NDArray[np.bool_] = pc.fill_null(matches, True).to_numpy(zero_copy_only=False)
         return hits
+
+    def _elements(self, name: str, position: int, rows: Rows) -> pa.Array:
+        """One position of a list column for the rows; null where the list is shorter, so the range unknown."""
+        whole = self._positions.get((name, position))
+        if whole is None and 8 * len(rows) < self._table.num_rows:
+            return _nth(self._column(name).take(pa.array(rows)), position)
+        if whole is None:
+            whole = self._positions[name, position] = _nth(self._column(name), position)
+        return whole.take(pa.array(rows))
 
     def _files(self, rows: Rows) -> Iterator[File]:
         if self._alive is not None:
@@ -191,6 +197,13 @@ class Segment:
         column = self._column("partition")
         codes = pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False)
         return codes, {name: code for code, name in enumerate(column.dictionary.to_pylist())}
+
+
+def _nth(lists: pa.Array, position: int) -> pa.Array:
+    known = pc.greater(pc.list_value_length(lists), position)
+    if not pc.all(known).as_py():
+        lists = pc.if_else(known, lists, pa.scalar([None] * (position + 1), lists.type))
+    return pc.list_element(lists, position)
 
 
 class _Keys(Sequence[Key]):

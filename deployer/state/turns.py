@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PATIENCE = 0.25  #: seconds that one waits for the turn
@@ -42,7 +42,9 @@ class Turns:
             self._wait(descriptor)
             yield
         finally:
-            os.close(descriptor)  # ends the turn
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
+            os.close(descriptor)
 
     def _wait(self, descriptor: int) -> None:
         deadline = time.monotonic() + PATIENCE
