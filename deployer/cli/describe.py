@@ -1,0 +1,86 @@
+"""`deployer describe`: everything about one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+
+if TYPE_CHECKING:
+    from deployer.tables.describe import TableDescription
+
+
+def describe(
+    table: TableName,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show a table's columns, keys, partitions with their rows, storage and versions."""
+    from dataclasses import asdict
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import print_json
+    from deployer.tables.describe import describe as described
+    from deployer.tables.table import open_table
+
+    root, _ = instance_of(project, stack, specs)
+    found = described(open_table(root, table).opened)
+    if as_json:
+        document: dict[str, Any] = asdict(found)
+        last = found.summary.last_write
+        document["summary"]["last_write"] = last.isoformat() if last else None
+        print_json(document)
+    else:
+        _print(found)
+    return 0
+
+
+def _print(found: TableDescription) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    from deployer.cli.output import stdout
+
+    console, summary = stdout(), found.summary
+    console.print(f"{summary.name}" + (f": {found.description.strip()}" if found.description.strip() else ""))
+    facts = {
+        "rows": f"{summary.rows:,} in {summary.files:,} files, {decimal(summary.bytes)}",
+        "row keys": ", ".join(found.row_keys) or "none",
+        "sort keys": ", ".join(found.sort_keys) or "none",
+        "version": f"{found.lance_version} (state {found.state_version}, generation {found.generation})",
+        "last write": summary.last_write.strftime("%Y-%m-%d %H:%M:%S UTC") if summary.last_write else "never",
+        "online": "yes" if summary.online else "no: automatic services leave it alone",
+        "deletion protection": "yes" if found.deletion_protection else "no",
+        "location": found.location,
+        "table id": found.table_id,
+        **{name.replace("_", " "): str(value) for name, value in found.storage.items() if value is not None},
+        **({"tags": ", ".join(f"{k}={v}" for k, v in found.tags.items())} if found.tags else {}),
+    }
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in facts.items():
+        shown.add_row(name, value)
+    console.print(shown)
+    columns = Table("column", "type", "null", "key", "description", box=SIMPLE_HEAD, pad_edge=False)
+    for column in found.columns:
+        null = "null" if column.nullable else "not null"
+        columns.add_row(column.name, column.type, null, column.key, column.description.strip())
+    console.print(columns)
+    if found.row_keys:
+        leaves = Table(box=SIMPLE_HEAD, pad_edge=False)
+        leaves.add_column("leaf from")
+        leaves.add_column("to below")
+        for name in ("rows", "size", "files"):
+            leaves.add_column(name, justify="right")
+        for leaf in found.leaves:
+            ends = (_key(leaf.lower, "the first key"), _key(leaf.upper, "the last key"))
+            leaves.add_row(*ends, f"{leaf.rows:,}", decimal(leaf.bytes), f"{leaf.files:,}")
+        console.print(leaves)
+    if found.unplaced_files:
+        console.print(f"{found.unplaced_files:,} files written by others lie across leaves until they are compacted")
+
+
+def _key(key: tuple[Any, ...] | None, none: str) -> str:
+    return none if key is None else ", ".join(str(value) for value in key)

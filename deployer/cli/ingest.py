@@ -1,0 +1,156 @@
+"""`deployer ingest`: loads files into a table."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.ingest.loading import Progress
+
+
+class FileFormat(StrEnum):
+    """What files hold."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+    LANCE = "lance"
+
+
+class EngineName(StrEnum):
+    """Where the load runs."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    DRIVER = "driver"
+
+
+def ingest(
+    table: TableName,
+    files: Annotated[list[str], typer.Argument(help="Files, folders or globs.", metavar="FILE…")],
+    format: Annotated[
+        FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
+    ] = None,
+    null_value: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="CSV text that means null; repeatable. Empty values are null unless given.", show_default=False
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="What parts CSV values; a comma, or a tab in .tsv.", show_default=False)
+    ] = None,
+    ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
+    bad_rows: Annotated[
+        Path | None,
+        typer.Option(
+            help="Set rows that do not fit aside in this file (.parquet, else JSON lines) instead of refusing the load.",
+            show_default=False,
+        ),
+    ] = None,
+    job_id: Annotated[
+        str | None,
+        typer.Option(help="Name of this load: run again with the same one, it adds nothing.", show_default=False),
+    ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="auto: small files in this process, large ones with Spark.")
+    ] = EngineName.AUTO,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Load files into a table: all rows or none, as one version, sorted within each partition."""
+    from dataclasses import asdict
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import print_json
+    from deployer.compute.local import LocalCluster
+    from deployer.errors import InvalidInput, Refused
+    from deployer.tables.ingest.job import IngestRequest
+    from deployer.tables.ingest.sources import Format, ReadOptions
+    from spark_jobs.ingest import run
+
+    if delimiter is not None and len(delimiter) != 1:
+        raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
+    root, instance = instance_of(project, stack, specs)
+    cluster = next((each for each in instance.clusters if each.kind == "local"), None)
+    if instance.clusters and cluster is None:
+        raise Refused("the instance declares no local cluster", where=instance.address, remedy="declare one")
+    request = IngestRequest(
+        tuple(files),
+        Format(format.value) if format else None,
+        ReadOptions(tuple(null_value) if null_value else ("",), delimiter),
+        ignore_extra,
+        bad_rows,
+        job_id,
+        engine.value,
+    )
+    sizes = LocalCluster.of(cluster.options) if cluster else None
+    with _Bar(quiet=as_json) as bar:
+        result = run(root, table, request, sizes, bar.progress, bar.engine)
+    if as_json:
+        print_json(asdict(result))
+    else:
+        _print(result, bad_rows)
+    return 0
+
+
+class _Bar:
+    """A progress bar on stderr; on no terminal it draws nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        from deployer.cli.output import note, stderr
+
+        self._quiet, self._note = quiet, note
+        console = stderr()
+        parts = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._bar = Progress(
+            *parts, TimeElapsedColumn(), console=console, transient=True, disable=quiet or not console.is_terminal
+        )
+        self._task: Any = None
+
+    def __enter__(self) -> _Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def engine(self, engine: str, reason: str) -> None:
+        where = "with Spark" if engine == "spark" else "in this process"
+        if not self._quiet:
+            self._note(f"loading {where}: {reason}")
+        self._task = self._bar.add_task("starting Spark" if engine == "spark" else "loading", total=None)
+
+    def progress(self, now: Progress) -> None:
+        rows = f"{now.rows:,} rows read" if now.rows else "loading"
+        self._bar.update(self._task, completed=now.done, total=now.total, description=rows)
+
+
+def _print(result: IngestResult, bad_rows: Path | None) -> None:
+    from rich.filesize import decimal
+
+    from deployer.cli.output import stdout
+
+    if result.already_done:
+        stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
+        return
+    rate = result.rows / result.seconds if result.seconds else 0
+    stdout().print(
+        f"{result.table}: {result.rows:,} rows added in {result.files:,} file{'s' if result.files != 1 else ''}, "
+        f"{decimal(result.bytes)}, version {result.lance_version} ({result.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    stdout().print(f"job {result.job_id}", style="dim")
+    if result.bad_rows:
+        stdout().print(f"{result.bad_rows:,} rows that do not fit were set aside in {bad_rows}", style="yellow")

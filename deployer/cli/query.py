@@ -1,0 +1,137 @@
+"""`deployer query`: rows of one table by key, range or condition."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+
+if TYPE_CHECKING:
+    from deployer.tables.table import Rows
+
+SHOWN = 20  #: rows that are shown to people unless they ask for another number
+
+
+class RowFormat(StrEnum):
+    """How rows are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+RowFormatOption = Annotated[
+    RowFormat, typer.Option("--format", "-f", help="table for people; csv, json (lines) or parquet for programs.")
+]
+Output = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.", show_default=False)
+]
+Limit = Annotated[
+    int | None,
+    typer.Option("--limit", "-n", min=0, help=f"At most so many rows; a table shows {SHOWN}, 0 means all."),
+]
+
+
+def query(
+    table: TableName,
+    keys: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keys",
+            metavar="VALUE[,VALUE…]",
+            help="Rows with this row key, or whose row key starts so; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            metavar="COLUMN=LOW..HIGH",
+            help="Row-key column between two values, both included (LOW<..HIGH and LOW..<HIGH leave one out; "
+            "either may be missing); repeatable for other columns.",
+            show_default=False,
+        ),
+    ] = None,
+    where: Annotated[str | None, typer.Option(help="SQL condition on any column.", show_default=False)] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to show, parted by commas; all unless given.", show_default=False)
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(help="A version that `history` lists, or a time (ISO 8601, UTC).", show_default=False),
+    ] = None,
+    limit: Limit = None,
+    format: RowFormatOption = RowFormat.TABLE,
+    output: Output = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show rows of a table. Keys and ranges open only the fragments that can match."""
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import note
+    from deployer.tables.key_values import parse_keys, parse_ranges
+    from deployer.tables.table import open_table
+
+    root, _ = instance_of(project, stack, specs)
+    opened = open_table(root, table)
+    found_keys = [parse_keys(opened.schema, opened.row_keys, text) for text in keys or ()]
+    found_ranges = parse_ranges(opened.schema, opened.row_keys, ranges or ())
+    names = [name.strip() for name in columns.split(",")] if columns is not None else None
+    for_people = format is RowFormat.TABLE and not as_json
+    wanted = limit if limit is not None else SHOWN if for_people else None
+    wanted = None if wanted == 0 else wanted
+    rows = opened.scan(where, names, at, wanted, found_keys, found_ranges)
+    shown = write_rows(rows, format, output, as_json=as_json)
+    if found_keys or found_ranges:
+        note(f"opened {rows.opened} of {rows.total} fragments")
+    if for_people and shown is not None and shown == wanted:
+        more = opened.count_where(where, at, found_keys, found_ranges) - shown
+        if more:
+            note(f"{more:,} more rows (--limit 0 shows all)")
+    return 0
+
+
+def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
+    """Writes the rows as asked for; gives their number where it is known."""
+    import sys
+    from contextlib import nullcontext
+
+    from deployer.cli.lake_data import print_rows, rows_as_json
+    from deployer.cli.output import note, print_json
+    from deployer.errors import InvalidInput
+    from deployer.tables.export import write_csv, write_json_lines, write_parquet
+
+    if as_json:
+        found = rows_as_json(rows.batches)
+        print_json({"rows": found, "opened": rows.opened, "fragments": rows.total})
+        return len(found)
+    if format is RowFormat.PARQUET:
+        if output is None:
+            raise InvalidInput("Parquet cannot be written to a terminal", remedy="give a file: --output FILE")
+        count = write_parquet(rows.schema, rows.batches, output)
+        note(f"wrote {count:,} rows to {output}")
+        return count
+    if format is RowFormat.TABLE:
+        if output is not None:
+            raise InvalidInput("--format table is for people", remedy="give --format csv, json or parquet for a file")
+        return print_rows(rows.schema, rows.batches)
+    try:
+        with output.open("w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout) as sink:
+            if format is RowFormat.CSV:
+                write_csv(rows.schema, rows.batches, sink)
+            else:
+                write_json_lines(rows.batches, sink)
+            sink.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as failure:
+        raise InvalidInput(f"it cannot be written: {failure}", where=output, remedy="give another --output") from None
+    return None

@@ -1,0 +1,55 @@
+"""`deployer tables`: the lake's tables and their sizes."""
+
+from __future__ import annotations
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+
+def tables(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the tables that exist: rows, bytes, files, leaf partitions and the last write."""
+    from contextlib import closing
+    from dataclasses import asdict
+
+    from rich.box import SIMPLE_HEAD
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.state import open_store
+    from deployer.tables.describe import summaries
+
+    root, _ = instance_of(project, stack, specs)
+    with closing(open_store(root)) as store:
+        found = summaries(store, root)
+    if as_json:
+        print_json(
+            {
+                "tables": [
+                    asdict(each) | {"last_write": each.last_write and each.last_write.isoformat()} for each in found
+                ]
+            }
+        )
+        return 0
+    if not found:
+        note("there are no tables; `deployer up` creates those that are declared")
+        return 0
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("table")
+    for name in ("rows", "size", "files", "leaves"):
+        shown.add_column(name, justify="right")
+    shown.add_column("last write (UTC)")
+    shown.add_column("online")
+    for each in found:
+        written = each.last_write.strftime("%Y-%m-%d %H:%M:%S") if each.last_write else "never"
+        online = "yes" if each.online else "no"
+        shown.add_row(
+            each.name, f"{each.rows:,}", decimal(each.bytes), f"{each.files:,}", f"{each.leaves:,}", written, online
+        )
+    stdout().print(shown)
+    return 0
