@@ -13,7 +13,9 @@ import pytest
 
 from deployer.state import open_store
 from deployer.state.model import TableState
+from deployer.state.objects import LocalObjects
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.sqlite import SqliteBackend
 from deployer.state.store import StateStore
 
 from .samples import TABLE, added, creation, store_at
@@ -122,13 +124,20 @@ def _wait_until_stopped(pid: int) -> None:
 
 
 def test_a_forked_child_uses_a_connection_of_its_own(root: Path) -> None:
-    store: StateStore = store_at(root)
+    backend = SqliteBackend(root / "_state" / "state.db")
+    store = StateStore(backend, LocalObjects(root / "_state" / "snapshots"))
     store.commit(TABLE, [added(1)])
+    inherited = backend._connection()
     child = os.fork()
     if child == 0:
-        store.commit(TABLE, [added(2)])
-        store.close()
-        os._exit(0)
+        try:
+            store.commit(TABLE, [added(2)])
+            shared = backend._connection() is inherited
+            store.close()
+            os._exit(1 if shared else 0)
+        finally:
+            os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store.commit(TABLE, [added(3)])
+    assert backend._connection() is inherited
     assert [each.fragment_id for each in _state(root).files] == [1, 2, 3]

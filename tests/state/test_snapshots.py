@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
+from deployer.state.backend import SnapshotRecord
+from deployer.state.cache import Known
 from deployer.state.clock import Clock
 from deployer.state.envelope import seal
 from deployer.state.history import Time
 from deployer.state.model import INSTANCE_LOG, TableState
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.sqlite import SqliteBackend
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties
 
@@ -248,17 +251,31 @@ def test_a_reader_whose_snapshot_is_removed_under_it_reads_the_newest(past: Path
     """Retention removes a snapshot between a reader's look at the pointers and its look at the files."""
     reader, writer = store_at(past, policy=NEVER), store_at(past, policy=SnapshotPolicy(entries=10, keep=1, keep_for=0))
     whole = reader._snapshots.read
-    passed: list[object] = []
+    passed: list[SnapshotRecord] = []
 
-    def removed_first(pointer: object) -> object:
+    def removed_first(pointer: SnapshotRecord) -> Known:
         if not passed:
             passed.append(pointer)
             _commits(writer, 10, first=200)
-        return whole(pointer)  # type: ignore[arg-type]
+        return whole(pointer)
 
-    reader._snapshots.read = removed_first  # type: ignore[method-assign, assignment]
+    reader._snapshots.read = removed_first  # type: ignore[method-assign]
     assert reader.table(TABLE) == writer.table(TABLE)
     assert passed
+
+
+def test_a_past_that_is_removed_while_it_is_read_is_not_made_up(past: Path) -> None:
+    reader, backend = store_at(past), SqliteBackend(past / "_state" / "state.db")
+    whole = reader._snapshots.load
+
+    def removed_after(pointer: SnapshotRecord) -> Known:
+        loaded = whole(pointer)
+        backend.truncate(TABLE, 30)
+        return loaded
+
+    reader._snapshots.load = removed_after  # type: ignore[method-assign]
+    with pytest.raises(NotFound, match="is not kept any more"):
+        reader.table(TABLE, at=Time(25_000))
 
 
 def test_snapshots_of_a_large_table_are_rarer(tmp_path: Path) -> None:
