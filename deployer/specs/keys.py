@@ -33,7 +33,9 @@ from deployer.specs.yaml import resolve_plain
 KEY_TYPES = frozenset(
     ("bool", *INTEGERS, *FLOATS, *TEXTS, *BINARIES, *MAX_PRECISION, *UNITS_OF, "fixed_size_binary", "date32", "date64")
 )
-_AS_TEXT = frozenset((*TEXTS, *BINARIES, *MAX_PRECISION, *UNITS_OF, "fixed_size_binary", "date32", "date64"))
+_AS_TEXT = frozenset(
+    (*TEXTS, *BINARIES, *MAX_PRECISION, "fixed_size_binary", "date32", "date64", "time32", "time64", "timestamp")
+)
 _FLOAT_LAYOUT = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
 

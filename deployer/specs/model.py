@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from deployer.errors import Position
 from deployer.specs.types import Column
 
-KeyValue = bool | int | float | str | bytes  # a row-key value as the state store keeps it (see deployer.state.keys)
+# A row-key value as `deployer.state.keys` encodes it: numbers, text, bytes and booleans as themselves; dates, times,
+# timestamps and durations as the integers that Arrow stores; decimals as text. See `deployer.specs.keys`.
+KeyValue = bool | int | float | str | bytes
 Sources = Mapping[str, Position]
 
 

@@ -1,4 +1,4 @@
-"""The table of types in docs/spec.md, tried on the installed pylance: what is said to be stored is, no more, no less."""
+"""The table of types in docs/spec.md, tried on the installed pylance: it stores what is said to be stored, no more."""
 
 from __future__ import annotations
 
