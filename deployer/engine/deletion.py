@@ -118,7 +118,7 @@ def _delete(run: Run, key: str, state: ResourceState) -> bool:
             step = run.begin("deleting", state)
             try:
                 call_delete(run, state)
-            except (ProviderFailed, DeployerError):
+            except BaseException:
                 run.end(step)
                 raise
             with run.lock:

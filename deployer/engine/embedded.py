@@ -161,7 +161,7 @@ class EmbeddedEngine:
                 enter(locked(files))
             opened = store.open(fold=not settings.dry_run)
             stack_config = read_config(stack, opened.passphrase, config)
-            run = Run(settings, opened.snapshot, providers=None, on_event=on_event)  # type: ignore[arg-type]
+            run = Run(settings, opened.snapshot, None, opened.passphrase, on_event=on_event)  # type: ignore[arg-type]
             service = EngineService(run.emit)
             serve = enter(Served(service))
             run.providers = Providers(stack.project, self.providers, serve.address, run.report)

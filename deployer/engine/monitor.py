@@ -32,6 +32,7 @@ from deployer.engine.urns import STACK_TYPE, is_provider_type, package_of, split
 from deployer.engine.values import (
     UNKNOWN,
     blinded,
+    contains_secret,
     contains_unknown,
     from_struct,
     from_value,
@@ -142,6 +143,8 @@ class Monitor:
     def _take_up(self, request: Any, begin: Callable[[Any], Any]) -> Any:
         """Begins a call, or goes on with it in a worker where it was postponed in the program's thread."""
         self._run.refuse_when_stopping()
+        if self._run.fatal is not None:
+            raise self._run.fatal
         rest = self._postponed.pop(id(request), None)
         try:
             return rest() if rest is not None else begin(request)
@@ -206,6 +209,10 @@ class Monitor:
         inputs = from_struct(request.object)
         if inputs and has_special(request.object):
             inputs = with_hashes(inputs)
+            if contains_secret(inputs):
+                self._run.require_secrets()
+        if request.additionalSecretOutputs:
+            self._run.require_secrets()
         if is_provider_type(request.type):
             inputs = engine_inputs(inputs, request.version, request.pluginDownloadURL)
         return Goal(
@@ -241,6 +248,8 @@ class Monitor:
     def _register_outputs(self, request: Any) -> Any:
         run, urn = self._run, request.urn
         outputs = from_struct(request.outputs)
+        if contains_secret(outputs):
+            run.require_secrets()
         with run.lock:
             key = run.live.get(urn)
             if key is None:

@@ -32,6 +32,8 @@ class ProviderSteps:
     def default_reference(self, type_: str, version: str, url: str) -> str:
         """The reference of the default provider of a type's package; registers it when it is asked for first."""
         package = package_of(type_)
+        if any(hidden for _, hidden in self._config.of_package(package).values()):
+            self._run.require_secrets()
         key = (package, version, url)
         if (known := self._defaults.get(key)) is not None:
             return known

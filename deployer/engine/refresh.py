@@ -11,7 +11,7 @@ from deployer.engine.plugin import InitFailed, ProviderFailed
 from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run, operation
 from deployer.engine.urns import is_provider_type
-from deployer.engine.values import changed_keys
+from deployer.engine.values import changed_keys, keep_secrecy
 from deployer.errors import DeployerError, EngineFailed
 
 
@@ -69,7 +69,8 @@ def _refresh(run: Run, key: str, state: ResourceState) -> None:
                 run.drift[state.urn] = operation(state, "delete", state, reason="it is gone")
         run.end(None, drop=(key,))
         return
-    inputs = state.inputs if live.inputs is None else live.inputs
+    inputs = state.inputs if live.inputs is None else keep_secrecy(live.inputs, state.inputs)
+    live = replace(live, outputs=keep_secrecy(live.outputs, state.outputs))
     if live.outputs == state.outputs and inputs == state.inputs and reasons == state.init_errors:
         return
     found = replace(state, id=live.id, inputs=inputs, outputs=live.outputs, init_errors=reasons)

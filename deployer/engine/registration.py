@@ -305,7 +305,7 @@ def _desired(goal: Goal, urn: str, old: ResourceState | None) -> ResourceState:
 
 
 def _made(goal: Goal, new: ResourceState, live: Live) -> ResourceState:
-    outputs = dict(live.outputs)
+    outputs = keep_secrecy(live.outputs, new.inputs)
     for name in goal.additional_secret_outputs:
         if name in outputs:
             outputs[name] = secret(outputs[name])

@@ -7,16 +7,17 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deployer.engine.journal import Journal
 from deployer.engine.model import Diagnostic, Event, OnEvent, Operation, StepFailed, StepFinished, StepOp, StepStarted
 from deployer.engine.providers import Configured, Providers
 from deployer.engine.resource import ResourceState
+from deployer.engine.secrets import Passphrase
 from deployer.engine.snapshot import Begin, End, Pending, PendingKind, Snapshot
 from deployer.engine.urns import name_of, split_reference
-from deployer.engine.values import blinded
+from deployer.engine.values import blinded, contains_secret
 from deployer.errors import DeployerError, EngineFailed, Interrupted
 from deployer.state.failpoints import reached
 
@@ -40,6 +41,7 @@ class Run:
     settings: Settings
     snapshot: Snapshot
     providers: Providers
+    passphrase: Passphrase
     journal: Journal | None = None
     on_event: OnEvent | None = None
     operations: dict[str, Operation] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class Run:
             reached("engine.step.done")
         with self.lock:
             resolves = tuple(p for p, found in self.snapshot.inherited() if found.resource.urn == settles)
+            if add is not None and not self._can_keep(add):
+                add = replace(add, outputs={k: v for k, v in add.outputs.items() if not contains_secret(v)})
             entry = End(step, add, drop, put or {}, resolves if settles else (), keep)
             key = self.snapshot.apply(entry)
             for changed, state in entry.put.items():
@@ -109,12 +113,30 @@ class Run:
             reached("engine.step.end")
         return key
 
+    def _can_keep(self, state: ResourceState) -> bool:
+        """Whether secret outputs can be saved. A provider may make one up, after it is too late to refuse the step:
+        then the resource is saved without it, and the run fails."""
+        if self.settings.dry_run or not contains_secret(state.outputs):
+            return True
+        try:
+            self.passphrase.require()
+        except DeployerError as error:
+            self.fatal = self.fatal or error
+            return False
+        return True
+
     def state(self, urn: str) -> ResourceState | None:
         """The resource as it is now: as this run left it, else as it was before."""
         with self.lock:
             if urn in self.live:
                 return self.snapshot[self.live[urn]]
             return self.olds[urn][1] if urn in self.olds else None
+
+    def require_secrets(self) -> None:
+        """Refuses a run that is going to save a secret and has no passphrase to hide it with."""
+        if not self.settings.dry_run:
+            with self.lock:
+                self.passphrase.require()
 
     # --- events
 

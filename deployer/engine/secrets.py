@@ -108,6 +108,10 @@ class Passphrase:
         """The salt that goes into the checkpoint; None while nothing was ever secret."""
         return self._configured or self._recorded
 
+    def require(self) -> None:
+        """Makes sure that secrets can be kept, before there is one to lose; makes the salt when there is none."""
+        self.encrypt(None)
+
     def decrypt_config(self, text: str) -> str:
         if self._configured is None:
             raise InvalidInput(

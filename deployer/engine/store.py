@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from deployer.engine.backend import (
@@ -22,7 +22,7 @@ from deployer.engine.backend import (
 )
 from deployer.engine.deployment import Opened, open_deployment, to_deployment
 from deployer.engine.journal import Journal, fingerprint, read_journal
-from deployer.engine.snapshot import Begin
+from deployer.engine.snapshot import Begin, Snapshot, in_dependency_order
 from deployer.errors import Conflict
 from deployer.state.failpoints import reached
 
@@ -98,7 +98,8 @@ class StackStore:
         for entry in entries:
             opened.snapshot.apply(entry)
         if not fold:
-            return opened
+            replayed = Snapshot(in_dependency_order(opened.snapshot.resources()), opened.snapshot.pending())
+            return replace(opened, snapshot=replayed)
         content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.passphrase, opened.metadata))
         write_checkpoint(self.files, content)
         self.files.journal.unlink()

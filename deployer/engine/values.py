@@ -131,10 +131,10 @@ def _replace_secrets(value: Any, put: Any) -> Any:
     return [_replace_secrets(item, put) for item in value] if isinstance(value, list) else value
 
 
-def keep_secrecy(new: dict[str, Any], known: Properties) -> dict[str, Any]:
+def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
     """`new` with every property that is secret in `known` secret again.
 
-    A provider that takes no secrets answers with plain values; what went in secret stays so under the same name.
+    A provider may answer with plain values; what went in secret stays so under the same name.
     """
     out = dict(new)
     for key, value in known.items():

@@ -1,8 +1,8 @@
 """A real provider for tests: resources are files below a folder. It runs in-process and as a plugin executable.
 
 `files:index:File` has `name` and `kind` (either forces a replacement), `content`, `labels`, `secret`. Its id is
-`NAME.KIND`, its outputs add `size` and `path`. Every effect is a line in ROOT/log, so that tests can count what was
-done. `fail` names operations that end with an error; `wait` makes an operation take that many seconds.
+`NAME.KIND`, its outputs add `size` and `path`. Every effect is followed by a line in ROOT/log, so that tests can
+count what was done. `fail` names operations that end with an error; `wait` makes an operation take that many seconds.
 """
 
 from __future__ import annotations
@@ -63,14 +63,19 @@ class FileProvider(sdk.Provider):
             outputs = {**request.properties, "size": PropertyValue(UNKNOWN), "path": PropertyValue(UNKNOWN)}
             return sdk.CreateResponse("", outputs)
         id_ = f"{_text(request.properties['name'])}.{_text(request.properties['kind'])}"
-        self._act("create", id_, request.properties, resumed=self._file(id_).exists())
-        return sdk.CreateResponse(id_, self._write(id_, request.properties))
+        self._prepare("create", id_, request.properties)
+        resumed = self._file(id_).exists()
+        outputs = self._write(id_, request.properties)
+        self.log("create-again" if resumed else "create", id_)
+        return sdk.CreateResponse(id_, outputs)
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         if request.preview:
             return sdk.UpdateResponse({**request.news, "size": PropertyValue(UNKNOWN)})
-        self._act("update", request.resource_id, request.news)
-        return sdk.UpdateResponse(self._write(request.resource_id, request.news))
+        self._prepare("update", request.resource_id, request.news)
+        outputs = self._write(request.resource_id, request.news)
+        self.log("update", request.resource_id)
+        return sdk.UpdateResponse(outputs)
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         file = self._file(request.resource_id)
@@ -87,8 +92,10 @@ class FileProvider(sdk.Provider):
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         file = self._file(request.resource_id)
-        self._act("delete", request.resource_id, request.properties, resumed=not file.exists())
+        self._prepare("delete", request.resource_id, request.properties)
+        resumed = not file.exists()
         file.unlink(missing_ok=True)
+        self.log("delete-again" if resumed else "delete", request.resource_id)
 
     async def invoke(self, request: sdk.InvokeRequest) -> sdk.InvokeResponse:
         if request.tok != "files:index:content":
@@ -102,12 +109,11 @@ class FileProvider(sdk.Provider):
         with (self.root / "log").open("a") as log:
             log.write(f"{what} {of}\n")
 
-    def _act(self, what: str, id_: str, values: Values, *, resumed: bool = False) -> None:
+    def _prepare(self, what: str, id_: str, values: Values) -> None:
         if "wait" in values:
             time.sleep(float(str(values["wait"].value)))
         if what in str(values["fail"].value if "fail" in values else "").split(","):
             raise RuntimeError(f"the disk refuses to {what} {id_}")
-        self.log(f"{what}-again" if resumed else what, id_)
 
     def _file(self, id_: str) -> Path:
         return self.root / "files" / id_
