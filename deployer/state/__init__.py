@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from deployer.errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from deployer.state.store import StateReader, StateStore
+    from deployer.state.store import StateStore
 
-__all__ = ["StateReader", "StateStore", "create_store", "open_store", "remove_store"]
+__all__ = ["create_store", "open_store", "remove_store"]
 
 _FOLDER = "_state"
 _REMOVED = "_state-removed"

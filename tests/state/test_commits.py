@@ -33,6 +33,7 @@ class Line:
         self.plan: list[Callable[[PutOnce, Sequence[Record]], bool]] = []
         self.puts = 0
         self.asked: list[Mapping[str, int]] = []
+        self.before_reading: Callable[[], object] = lambda: None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -44,6 +45,7 @@ class Line:
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         self.asked.append(dict(after))
+        self.before_reading()
         return self._inner.tails(after)
 
 
@@ -224,6 +226,20 @@ def test_a_transaction_is_made_once_when_two_processes_send_it_at_once(
 
     line.plan = [overtaken]
     assert writer.commit(TABLE, [added(1)], txn_id="t-1").version == 2
+
+
+def test_a_transaction_that_another_process_made_is_no_conflict(
+    writer: StateStore, other: StateStore, line: Line
+) -> None:
+    other.commit(TABLE, [SetTableProperties({"online": False})])
+
+    def made_meanwhile() -> None:
+        line.before_reading = lambda: None
+        other.commit(TABLE, [SetTableProperties({"online": True})], [GenerationIs(2)], txn_id="t-1")
+
+    line.before_reading = made_meanwhile
+    state = writer.commit(TABLE, [SetTableProperties({"online": True})], [GenerationIs(2)], txn_id="t-1")
+    assert (state.version, state.properties.generation) == (3, 3)
 
 
 def test_several_logs_are_committed_all_or_none(writer: StateStore, other: StateStore) -> None:
