@@ -71,7 +71,6 @@ class Rule(StrEnum):
     SPLIT_RANGE = "split-range"
     SPLIT_ORDER = "split-order"
     SPLIT_REPEATED = "split-repeated"
-    STABLE_ROW_IDS = "stable-row-ids"
     # renames
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"

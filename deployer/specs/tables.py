@@ -122,14 +122,6 @@ def _check_storage(
             for finding in newer_findings(column.type):
                 what = f"{finding.what}, and {label} has {storage.data_storage_version}"
                 report(declared.type_at, finding.rule, what, finding.remedy)
-    node = document.get("storage")
-    if storage.stable_row_ids and node and isinstance(node.value, dict) and _items(document.get("row_keys")):
-        report(
-            node.value["stable_row_ids"].key_at,
-            Rule.STABLE_ROW_IDS,
-            f"{label} has row keys, and sorting its rows by them makes stable row ids cost 4 bytes a row of metadata",
-            "remove `stable_row_ids`, or the row keys",
-        )
 
 
 def _keys(
