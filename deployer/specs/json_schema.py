@@ -82,8 +82,8 @@ _STORAGE = object_schema(
         "max_rows_per_file": count("The most rows of one file.", 1, 2**31 - 1, default=1_048_576),
         "max_bytes_per_file": count("The most bytes of one file.", 65_536, 2**40, default=1_073_741_824),
         "stable_row_ids": flag(
-            "Whether a row keeps its id when it moves. On for tables without row keys; off for those with them, where it "
-            "costs about 4 bytes a row of metadata once rows are sorted."
+            "Whether a row keeps its id when it moves. On for tables without row keys; off for those with them, where "
+            "it costs about 4 bytes a row of metadata once rows are sorted."
         ),
     },
 )
