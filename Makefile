@@ -15,7 +15,6 @@ test: $(READY)  ## Run all tests
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/lint-imports
 
 types: $(READY)
 	$(BIN)/mypy

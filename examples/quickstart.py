@@ -7,6 +7,7 @@ each before its output: validate, preview, up, ingest, query, a change of the sp
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "build" / "quickstart"
-DEPLOYER = Path(sys.executable).with_name("deployer")
+DEPLOYER = Path(sys.executable).with_name("deployer")  # of the environment that runs this
+FOURTH_OF_JULY = (
+    *("--range", "time_hour=2013-07-04T18:00:00-04:00..2013-07-04T20:00:00-04:00", "--where", "dest = 'LAX'"),
+    *("--columns", "time_hour,carrier,flight,origin,dep_delay", "--limit", "5"),
+)
+DELAYS = """
+SELECT a.name, count(*) AS flights, round(avg(f.arr_delay), 1) AS delay
+FROM nyc.flights f JOIN nyc.airlines a ON a.carrier = f.carrier
+GROUP BY a.name ORDER BY delay DESC LIMIT 5"""
 TABLES = ("airlines", "airports", "planes", "weather", "flights")
 
 NEW_COLUMN = """\
@@ -33,7 +42,7 @@ def main() -> None:
     run("preview")
     run("up", "--yes")
     for table in TABLES:
-        engine = ["--engine", "spark"] if table == "flights" else []
+        spark = ["--engine", "spark"] if table == "flights" else []
         run(
             "ingest",
             f"nyc.{table}",
@@ -42,37 +51,25 @@ def main() -> None:
             "NA",
             "--job-id",
             f"load-{table}",
-            *engine,
+            *spark,
         )
     run("tables")
-    run(
-        "query",
-        "nyc.flights",
-        "--range",
-        "carrier=HA..HA",
-        "--columns",
-        "time_hour,carrier,flight,dest,dep_delay",
-        "--limit",
-        "5",
-    )
-    run(
-        "sql",
-        "SELECT a.name, count(*) AS flights, round(avg(f.arr_delay), 1) AS delay FROM nyc.flights f "
-        "JOIN nyc.airlines a ON a.carrier = f.carrier GROUP BY a.name ORDER BY flights DESC LIMIT 5",
-    )
-    print("\n# Add a column to specs/nyc/tables/flights.yaml")
+    run("query", "nyc.flights", *FOURTH_OF_JULY)
+    run("sql", DELAYS)
+    say("\n# Add a column to specs/nyc/tables/flights.yaml")
     add_column(project / "specs" / "nyc" / "tables" / "flights.yaml")
     run("preview", "--exit-code", expect=2)
     run("up", "--yes")
     run("preview", "--exit-code")
-    lake = (project / "lakes" / "nyc").relative_to(Path.cwd()) if project.is_relative_to(Path.cwd()) else project
-    print(f"""
-The lake is in {lake}: Lance datasets that any Lance reader opens, and the state store in _state.
-Try next, in {HERE.relative_to(ROOT)} with {DEPLOYER.relative_to(ROOT)}:
-  deployer describe nyc.flights          columns, keys, partitions, sizes
-  deployer history nyc.flights           who wrote what and when
-  deployer query nyc.weather --limit 5   or edit specs/nyc and preview again
-  deployer destroy --allow-destroy …     tables with rows are protected""")
+    here = os.path.relpath(HERE)
+    say(f"""
+The lake is in {here}/lakes/nyc: Lance datasets that any Lance reader opens, and the state store in _state.
+Try next, after `cd {here}`:
+  {DEPLOYER} describe nyc.flights
+  {DEPLOYER} history nyc.flights
+  {DEPLOYER} query nyc.weather --limit 5
+  {DEPLOYER} destroy        (refused: tables that hold rows are protected)
+Or edit specs/nyc there, and run preview again.""")
 
 
 def set_up() -> Path:
@@ -106,10 +103,15 @@ def add_column(spec: Path) -> None:
 
 def run(*arguments: str, expect: int = 0) -> None:
     """Print a command, run it in the project, and stop when it does not end as expected."""
-    print("\n$ deployer " + shown(arguments), flush=True)
+    say("\n$ deployer " + shown(arguments))
     code = subprocess.run([DEPLOYER, *arguments], cwd=HERE, check=False).returncode
     if code != expect:
         sys.exit(f"error: `deployer {arguments[0]}` ended with {code}, not {expect}")
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def shown(arguments: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """Where snapshots are kept: named, immutable byte objects; a folder here, a bucket behind the same protocol.
 
-obstore's LocalStore renames into place but does not fsync, so a power failure could leave a pointer to an empty file;
-`LocalObjects` writes plain files durably instead.
+obstore's LocalStore renames into place without a promised fsync: a power failure could leave a pointer to an empty
+file; `LocalObjects` writes plain files durably instead.
 """
 
 from __future__ import annotations

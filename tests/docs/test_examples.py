@@ -1,0 +1,59 @@
+"""The documents' examples are true: specs load, commands exist with those options, generated pages are current."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+
+from deployer.cli.main import app
+from deployer.cli.reference import reference
+from deployer.specs import load_lake
+from tests.projects import INSTANCE, REPOSITORY
+
+PAGES = (REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md", *sorted((REPOSITORY / "docs").glob("*.md")))
+
+
+def blocks(language: str) -> Iterator[object]:
+    for page in PAGES:
+        for number, block in enumerate(
+            re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        ):
+            yield pytest.param(block, id=f"{page.stem}-{number}")
+
+
+@pytest.mark.parametrize("text", list(blocks("yaml")))
+def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
+    documents = list(yaml.safe_load_all(text))
+    if "kind" not in documents[0]:  # a part of a table
+        text = "kind: Table\ndatabase: air\nname: example\n" + text
+        documents = list(yaml.safe_load_all(text))
+    instance = "" if any(document["kind"] == "Instance" for document in documents) else INSTANCE
+    (tmp_path / "spec.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "instance.yaml").write_text(instance, encoding="utf-8")
+    assert load_lake(tmp_path, tmp_path).instance.name
+
+
+@pytest.mark.parametrize("text", list(blocks("console")))
+def test_commands_in_the_documents_exist(text: str) -> None:
+    group = typer.main.get_command(app)
+    targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
+        command, *arguments = shlex.split(line, comments=True)
+        if command == "deployer":
+            with group.make_context("deployer", list(arguments), resilient_parsing=True) as context:
+                name, found, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+                found.make_context(name, rest, parent=context).close()
+        elif command == "make":
+            assert set(arguments) <= set(targets)
+        else:
+            assert (REPOSITORY / command).is_file() or command in ("git", "cd", "python"), line
+
+
+def test_the_command_reference_is_current() -> None:
+    assert (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8") == reference()

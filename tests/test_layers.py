@@ -1,0 +1,31 @@
+"""Imports go down the layers that pyproject.toml lists, and start-up stays light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
+
+from tests.projects import REPOSITORY
+
+
+def test_imports_go_down_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    assert lint_imports(config_filename="pyproject.toml", no_cache=True) == EXIT_STATUS_SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        pytest.param("deployer.cli.main", ("pulumi", "lance", "pyspark", "pyarrow", "datafusion", "grpc"), id="cli"),
+        pytest.param("deployer.engine", ("pulumi", "grpc"), id="engine"),
+        pytest.param("deployer.specs", ("lance", "pulumi", "pyspark"), id="specs"),
+        pytest.param("deployer.state", ("lance", "pulumi", "pyspark"), id="state"),
+    ],
+)
+def test_importing_it_loads_nothing_heavy(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print(*sorted({{name.split('.')[0] for name in sys.modules}} & set({heavy!r})))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.split() == []
