@@ -52,7 +52,7 @@ def ingest(
     bad_rows: Annotated[
         Path | None,
         typer.Option(
-            help="Set rows that do not fit aside in this file (.parquet, else JSON lines) instead of refusing the load.",
+            help="Set rows that do not fit aside in this file (.parquet, else JSON lines), and load the others.",
             show_default=False,
         ),
     ] = None,

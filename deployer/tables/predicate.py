@@ -1,12 +1,13 @@
 """Conditions on row keys: which files can hold a match, and which rows are one.
 
-Rows are found by Lance where its SQL compares a type rightly, else by comparing columns here: in pylance 14, SQL has
-no literals for times, durations, half floats and 256-bit decimals, and compares timestamps of zones other than UTC
-wrongly.
+Rows are found by Lance where its SQL compares a type rightly, else by comparing columns here. In pylance 14 SQL has no
+literals for times, durations and 256-bit decimals, and takes `TIMESTAMP '…Z'` for local time when the zone of the
+column is another than UTC; `arrow_cast` gives a timestamp of exactly the column's type.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,10 @@ def key_predicate(
     return KeyPredicate(fields, kinds, prefixes, intervals)
 
 
+_UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}
+_ZONE = re.compile(r"[A-Za-z0-9_+:/-]*")
+
+
 def _least(one: bytes | None, other: bytes | None) -> bytes | None:
     return min((each for each in (one, other) if each is not None), default=None)
 
@@ -156,7 +161,7 @@ def _speaks_sql(kind: pa.DataType) -> bool:
         or types.is_fixed_size_binary(kind)
         or types.is_date32(kind)
         or types.is_decimal128(kind)
-        or (types.is_timestamp(kind) and kind.tz in (None, "UTC"))
+        or (types.is_timestamp(kind) and _ZONE.fullmatch(kind.tz or ""))
     )
 
 
@@ -175,5 +180,6 @@ def sql_literal(kind: pa.DataType, value: KeyValue) -> str:
     if types.is_date32(kind):
         return f"DATE '{pa.scalar(value, kind)}'"
     if types.is_timestamp(kind):
-        return f"TIMESTAMP '{pc.cast(pa.scalar(value, kind), pa.string())}'"
+        zone = f'Some("{kind.tz}")' if kind.tz else "None"
+        return f"arrow_cast({value}, 'Timestamp({_UNITS[kind.unit]}, {zone})')"
     return str(value)

@@ -18,6 +18,7 @@ import pyarrow as pa
 from deployer.errors import DeployerError
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.read_columnar import ALIGNED
 from deployer.tables.ingest.reading import SplitReport, checked_rows
 from deployer.tables.ingest.sources import Split
 from deployer.tables.writer import Written, write_sorted, write_stream
@@ -142,7 +143,7 @@ class _WriteTask:
         size, written = 0, list[Written]()
         for batch in batches:
             for key, message in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-                rows = list(pa.ipc.open_stream(message.as_buffer()))
+                rows = list(pa.ipc.open_stream(message.as_buffer(), options=ALIGNED))
                 held.setdefault(key, []).extend(rows)
                 size += sum(each.nbytes for each in rows)
             if size >= RUN_BYTES:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
 
 BATCH_ROWS = 131_072
+# Arrow's files align buffers to 8 bytes only, and Lance panics on a decimal that is not at 16.
+ALIGNED = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
 
 
 def units(source: Source) -> list[tuple[int, int]]:
@@ -76,9 +78,9 @@ def _arrow(source: Source) -> Any:
     mapped = pa.memory_map(source.path)
     try:
         if mapped.read(6) == b"ARROW1":
-            return pa.ipc.open_file(mapped)
+            return pa.ipc.open_file(mapped, options=ALIGNED)
         mapped.seek(0)
-        return pa.ipc.open_stream(mapped)
+        return pa.ipc.open_stream(mapped, options=ALIGNED)
     except (pa.ArrowInvalid, OSError) as failure:
         raise _unreadable(source, failure) from None
 

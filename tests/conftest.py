@@ -1,0 +1,32 @@
+"""Options and fixtures of all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="run the long form of slow tests too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))  # one Java for all workers, with --dist loadgroup
+        if item.get_closest_marker("slow") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason="the long form; run with --long"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of this worker."""
+    from deployer.compute.local import LocalCluster, local_session, stop_session
+
+    yield local_session(LocalCluster(cores=2, memory="1g"))
+    stop_session()

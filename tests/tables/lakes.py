@@ -1,0 +1,101 @@
+"""Small lakes for tests of tables: created as `up` creates them, opened as commands open them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from deployer.specs.arrow import columns_of
+from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.state import create_store
+from deployer.tables.admin import create_table
+from deployer.tables.ingest.job import IngestRequest, IngestResult
+from deployer.tables.table import Table, open_table
+from spark_jobs.ingest import run
+
+FLIGHTS = pa.schema(
+    [
+        pa.field("carrier", pa.string(), nullable=False),
+        pa.field("flight", pa.int32(), nullable=False),
+        pa.field("delay", pa.int16()),
+        pa.field("at", pa.timestamp("us", "America/New_York")),
+        pa.field("price", pa.decimal128(8, 2)),
+    ]
+)
+SPLITS = (("B6",), ("DL", 500), ("UA",))
+
+
+class Lake:
+    """An instance in a folder; `root` is what commands are given."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.root = folder, str(folder / "lake")
+        self.store = create_store(self.root)
+
+    def table(
+        self,
+        schema: pa.Schema = FLIGHTS,
+        row_keys: Sequence[str] = ("carrier", "flight"),
+        sort_keys: Sequence[str] = (),
+        splits: Sequence[tuple[KeyValue, ...]] = SPLITS,
+        name: str = "flights",
+        storage: Storage | None = None,
+    ) -> Table:
+        spec = TableSpec(
+            "air",
+            name,
+            columns_of(schema),
+            tuple(row_keys),
+            tuple(sort_keys),
+            tuple(splits) if row_keys else (),
+            storage=storage or Storage(),
+        )
+        create_table(self.store, self.root, spec, "tests/dev")
+        return self.open(name)
+
+    def open(self, name: str = "flights") -> Table:
+        return open_table(self.root, name)
+
+    def ingest(self, *paths: Path | str, table: str = "flights", **request: Any) -> IngestResult:
+        """Loads files, in this process unless another engine is asked for."""
+        request.setdefault("engine", "driver")
+        return run(self.root, table, IngestRequest(tuple(map(str, paths)), **request))
+
+    def file(self, rows: pa.Table, name: str = "") -> Path:
+        """The rows as a Parquet file."""
+        path = self.folder / (name or f"{uuid.uuid4().hex}.parquet")
+        pq.write_table(rows, path)
+        return path
+
+    def text(self, name: str, text: str) -> Path:
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def data_files(self, name: str = "flights") -> set[str]:
+        folder = Path(self.open(name).opened.location) / "data"
+        return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+def flights(rows: int, start: int = 0) -> pa.Table:
+    """Rows in no order, over all leaves of SPLITS."""
+    carriers = ("UA", "AA", "DL", "B6", "9E")
+    places = range(start, start + rows)
+    columns = [
+        pa.array([carriers[i % 5] for i in places], pa.string()),
+        pa.array([(i * 7919) % 1000 for i in places], pa.int32()),
+        pa.array([None if i % 7 == 0 else i % 300 for i in places], pa.int16()),
+        pa.array([1_367_409_600_000_000 + i for i in places], FLIGHTS.field("at").type),
+        pa.array([f"{i % 1000}.{i % 100:02}" for i in places]).cast(pa.decimal128(8, 2)),
+    ]
+    return pa.table(columns, schema=FLIGHTS)
+
+
+def sorted_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows for comparing, whatever their order."""
+    return sorted(table.to_pylist(), key=repr)
