@@ -130,6 +130,7 @@ class EmbeddedEngine:
                 engine=context.service,
                 parallel=run.settings.parallel,
                 dry_run=run.settings.dry_run,
+                warn=lambda message: run.report("warning", message),
             )
         except EngineFailed as error:
             failure = error

@@ -118,9 +118,6 @@ class InProcess:
         failures = tuple((failure.property, failure.reason) for failure in answer.failures or ())
         return Invoked(from_property_map(answer.return_value or {}, sent, args), failures)
 
-    def cancel(self) -> None:
-        self._call(lambda _: self._provider.cancel(), None)
-
     def close(self) -> None:
         for loop in self._opened:
             loop.close()

@@ -6,24 +6,23 @@ What the engine does not do is refused in words; the SDK shows them as the progr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2, resource_pb2
 
-from deployer.engine.assets import with_hashes
 from deployer.engine.config import StackConfig
-from deployer.engine.goal import Alias, Goal, Registered
+from deployer.engine.goal import Goal, Registered
 from deployer.engine.importing import read_resource
 from deployer.engine.model import OutputsChanged
 from deployer.engine.naming import Names
 from deployer.engine.plugin import ProviderFailed
-from deployer.engine.provider_steps import ProviderSteps, engine_inputs
+from deployer.engine.provider_steps import ProviderSteps
 from deployer.engine.registration import Registrar
+from deployer.engine.requests import answer_of, goal_of
 from deployer.engine.run import Run
 from deployer.engine.service import RefusedCall
 from deployer.engine.stack_reference import STACK_REFERENCE, StackReferences
@@ -35,8 +34,6 @@ from deployer.engine.values import (
     contains_secret,
     contains_unknown,
     from_struct,
-    from_value,
-    has_special,
     to_struct,
 )
 from deployer.errors import DeployerError
@@ -63,8 +60,6 @@ _LEGACY_FEATURES = {
     "secrets", "resourceReferences", "aliasSpecs", "replacementTrigger", "deletedWith", "replaceWith", "transforms",
     "invokeTransforms", "parameterization", "resourceHooks", "errorHooks",
 }  # fmt: skip
-_DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 class Monitor:
@@ -181,7 +176,7 @@ class Monitor:
                 raise self._refuse(what)
         if request.custom and self._needs_worker(request.type, request.provider):
             raise Postponed(lambda: self._register(request))
-        goal = self._goal(request)
+        goal = goal_of(request, self._run.require_secrets)
         try:
             if is_provider_type(goal.type):
                 registered = self._providers.register(goal)
@@ -191,8 +186,8 @@ class Monitor:
                 registered = self._registrar.register(goal)
         except Postponed as postponed:
             rest = postponed.rest
-            raise Postponed(lambda: _answer(rest())) from None
-        return _answer(registered)
+            raise Postponed(lambda: answer_of(rest())) from None
+        return answer_of(registered)
 
     def _custom(self, goal: Goal) -> Registered:
         if not goal.provider:
@@ -202,48 +197,8 @@ class Monitor:
                 urn = self.names.claim(goal)
                 self._run.fail(urn, "create", str(failure), skipped=True)
                 return Registered(urn, failed=True)
-            goal = _with_provider(goal, reference)
+            goal = replace(goal, provider=reference)
         return self._registrar.register(goal)
-
-    def _goal(self, request: Any) -> Goal:
-        inputs = from_struct(request.object)
-        if inputs and has_special(request.object):
-            inputs = with_hashes(inputs)
-            if contains_secret(inputs):
-                self._run.require_secrets()
-        if request.additionalSecretOutputs:
-            self._run.require_secrets()
-        if is_provider_type(request.type):
-            inputs = engine_inputs(inputs, request.version, request.pluginDownloadURL)
-        return Goal(
-            type=request.type,
-            name=request.name,
-            custom=request.custom,
-            inputs=inputs,
-            parent=request.parent,
-            provider=request.provider,
-            version=request.version,
-            plugin_url=request.pluginDownloadURL,
-            dependencies=tuple(sorted(request.dependencies)),
-            property_dependencies={
-                name: sorted(found.urns) for name, found in sorted(request.propertyDependencies.items()) if found.urns
-            },
-            protect=request.protect,
-            retain_on_delete=request.retainOnDelete,
-            delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
-            ignore_changes=tuple(request.ignoreChanges),
-            replace_on_changes=tuple(request.replaceOnChanges),
-            additional_secret_outputs=tuple(request.additionalSecretOutputs),
-            aliases=(*(_alias(alias) for alias in request.aliases), *(Alias(urn=urn) for urn in request.aliasURNs)),
-            import_id=request.importId,
-            custom_timeouts=_timeouts(request.customTimeouts) if request.HasField("customTimeouts") else {},
-            deleted_with=request.deletedWith,
-            replace_with=tuple(request.replace_with),
-            replacement_trigger=from_value(request.replacement_trigger)
-            if request.HasField("replacement_trigger")
-            else None,
-            position=_position(request),
-        )
 
     def _register_outputs(self, request: Any) -> Any:
         run, urn = self._run, request.urn
@@ -264,8 +219,6 @@ class Monitor:
                 if not contains_unknown(value) or name in before
             }
         if outputs != state.outputs:
-            from dataclasses import replace
-
             run.end(None, put={key: replace(state, outputs=outputs)})
         if state.type == STACK_TYPE:
             run.outputs = outputs
@@ -298,7 +251,7 @@ class Monitor:
         try:
             if not goal.provider:
                 reference = self._providers.default_reference(goal.type, goal.version, goal.plugin_url)
-                goal = _with_provider(goal, reference)
+                goal = replace(goal, provider=reference)
             if request.id == UNKNOWN:
                 return resource_pb2.ReadResourceResponse(urn=urn)
             key, old = self.names.find_old(goal, urn)
@@ -333,52 +286,3 @@ class Monitor:
             provider_pb2.CheckFailure(property=name, reason=reason) for name, reason in invoked.failures
         )
         return answer
-
-
-def _answer(registered: Registered) -> Any:
-    answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
-    if registered.failed:
-        answer.result = resource_pb2.Result.FAIL
-    else:
-        answer.object.CopyFrom(to_struct(registered.outputs))
-    return answer
-
-
-def _with_provider(goal: Goal, reference: str) -> Goal:
-    from dataclasses import replace
-
-    return replace(goal, provider=reference)
-
-
-def _alias(alias: Any) -> Alias:
-    if alias.WhichOneof("alias") == "urn":
-        return Alias(urn=alias.urn)
-    spec = alias.spec
-    return Alias(
-        name=spec.name,
-        type=spec.type,
-        stack=spec.stack,
-        project=spec.project,
-        parent=spec.parentUrn,
-        no_parent=spec.noParent,
-    )
-
-
-def _timeouts(found: Any) -> dict[str, float]:
-    texts = {"create": found.create, "update": found.update, "delete": found.delete}
-    return {name: parse_duration(text) for name, text in texts.items() if text}
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of a duration as Go writes it: `5m`, `1h30m`, `1.5s`."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise RefusedCall(f"{text!r} is no duration; write it like `5m` or `1h30m`", grpc.StatusCode.INVALID_ARGUMENT)
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
-
-
-def _position(request: Any) -> str:
-    found = request.sourcePosition
-    if not found.uri:
-        return ""
-    return f"{unquote(urlparse(found.uri).path)}:{found.line}"

@@ -1,4 +1,4 @@
-"""A provider plugin: the executable `pulumi-resource-NAME`, started as Pulumi starts it and spoken to over gRPC.
+"""A provider plugin's process: the executable `pulumi-resource-NAME`, found and started as Pulumi does it.
 
 The plugin is given the engine's address, prints the port that it listens on as its first line, and is ended by its
 own process id. What it writes afterwards goes to the diagnostics.
@@ -8,27 +8,17 @@ from __future__ import annotations
 
 import os
 import queue
-import re
 import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-import grpc
-from google.protobuf import empty_pb2
-from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc, status_pb2
-
-from deployer.engine.model import DiffKind
-from deployer.engine.plugin import Checked, Diffed, Features, InitFailed, Invoked, Live, ProviderFailed
-from deployer.engine.values import Properties, from_struct, keep_secrecy, to_struct, without_secrets
 from deployer.errors import EngineFailed, NotFound
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
-_MAX_MESSAGE = 400 * 1024 * 1024  # the limit that the SDK's own channels have
-_KINDS: tuple[DiffKind, ...] = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
+_END_SECONDS = 1.0
 
 Report = Callable[[str, str], None]  #: severity and one line
 
@@ -56,12 +46,10 @@ def find_plugin(name: str, folders: Mapping[str, Path]) -> Path:
 
 
 class PluginProcess:
-    """Implements `ProviderClient` on a plugin's process."""
-
-    resumes_creates = False  # other people's providers: only they know
+    """A running plugin. `port` is where it listens on the loopback interface."""
 
     def __init__(self, executable: Path, engine_address: str, directory: Path, report: Report) -> None:
-        self._name = executable.name
+        self.name = executable.name
         self._report = report
         self._process = subprocess.Popen(
             [str(executable), engine_address],
@@ -75,129 +63,22 @@ class PluginProcess:
         self._readers = [threading.Thread(target=self._pump_errors, daemon=True)]
         self._readers[0].start()
         try:
-            port = self._read_port()
+            self.port = self._read_port()
         except EngineFailed:
-            self.close()
+            self.stop()
             raise
-        self._channel = grpc.insecure_channel(
-            f"127.0.0.1:{port}",
-            options=[("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE)],
-        )
-        self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
-        self._accept_secrets = False
 
-    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
-        request = provider_pb2.CheckRequest(urn=urn, olds=to_struct(olds), news=to_struct(news))
+    def how_it_ended(self) -> str:
+        """What is known of a plugin whose connection broke; an empty string when it still runs."""
         try:
-            return self._checked(self._call(self._stub.CheckConfig, request), news)
-        except _Unimplemented:
-            return Checked(news)
+            self._process.wait(_END_SECONDS)  # the connection breaks a moment before the process is gone
+        except subprocess.TimeoutExpired:
+            return ""
+        self._readers[0].join(_END_SECONDS)
+        said = f": {self._tail[-1]}" if self._tail else ""
+        return f"{self.name} ended with exit code {self._process.returncode}{said}"
 
-    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed:
-        request = provider_pb2.DiffRequest(
-            urn=urn, olds=to_struct(olds), old_inputs=to_struct(olds), news=to_struct(news)
-        )
-        try:
-            return _diffed(self._call(self._stub.DiffConfig, request))
-        except _Unimplemented:
-            return Diffed(None)
-
-    def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features:
-        from deployer.engine.config import text_of
-
-        request = provider_pb2.ConfigureRequest(
-            args=to_struct(inputs),
-            variables={f"{package}:config:{key}": text_of(without_secrets(value)) for key, value in inputs.items()},
-            acceptSecrets=True,
-            acceptResources=True,
-            sends_old_inputs=True,
-            sends_old_inputs_to_delete=True,
-        )
-        answer = self._call(self._stub.Configure, request)
-        self._accept_secrets = answer.acceptSecrets
-        return Features(answer.acceptSecrets, answer.supportsPreview)
-
-    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked:
-        request = provider_pb2.CheckRequest(urn=urn, olds=self._map(olds), news=self._map(news), randomSeed=seed)
-        return self._checked(self._call(self._stub.Check, request), news)
-
-    def diff(
-        self,
-        urn: str,
-        id_: str,
-        old_inputs: Properties,
-        old_outputs: Properties,
-        new_inputs: Properties,
-        ignore_changes: tuple[str, ...],
-    ) -> Diffed:
-        request = provider_pb2.DiffRequest(
-            id=id_,
-            urn=urn,
-            olds=self._map(old_outputs),
-            old_inputs=self._map(old_inputs),
-            news=self._map(new_inputs),
-            ignoreChanges=ignore_changes,
-        )
-        try:
-            return _diffed(self._call(self._stub.Diff, request))
-        except _Unimplemented:
-            return Diffed(None)
-
-    def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> Live:
-        request = provider_pb2.CreateRequest(urn=urn, properties=self._map(inputs), timeout=timeout, preview=preview)
-        answer = self._call(self._stub.Create, request)
-        return Live(answer.id, self._outputs(answer.properties, inputs))
-
-    def read(self, urn: str, id_: str, inputs: Properties, outputs: Properties) -> Live:
-        request = provider_pb2.ReadRequest(id=id_, urn=urn, properties=self._map(outputs), inputs=self._map(inputs))
-        answer = self._call(self._stub.Read, request)
-        read_inputs = self._outputs(answer.inputs, inputs) if answer.HasField("inputs") else None
-        return Live(answer.id, self._outputs(answer.properties, outputs), read_inputs or None)
-
-    def update(
-        self,
-        urn: str,
-        id_: str,
-        old_inputs: Properties,
-        old_outputs: Properties,
-        new_inputs: Properties,
-        timeout: float,
-        ignore_changes: tuple[str, ...],
-        preview: bool,
-    ) -> Live:
-        request = provider_pb2.UpdateRequest(
-            id=id_,
-            urn=urn,
-            olds=self._map(old_outputs),
-            old_inputs=self._map(old_inputs),
-            news=self._map(new_inputs),
-            timeout=timeout,
-            ignoreChanges=ignore_changes,
-            preview=preview,
-        )
-        answer = self._call(self._stub.Update, request)
-        return Live(id_, self._outputs(answer.properties, new_inputs))
-
-    def delete(self, urn: str, id_: str, old_inputs: Properties, outputs: Properties, timeout: float) -> None:
-        request = provider_pb2.DeleteRequest(
-            id=id_, urn=urn, properties=self._map(outputs), old_inputs=self._map(old_inputs), timeout=timeout
-        )
-        self._call(self._stub.Delete, request)
-
-    def invoke(self, token: str, args: Properties) -> Invoked:
-        answer = self._call(self._stub.Invoke, provider_pb2.InvokeRequest(tok=token, args=self._map(args)))
-        failures = tuple((failure.property, failure.reason) for failure in answer.failures)
-        return Invoked(from_struct(getattr(answer, "return")), failures)
-
-    def cancel(self) -> None:
-        try:
-            self._stub.Cancel(empty_pb2.Empty(), timeout=_STOP_SECONDS)
-        except grpc.RpcError:
-            return  # a plugin that does not know the call, or is gone already
-
-    def close(self) -> None:
-        if channel := getattr(self, "_channel", None):
-            channel.close()
+    def stop(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)
@@ -232,7 +113,7 @@ class PluginProcess:
             self._readers[0].join(1.0)
             said = f": {self._tail[-1]}" if self._tail else ""
             raise EngineFailed(
-                f"the plugin did not start{said}", where=self._name, remedy="run it by hand to see why it ends"
+                f"the plugin did not start{said}", where=self.name, remedy="run it by hand to see why it ends"
             )
         return int(first)
 
@@ -242,64 +123,3 @@ class PluginProcess:
             if text:
                 self._tail = [*self._tail[-19:], text]
                 self._report("info", text)
-
-    def _map(self, properties: Properties) -> Any:
-        return to_struct(properties if self._accept_secrets else without_secrets(properties))
-
-    def _outputs(self, struct: Any, sent: Properties) -> dict[str, Any]:
-        outputs = from_struct(struct)
-        return outputs if self._accept_secrets else keep_secrecy(outputs, sent)
-
-    def _checked(self, answer: Any, news: Properties) -> Checked:
-        failures = tuple((failure.property, failure.reason) for failure in answer.failures)
-        inputs = self._outputs(answer.inputs, news) if answer.HasField("inputs") else dict(news)
-        return Checked(inputs, failures)
-
-    def _call(self, method: Callable[..., Any], request: Any) -> Any:
-        try:
-            return method(request)
-        except grpc.RpcError as error:
-            raise self._failure(error) from None
-
-    def _failure(self, error: Any) -> ProviderFailed:
-        if error.code() == grpc.StatusCode.UNIMPLEMENTED:
-            return _Unimplemented(f"{self._name} does not implement this call")
-        if error.code() == grpc.StatusCode.UNAVAILABLE and self._process.poll() is not None:
-            said = f": {self._tail[-1]}" if self._tail else ""
-            return ProviderFailed(f"{self._name} ended with exit code {self._process.returncode}{said}")
-        message = _message(error.details() or str(error.code()))
-        for key, value in error.trailing_metadata() or ():
-            if key == "grpc-status-details-bin":
-                status = status_pb2.Status.FromString(value)
-                for detail in status.details:
-                    failed = provider_pb2.ErrorResourceInitFailed()
-                    if detail.Is(failed.DESCRIPTOR):
-                        detail.Unpack(failed)
-                        live = Live(failed.id, from_struct(failed.properties), from_struct(failed.inputs) or None)
-                        return InitFailed(message, live, tuple(failed.reasons) or (message,))
-        return ProviderFailed(message)
-
-
-class _Unimplemented(ProviderFailed):
-    pass
-
-
-_WRAPPER = re.compile(r"^Unexpected <class '[^']*'>: ")
-
-
-def _message(details: str) -> str:
-    """A provider's message without the wrapper and the traceback that the Python SDK's server puts around it."""
-    text = _WRAPPER.sub("", details)
-    return text.split('\n  File "', 1)[0].rstrip().removesuffix(":")
-
-
-def _diffed(answer: Any) -> Diffed:
-    changes = {provider_pb2.DiffResponse.DIFF_NONE: False, provider_pb2.DiffResponse.DIFF_SOME: True}
-    return Diffed(
-        changes=changes.get(answer.changes),
-        replaces=tuple(answer.replaces),
-        stables=tuple(answer.stables),
-        delete_before_replace=answer.deleteBeforeReplace,
-        diffs=tuple(answer.diffs),
-        detailed={path: _KINDS[diff.kind] for path, diff in answer.detailedDiff.items()},
-    )

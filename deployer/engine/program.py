@@ -9,7 +9,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +25,20 @@ from deployer.errors import DeployerError, EngineFailed
 
 
 def run_program(
-    stack: StackRef, config: StackConfig, *, monitor: Any, engine: Any, parallel: int, dry_run: bool
+    stack: StackRef,
+    config: StackConfig,
+    *,
+    monitor: Any,
+    engine: Any,
+    parallel: int,
+    dry_run: bool,
+    warn: Callable[[str], None],
 ) -> None:
     """Runs the program to its end, the SDK's outstanding work included.
 
     `monitor` and `engine` are the services as objects. Registrations are carried out by `parallel` threads. As under
     the CLI, the working directory is the program's folder for the time of the run, and modules from that folder are
-    imported anew. Raises `EngineFailed` naming the program's own line, or whatever the monitor made fatal.
+    imported anew. `warn` is told of errors in tasks that the program never looked at. Raises `EngineFailed` naming the program's own line, or whatever the monitor made fatal.
     """
     settings = runtime_settings.Settings(
         project=stack.project.name,
@@ -43,34 +50,42 @@ def run_program(
         organization="organization",
         root_directory=str(stack.project.dir),
     )
-    contextvars.copy_context().run(_run, stack, config, settings, parallel)
+    contextvars.copy_context().run(_run, stack, config, settings, parallel, warn)
 
 
-def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int) -> None:
+def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, warn: Callable[[str], None]) -> None:
     runtime_settings.ROOT.set(None)
     runtime_settings.configure(settings)
     runtime_config.set_all_config(dict(config.values), sorted(config.secret_keys))
     main = stack.project.main
     folder = main if main.is_dir() else main.parent
     loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda _, context: warn(f"{context['message']}: {context.get('exception')}"))
     loop.set_default_executor(StepExecutor(parallel, thread_name_prefix="register"))
     with _program_folder(folder, stack.project.dir):
         try:
             asyncio.set_event_loop(loop)
             loop.run_until_complete(run_in_stack(lambda: _execute(main)))
-        except DeployerError:
-            raise
         except (Exception, SystemExit) as error:
+            _ignore_followers(loop)
+            if isinstance(error, DeployerError):
+                raise
             raise _failure(error, folder, stack.project.dir) from None
         finally:
             with contextlib.suppress(Exception):
                 _drain(loop)
+            _ignore_followers(loop)
             asyncio.set_event_loop(None)
             loop.close()
 
 
 def _execute(main: Path) -> None:
     runpy.run_path(str(main), run_name="__main__")
+
+
+def _ignore_followers(loop: asyncio.AbstractEventLoop) -> None:
+    """Once the program's error is known, the outputs that carry it on to nobody are no news."""
+    loop.set_exception_handler(lambda _, __: None)
 
 
 def _drain(loop: asyncio.AbstractEventLoop) -> None:

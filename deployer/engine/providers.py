@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.engine.plugin import Checked, Diffed, Features, ProviderClient
 from deployer.engine.process import PluginProcess, Report, find_plugin
 from deployer.engine.project import Project
+from deployer.engine.remote import RemoteProvider
 from deployer.engine.urns import package_of
 from deployer.engine.values import Properties, contains_unknown
 from deployer.errors import EngineFailed
@@ -99,10 +100,6 @@ class Providers:
             self._by_reference[reference] = ready
             return ready
 
-    def cancel(self) -> None:
-        for client in list(self._clients):
-            client.cancel()
-
     def close(self) -> None:
         with self._lock:
             for client in self._clients:
@@ -121,7 +118,7 @@ class Providers:
         source = self._sources.get(package)
         if source is None:
             executable = find_plugin(package, self._project.plugins)
-            return PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
+            return RemoteProvider(PluginProcess(executable, self._engine_address(), self._project.dir, self._report))
         from deployer.engine.inprocess import InProcess
 
         return InProcess(source() if callable(source) else source)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from deployer.engine.desired import desired, made_from, refuse_unknown, timeout_of, unready
 from deployer.engine.differ import Verdict, judge
 from deployer.engine.goal import Goal, Registered
 from deployer.engine.importing import import_resource
@@ -26,7 +27,7 @@ from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run, operation
 from deployer.engine.threads import Postponed, leave_program_thread
 from deployer.engine.urns import split_reference
-from deployer.engine.values import UNKNOWN, contains_unknown, keep_secrecy, same, secret
+from deployer.engine.values import keep_secrecy, same
 
 
 class StepFailure(Exception):
@@ -47,7 +48,7 @@ class Registrar:
         if blocker := self._blocker(goal):
             run.fail(urn, "same" if old else "create", f"skipped, because {blocker} failed", skipped=True)
             return Registered(urn, failed=True)
-        new = _desired(goal, urn, old)
+        new = desired(goal, urn, old)
 
         def decide() -> Registered:
             if not goal.custom:
@@ -192,12 +193,12 @@ class Registrar:
             try:
                 live = self._created(provider, goal, new)
             except InitFailed as failure:
-                run.end(step, add=_unready(new, failure), settles=new.urn, **changes)
+                run.end(step, add=unready(new, failure), settles=new.urn, **changes)
                 raise
             except ProviderFailed:
                 run.end(step)
                 raise
-            made = _made(goal, new, live)
+            made = made_from(goal, new, live)
             run.end(step, add=made, settles=new.urn, **changes)
             timer.outputs = made.outputs
         run.record(operation(made, op, old, reason=reason, **details))
@@ -210,8 +211,8 @@ class Registrar:
             if not provider.features.supports_preview:
                 return Live("", new.inputs)
         else:
-            _refuse_unknown(new)
-        live = provider.client.create(new.urn, new.inputs, _timeout(goal, "create"), self._run.settings.dry_run)
+            refuse_unknown(new)
+        live = provider.client.create(new.urn, new.inputs, timeout_of(goal, "create"), self._run.settings.dry_run)
         if self._run.settings.dry_run:
             return replace(live, id="")
         if not live.id:
@@ -237,12 +238,12 @@ class Registrar:
             try:
                 live = self._updated(provider, goal, old, new)
             except InitFailed as failure:
-                run.end(step, add=_unready(new, failure), drop=(key,), settles=new.urn)
+                run.end(step, add=unready(new, failure), drop=(key,), settles=new.urn)
                 raise
             except ProviderFailed:
                 run.end(step)
                 raise
-            made = _made(goal, new, replace(live, id=old.id))
+            made = made_from(goal, new, replace(live, id=old.id))
             run.end(step, add=made, drop=(key,), settles=new.urn)
             timer.outputs = made.outputs
         run.record(operation(made, shown, old, **details))
@@ -253,8 +254,8 @@ class Registrar:
         if preview and (not provider.known or not provider.features.supports_preview):
             return Live(old.id, new.inputs if provider.known else {})
         if not preview:
-            _refuse_unknown(new)
-        timeout = _timeout(goal, "update")
+            refuse_unknown(new)
+        timeout = timeout_of(goal, "update")
         return provider.client.update(
             new.urn, old.id, old.inputs, old.outputs, new.inputs, timeout, goal.ignore_changes, preview
         )
@@ -270,62 +271,12 @@ class Registrar:
         if goal.import_id:
             raise StepFailure("an imported resource may not be replaced; take `import_` off it in the program")
         # the provider's defaults for a new resource may differ from those carried over from the old one
-        new = replace(new, inputs=self._checked(provider, new.urn, {}, _desired(goal, new.urn, None).inputs))
+        new = replace(new, inputs=self._checked(provider, new.urn, {}, desired(goal, new.urn, None).inputs))
         before = verdict.delete_before_replace if goal.delete_before_replace is None else goal.delete_before_replace
         if before:
             delete_before_replacing(run, key, old)
             key, old = run.olds[old.urn]
         return self._create(goal, provider, new, replaces=(key, old), drop=before, verdict=verdict)
-
-
-def _desired(goal: Goal, urn: str, old: ResourceState | None) -> ResourceState:
-    """The state that a goal describes, before its provider has said anything."""
-    return ResourceState(
-        urn=urn,
-        type=goal.type,
-        custom=goal.custom,
-        inputs=goal.inputs,
-        parent=goal.parent,
-        protect=goal.protect,
-        dependencies=goal.dependencies,
-        provider=goal.provider,
-        property_dependencies=goal.property_dependencies,
-        additional_secret_outputs=goal.additional_secret_outputs,
-        custom_timeouts=goal.custom_timeouts,
-        import_id=goal.import_id,
-        retain_on_delete=goal.retain_on_delete,
-        deleted_with=goal.deleted_with,
-        replace_with=goal.replace_with,
-        ignore_changes=goal.ignore_changes,
-        replace_on_changes=goal.replace_on_changes,
-        replacement_trigger=goal.replacement_trigger,
-        aliases=(old.urn,) if old is not None and old.urn != urn else (),
-        extra=old.extra if old is not None else {},
-    )
-
-
-def _made(goal: Goal, new: ResourceState, live: Live) -> ResourceState:
-    outputs = keep_secrecy(live.outputs, new.inputs)
-    for name in goal.additional_secret_outputs:
-        if name in outputs:
-            outputs[name] = secret(outputs[name])
-    return replace(new, id=live.id, outputs=outputs)
-
-
-def _unready(new: ResourceState, failure: InitFailed) -> ResourceState:
-    live = failure.live
-    inputs = new.inputs if live.inputs is None else live.inputs
-    return replace(new, id=live.id or new.id, inputs=inputs, outputs=live.outputs, init_errors=failure.reasons)
-
-
-def _refuse_unknown(new: ResourceState) -> None:
-    if contains_unknown(dict(new.inputs)):
-        unknown = sorted(name for name, value in new.inputs.items() if contains_unknown(value))
-        raise StepFailure(f"inputs are still unknown ({UNKNOWN}): {', '.join(unknown)}")
-
-
-def _timeout(goal: Goal, operation_name: str) -> float:
-    return float(goal.custom_timeouts.get(operation_name, 0.0))
 
 
 def _op_of(run: Run, urn: str, old: ResourceState | None) -> Any:

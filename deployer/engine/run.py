@@ -58,6 +58,7 @@ class Run:
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.RLock = field(default_factory=threading.RLock)
     _steps: int = 0
+    _emitting: threading.RLock = field(default_factory=threading.RLock)
 
     def index(self) -> None:
         """Looks up what was there before the program runs; after a refresh, since that changes it."""
@@ -145,7 +146,7 @@ class Run:
             with self.lock:
                 self.diagnostics.append(event)
         if self.on_event is not None:
-            with self.lock:
+            with self._emitting:
                 self.on_event(event)
 
     def report(self, severity: str, message: str) -> None:

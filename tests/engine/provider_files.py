@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+import pulumi
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
@@ -29,7 +30,8 @@ class FileProvider(sdk.Provider):
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
         if "root" in request.args:
             self.root = Path(_text(request.args["root"]))
-        self.log("configure", ",".join(sorted(request.args)))
+        secret = [f"{name}!" if value.is_secret else name for name, value in request.args.items()]
+        self.log("configure", ",".join(sorted(secret)))
         return await super().configure(request)
 
     async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
@@ -41,14 +43,14 @@ class FileProvider(sdk.Provider):
         return sdk.DiffResponse(replaces=["root"] if _changed(request, "root") else [])
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        known = {"name", "kind", "content", "labels", "secret", "fail", "wait", "needs"}
+        known = {"name", "kind", "content", "labels", "secret", "fail", "wait", "needs", "source"}
         failures = [sdk.CheckFailure(name, "no such property") for name in request.new_inputs if name not in known]
         inputs = {"kind": PropertyValue("txt"), **request.new_inputs}
         return sdk.CheckResponse(inputs, failures)
 
     async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
         kinds = {}
-        for name in ("name", "kind", "content", "labels", "secret", "needs"):
+        for name in ("name", "kind", "content", "labels", "secret", "needs", "source"):
             if name in request.ignore_changes or not _changed(request, name):
                 continue
             replaces = name in {"name", "kind"}
@@ -59,6 +61,8 @@ class FileProvider(sdk.Provider):
         return sdk.DiffResponse(bool(kinds), replaces_, [], False, list(kinds), kinds)
 
     async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        if request.timeout:
+            self.log("configure timeout", str(request.timeout))
         if request.preview:
             outputs = {**request.properties, "size": PropertyValue(UNKNOWN), "path": PropertyValue(UNKNOWN)}
             return sdk.CreateResponse("", outputs)
@@ -114,6 +118,10 @@ class FileProvider(sdk.Provider):
             time.sleep(float(str(values["wait"].value)))
         if what in str(values["fail"].value if "fail" in values else "").split(","):
             raise RuntimeError(f"the disk refuses to {what} {id_}")
+        if "fail" in values and values["fail"].value == "die":
+            sys.stderr.write("out of luck\n")
+            sys.stderr.flush()
+            os._exit(7)
 
     def _file(self, id_: str) -> Path:
         return self.root / "files" / id_
@@ -135,6 +143,8 @@ def _text(value: PropertyValue) -> str:
 
 def _changed(request: sdk.DiffRequest, name: str) -> bool:
     before, after = request.old_state.get(name), request.new_inputs.get(name)
+    if before and after and isinstance(before.value, pulumi.Asset):
+        return vars(before.value) != vars(after.value)
     return (before.value if before else None) != (after.value if after else None)
 
 

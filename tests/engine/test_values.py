@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from deployer.engine import values as v
 from deployer.engine.assets import hashed, with_hashes
-from deployer.engine.monitor import parse_duration
 from deployer.engine.paths import contains, parse_path, with_old_values
 from deployer.engine.property_values import from_property, to_property
+from deployer.engine.requests import parse_duration
 from deployer.engine.resource import ResourceState
 from deployer.engine.service import RefusedCall
 from deployer.engine.snapshot import in_dependency_order
