@@ -6,6 +6,7 @@ Command modules import nothing heavy at their top: Spark, Lance and Pulumi load 
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -103,4 +104,6 @@ def _usage_error(error: TyperException) -> int:
 
 
 def main() -> None:
+    # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
+    gc.set_threshold(100_000, 50, 50)
     sys.exit(run(sys.argv[1:]))

@@ -50,8 +50,8 @@ def print_error(error: DeployerError, *, as_json: bool) -> None:
     console = stderr()
     if isinstance(error, InvalidSpecs):
         for problem in error.problems:
-            console.print(str(problem))
-    console.print(f"error: {error}", style="red")
+            console.print(str(problem), soft_wrap=True)  # one line each, for editors that jump to file:line:column
+    console.print(f"error: {error}", style="red", soft_wrap=True)
 
 
 def error_as_json(error: DeployerError) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from deployer.live.reader import read_lake
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.provider.in_process import in_process_provider
 from deployer.provider.urn import address_of, type_of
+from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.state import open_store
 
@@ -35,7 +36,8 @@ def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
     lake = workspace.lake()
     engine = _engine(workspace, lake, allow_destroy)
     config = {SPECS_KEY: str(workspace.specs)}
-    operations = engine.preview(workspace.stack_ref, config=config).operations
+    with known_lake(workspace.dir, workspace.specs, lake):
+        operations = engine.preview(workspace.stack_ref, config=config).operations
     graph = build_graph(lake)
     live = read_live(workspace.root(lake))
     plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)

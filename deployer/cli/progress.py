@@ -67,7 +67,9 @@ class StepView:
 
     def summary(self, operations: Iterable[Operation]) -> Text:
         """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
-        counts: Counter[str] = Counter(operation.op for operation in operations if not operation.type.startswith(PULUMI_TYPES))
+        counts: Counter[str] = Counter(
+            operation.op for operation in operations if not operation.type.startswith(PULUMI_TYPES)
+        )
         parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
         return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")
 

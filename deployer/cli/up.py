@@ -28,6 +28,7 @@ def up(
     from deployer.cli.progress import StepView
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
+    from deployer.specs import known_lake
 
     workspace = open_workspace(project, stack, specs)
     planned = plan_up(workspace, allow_destroy or ())
@@ -38,7 +39,8 @@ def up(
     if not yes and not planned.plan.is_empty:
         confirm("Apply these changes?")
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
-    with StepView(quiet=as_json) as view:
+    # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    with known_lake(workspace.dir, workspace.specs, planned.lake), StepView(quiet=as_json) as view:
         result = planned.engine.up(workspace.stack_ref, on_event=view, config=planned.config)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})

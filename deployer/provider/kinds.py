@@ -28,7 +28,7 @@ class CheckFailure:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What an update would do, by property path such as `columns[3].type`; `replaces` force a replacement."""
+    """What an update would do, by property path such as `row_keys`; `replaces` force a replacement."""
 
     detailed: Mapping[str, DiffKind]
     replaces: tuple[str, ...] = ()

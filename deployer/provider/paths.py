@@ -10,7 +10,7 @@ from deployer.provider.kinds import DiffKind, Properties
 
 
 def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
-    """The path of each change in the resource's inputs; added paths are of the new inputs, deleted ones of the old."""
+    """The path of each change in the resource's inputs; all changes of columns are one text's."""
     paths: dict[str, DiffKind] = {}
     for change in changes:
         path, kind = _path(change, olds, news)
@@ -20,19 +20,17 @@ def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properti
 
 def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
     match change:
-        case c.AddColumn(column=path):
-            return _typed(path, news, ""), "add" if len(path) == 1 else "update"
-        case c.DropColumn(column=path):
-            return _typed(path, olds, ""), "delete" if len(path) == 1 else "update"
-        case c.RenameColumn(column=path, after=name):
-            return _typed((*path[:-1], name), news, ".name"), "update"
-        case c.WidenColumn(column=path) | c.ConvertColumn(column=path):
-            return _typed(path, news, ".type"), "update"
-        case c.RelaxNullability(column=path) | c.TightenNullability(column=path):
-            return _typed(path, news, ".nullable"), "update"
-        case c.ChangeColumnDescription(column=path):
-            return ".fields.".join((_column(path[0], news), *path[1:])) + ".description", "update"
-        case c.ReorderColumns():
+        case (
+            c.AddColumn()
+            | c.DropColumn()
+            | c.RenameColumn()
+            | c.WidenColumn()
+            | c.ConvertColumn()
+            | c.RelaxNullability()
+            | c.TightenNullability()
+            | c.ChangeColumnDescription()
+            | c.ReorderColumns()
+        ):
             return "columns", "update"
         case c.RenameTable():
             return "name", "update"
@@ -64,16 +62,6 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             raise TypeError(f"{type(change).__name__} is no difference between two resources")
         case _:
             assert_never(change)
-
-
-def _column(name: str, inputs: Properties) -> str:
-    names = [column["name"] for column in inputs["columns"]]
-    return f"columns[{names.index(name)}]"
-
-
-def _typed(path: c.ColumnPath, inputs: Properties, property: str) -> str:
-    """The property of a top-level column; what is nested in a column is part of its type's text."""
-    return _column(path[0], inputs) + (property if len(path) == 1 else ".type")
 
 
 def _property(name: str, olds: Properties, news: Properties) -> tuple[str, DiffKind]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
+from deployer.provider.table_inputs import table_inputs
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
-from deployer.specs.json_form import instance_to_json, table_to_json
+from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec, TableSpec
 
 
@@ -28,7 +29,7 @@ class Table(pulumi.CustomResource):
     location: pulumi.Output[str]
 
     def __init__(self, instance: Instance, spec: TableSpec, opts: pulumi.ResourceOptions | None = None) -> None:
-        inputs = {**table_to_json(spec), "root": instance.root}
+        inputs = table_inputs(spec, instance.root)
         super().__init__(TABLE_TYPE, spec.full_name, inputs, pulumi.ResourceOptions.merge(_options(spec), opts))
 
 

@@ -9,13 +9,12 @@ from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
+from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
-from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, read_table, update_table
 
-ROOT = "root"
 _OWN_OUTPUTS = ("table_id", "location", "status")
 
 
@@ -23,14 +22,14 @@ class TableKind:
     """Tables: a Lance dataset under the root and its log in the state store."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        needed = (ROOT, "database", "name", "columns")
+        needed = (ROOT, "database", "name", COLUMNS)
         missing = tuple(CheckFailure(name, f"a table needs `{name}`") for name in needed if not news.get(name))
         if missing:
             return news, missing
         try:
-            return {**table_to_json(table_from_json(news)), ROOT: news[ROOT]}, ()
-        except DeployerError as error:
-            return news, (CheckFailure("columns", str(error)),)
+            return table_inputs(table_of(news), news[ROOT]), ()
+        except (DeployerError, ValueError, KeyError, TypeError) as error:
+            return news, (CheckFailure(COLUMNS, f"columns are a JSON list as `deployer schema` says: {error}"),)
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":
@@ -39,7 +38,7 @@ class TableKind:
         before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
         if before == news:
             return Difference({})
-        changes = diff(table_from_json(before), table_from_json(news))
+        changes = diff(table_of(before), table_of(news))
         paths = property_paths(changes, before, news)
         if UNKNOWN != news[ROOT] != before.get(ROOT):
             paths[ROOT] = "update"
@@ -50,7 +49,7 @@ class TableKind:
 
     def create(self, stores: Stores, urn: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        table_id = create_table(store, root, table_from_json(news), owner_of(urn))
+        table_id = create_table(store, root, table_of(news), owner_of(urn))
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry))
 
@@ -67,12 +66,12 @@ class TableKind:
         if entry.status == "deleting":  # cut off; it is there until somebody finishes it
             return Resource(table_id, inputs, _outputs(inputs, entry))
         live = read_table(store, stores.path(declared_root), entry)
-        found = {**table_to_json(live.spec), ROOT: declared_root}
+        found = table_inputs(live.spec, declared_root)
         return Resource(table_id, found, _outputs(found, entry))
 
     def update(self, stores: Stores, id: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        update_table(store, root, id, table_from_json(news))
+        update_table(store, root, id, table_of(news))
         entry = store.instance().tables[id]
         return Resource(id, news, _outputs(news, entry))
 

@@ -24,6 +24,8 @@ def load_lake(project_dir: Path, specs_path: Path) -> Lake:
     """
     project = Path(project_dir).resolve()
     path = project / specs_path
+    if (project, path) in _known:
+        return _known[project, path]
     if not path.exists():
         raise NotFound("no such file or folder of specs", where=specs_path, remedy="give the folder of the spec files")
     with _collection_paused():
@@ -35,6 +37,21 @@ def load_lake(project_dir: Path, specs_path: Path) -> Lake:
     if problems or instance is None:
         raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
     return Lake(instance, tuple(tables), tuple(sources.files))
+
+
+_known: dict[tuple[Path, Path], Lake] = {}
+
+
+@contextmanager
+def known_lake(project_dir: Path, specs_path: Path, lake: Lake) -> Iterator[None]:
+    """Inside it, `load_lake` of the same place gives `lake`: a command and the program that it runs read specs once."""
+    project = Path(project_dir).resolve()
+    key = (project, project / specs_path)
+    _known[key] = lake
+    try:
+        yield
+    finally:
+        del _known[key]
 
 
 @contextmanager

@@ -17,8 +17,9 @@ from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
 from deployer.provider.kinds import UNKNOWN
 from deployer.provider.provider import LakeProvider, _plain, _properties
 from deployer.provider.stores import Stores
+from deployer.provider.table_inputs import table_inputs
 from deployer.provider.urn import address_of, owner_of, type_of
-from deployer.specs.json_form import instance_to_json, table_to_json
+from deployer.specs.json_form import instance_to_json
 from tests.plan.lakes import INSTANCE, without_column
 
 FLIGHTS = without_column("notes")  # maps need file version 2.2
@@ -26,7 +27,7 @@ STACK = "urn:pulumi:dev::lakes::"
 INSTANCE_URN = f"{STACK}lake:index:Instance::demo"
 TABLE_URN = f"{STACK}lake:index:Table::air.flights"
 INSTANCE_INPUTS = instance_to_json(INSTANCE)
-TABLE_INPUTS = {**table_to_json(FLIGHTS), "root": INSTANCE.root}
+TABLE_INPUTS = table_inputs(FLIGHTS, INSTANCE.root)
 
 
 class Asked:
@@ -123,16 +124,16 @@ def test_what_is_gone_reads_as_gone(asked: Asked, urn: str, id: str, inputs: dic
 
 def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked) -> None:
     id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
-    news = table_to_json(replace(FLIGHTS, description="New.", row_keys=("flight",), split_points=()))
+    spec = replace(FLIGHTS, description="New.", row_keys=("flight",), split_points=())
     with pytest.raises(Refused, match="not yet: change row keys; not yet: change split points"):
-        asked.update(TABLE_URN, id, {**news, "root": INSTANCE.root})
+        asked.update(TABLE_URN, id, table_inputs(spec, INSTANCE.root))
     assert asked.read(TABLE_URN, id, TABLE_INPUTS)[1] == TABLE_INPUTS
 
 
 def test_an_updated_table_reads_back_as_it_is_declared(asked: Asked) -> None:
     id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
     spec = replace(FLIGHTS, online=False, deletion_protection=False, description="", tags={"a": "b"})
-    news = {**table_to_json(spec), "root": INSTANCE.root}
+    news = table_inputs(spec, INSTANCE.root)
     asked.update(TABLE_URN, id, news)
     assert asked.read(TABLE_URN, id, news)[1] == news
 
@@ -169,13 +170,14 @@ def test_deleting_what_is_gone_is_done(asked: Asked) -> None:
     ("inputs", "property", "words"),
     [
         pytest.param({}, "root", "a table needs `root`", id="no-root"),
-        pytest.param({**TABLE_INPUTS, "columns": []}, "columns", "a table needs `columns`", id="no-columns"),
+        pytest.param({**TABLE_INPUTS, "columns": ""}, "columns", "a table needs `columns`", id="no-columns"),
         pytest.param(
-            {**TABLE_INPUTS, "columns": [{"name": "a", "type": "int33"}], "row_keys": [], "partitions": {}},
+            {**TABLE_INPUTS, "columns": '[{"name": "a", "type": "int33"}]', "row_keys": [], "partitions": {}},
             "columns",
             "unknown type `int33`",
             id="unknown-type",
         ),
+        pytest.param({**TABLE_INPUTS, "columns": "a int32"}, "columns", "are a JSON list", id="no-json"),
     ],
 )
 def test_inputs_that_cannot_be_are_refused(asked: Asked, inputs: dict[str, Any], property: str, words: str) -> None:

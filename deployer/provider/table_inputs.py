@@ -1,0 +1,29 @@
+"""A table's spec as the inputs of its Pulumi resource: its JSON form, columns as JSON text, and the instance's root.
+
+Columns are one text because Pulumi's SDK takes about as long for each value in a resource as deployer takes to compare a
+whole table; the Pulumi CLI shows such texts as the structures that they hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.specs.json_form import table_from_json, table_to_json
+from deployer.specs.model import TableSpec
+
+ROOT = "root"
+COLUMNS = "columns"
+
+
+def table_inputs(spec: TableSpec, root: Any) -> dict[str, Any]:
+    """The inputs that declare `spec`; `root` may be an output of the instance."""
+    form = table_to_json(spec)
+    columns = json.dumps(form[COLUMNS], ensure_ascii=False, separators=(",", ":"))
+    return {**form, COLUMNS: columns, ROOT: root}
+
+
+def table_of(inputs: Mapping[str, Any]) -> TableSpec:
+    """The inverse of `table_inputs`; raises InvalidInput for a text that is no type, ValueError for no JSON."""
+    return table_from_json({**inputs, COLUMNS: json.loads(inputs[COLUMNS])})
