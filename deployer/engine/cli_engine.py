@@ -16,8 +16,8 @@ from pulumi.automation import events
 
 from deployer.engine.backend import stack_files
 from deployer.engine.cli_events import diagnostic_of, operation_of, step_of
-from deployer.engine.config import full_key
-from deployer.engine.locks import break_locks
+from deployer.engine.config import full_key, read_salt, write_salt
+from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import (
     Diagnostic,
     Event,
@@ -28,6 +28,7 @@ from deployer.engine.model import (
     UpResult,
 )
 from deployer.engine.project import StackRef, load_yaml
+from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
 
@@ -163,6 +164,7 @@ class Collected:
 
 
 def _open(stack: StackRef) -> automation.Stack:
+    _take_over_journal(stack)
     return _call(
         lambda: automation.create_or_select_stack(
             stack.name,
@@ -170,6 +172,16 @@ def _open(stack: StackRef) -> automation.Stack:
             opts=automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": stack.project.backend_url}),
         )
     )
+
+
+def _take_over_journal(stack: StackRef) -> None:
+    """Folds what a killed run of the embedded engine left into the checkpoint, which is all that the CLI reads."""
+    if not stack.project.backend_url.startswith("file://"):
+        return
+    files = stack_files(stack)
+    if files.journal.exists():
+        with locked(files):
+            StackStore(files, read_salt(stack), lambda salt: write_salt(stack, salt)).open(fold=True)
 
 
 def _call(do: Callable[[], T]) -> T:

@@ -36,9 +36,10 @@ def run_program(
 ) -> None:
     """Runs the program to its end, the SDK's outstanding work included.
 
-    `monitor` and `engine` are the services as objects. Registrations are carried out by `parallel` threads. As under
-    the CLI, the working directory is the program's folder for the time of the run, and modules from that folder are
-    imported anew. `warn` is told of errors in tasks that the program never looked at. Raises `EngineFailed` naming the program's own line, or whatever the monitor made fatal.
+    `monitor` and `engine` are the services as objects. Registrations are carried out by up to `parallel` threads. As
+    under the CLI, the working directory is the program's folder for the time of the run, and modules from that folder
+    are imported anew. `warn` is told of errors in tasks that the program never looked at. Raises `EngineFailed` naming
+    the program's own line, or whatever the monitor made fatal.
     """
     settings = runtime_settings.Settings(
         project=stack.project.name,

@@ -26,7 +26,7 @@ class ProviderSteps:
 
     def __init__(self, run: Run, names: Names, config: StackConfig) -> None:
         self._run, self._names, self._config = run, names, config
-        self._defaults: dict[tuple[str, str, str], str] = {}
+        self._defaults: dict[tuple[str, str, str], str | ProviderFailed] = {}
         self._lock = threading.Lock()
 
     def default_reference(self, type_: str, version: str, url: str) -> str:
@@ -35,14 +35,15 @@ class ProviderSteps:
         if any(hidden for _, hidden in self._config.of_package(package).values()):
             self._run.require_secrets()
         key = (package, version, url)
-        if (known := self._defaults.get(key)) is not None:
-            return known
         with self._lock:
             if key not in self._defaults:
                 self._defaults[key] = self._register_default(package, version, url)
-            return self._defaults[key]
+            known = self._defaults[key]
+        if isinstance(known, ProviderFailed):
+            raise known
+        return known
 
-    def _register_default(self, package: str, version: str, url: str) -> str:
+    def _register_default(self, package: str, version: str, url: str) -> str | ProviderFailed:
         inputs: dict[str, Any] = {
             name: secret(value) if hidden else value
             for name, (value, hidden) in self._config.of_package(package).items()
@@ -55,7 +56,7 @@ class ProviderSteps:
         )
         registered = self.register(goal)
         if registered.failed:
-            raise ProviderFailed(self._run.failures[registered.urn])
+            return ProviderFailed(f"its provider failed: {self._run.failures[registered.urn]}")
         return provider_reference(registered.urn, registered.id or UNKNOWN)
 
     def register(self, goal: Goal) -> Registered:

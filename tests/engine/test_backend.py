@@ -133,6 +133,16 @@ def test_of_two_runs_at_once_one_does_the_work(lab: Lab) -> None:
     assert lab.log() == ["create a.txt"]
 
 
+def test_a_failed_program_writes_nothing_but_its_error(lab: Lab) -> None:
+    lab.program('a = File("a"); File("b", content=a.size.apply(lambda size: size.nothing)); File("a")')
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RUN, str(lab.dir)], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == EngineFailed.exit_code
+    assert done.stderr == ""
+    assert "two resources of the type" in done.stdout
+
+
 def test_cancel_removes_the_lock_by_name(lab: Lab) -> None:
     lab.up('File("a")')
     folder = lab.dir / ".pulumi" / "locks" / "organization" / "demo" / "dev"

@@ -148,6 +148,16 @@ def test_the_journal_of_another_checkpoint_is_not_applied(lab: Lab) -> None:
         lab.engine().up(lab.stack())
 
 
+def test_the_cli_engine_takes_the_journal_over_before_the_cli_reads(lab: Lab) -> None:
+    from deployer.engine.cli_engine import _take_over_journal
+
+    lab.program(TWENTY)
+    assert killed_up(lab, "engine.step.end@8")
+    _take_over_journal(lab.stack())
+    check_state(lab)
+    assert len([doc for doc in lab.resources() if doc["type"] == "files:index:File"]) >= 8
+
+
 def test_the_lock_of_a_killed_run_is_taken_over(lab: Lab) -> None:
     lab.program('File("a")')
     assert killed_up(lab, "engine.step.begin@1")

@@ -48,6 +48,13 @@ def test_a_provider_that_refuses_its_configuration_fails_its_resources_only(lab:
     assert sorted(lab.files()) == ["b.txt"]
 
 
+def test_a_default_provider_that_fails_is_reported_for_each_of_its_resources(lab: Lab) -> None:
+    (lab.dir / "Pulumi.dev.yaml").write_text("config:\n  files:colour: blue\n")
+    with pytest.raises(EngineFailed, match=r"1 resource failed \(2 more skipped.*default: colour: files have none"):
+        lab.up('File("a"); File("b")')
+    assert lab.files() == {}
+
+
 def test_versions_and_origins_make_default_providers_of_their_own(lab: Lab) -> None:
     lab.up(
         """
