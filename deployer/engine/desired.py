@@ -46,8 +46,9 @@ def made_from(goal: Goal, new: ResourceState, live: Live) -> ResourceState:
 
 def unready(new: ResourceState, failure: InitFailed) -> ResourceState:
     live = failure.live
-    inputs = new.inputs if live.inputs is None else live.inputs
-    return replace(new, id=live.id or new.id, inputs=inputs, outputs=live.outputs, init_errors=failure.reasons)
+    inputs = new.inputs if live.inputs is None else keep_secrecy(live.inputs, new.inputs)
+    outputs = keep_secrecy(live.outputs, new.inputs)
+    return replace(new, id=live.id or new.id, inputs=inputs, outputs=outputs, init_errors=failure.reasons)
 
 
 def refuse_unknown(new: ResourceState) -> None:

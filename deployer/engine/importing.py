@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from deployer.engine.desired import made_from
 from deployer.engine.goal import Goal, Registered
 from deployer.engine.plugin import ProviderFailed
 from deployer.engine.providers import Configured
 from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run, operation
-from deployer.engine.values import secret
+from deployer.engine.values import keep_secrecy
 
 
 def import_resource(
@@ -29,7 +30,13 @@ def import_resource(
         except ProviderFailed:
             run.end(step)
             raise
-        found = replace(new, id=live.id, import_id=goal.import_id, inputs=live.inputs or {}, outputs=live.outputs)
+        found = replace(
+            new,
+            id=live.id,
+            import_id=goal.import_id,
+            inputs=keep_secrecy(live.inputs or {}, goal.inputs),
+            outputs=made_from(goal, new, live).outputs,
+        )
         put = {key: replace(old, delete=True)} if old is not None and not old.external else {}
         drop = (key,) if old is not None and old.external else ()
         imported_key = run.end(step, add=found, put=put, drop=drop, settles=new.urn)
@@ -59,11 +66,7 @@ def read_resource(run: Run, goal: Goal, urn: str, id_: str, key: str, old: Resou
         live = provider.client.read(urn, id_, goal.inputs, goal.inputs)
         if not live.id:
             raise ProviderFailed(f"there is nothing with the id {id_!r} to read")
-        outputs = {
-            name: secret(value) if name in goal.additional_secret_outputs else value
-            for name, value in live.outputs.items()
-        }
-        state = replace(state, id=live.id, outputs=outputs)
+        state = made_from(goal, state, live)
         run.record(operation(state, "read", old))
         if old is None or old.external or old.id == live.id:
             run.end(None, add=state, drop=(key,) if key else (), settles=urn)

@@ -45,8 +45,11 @@ class Registrar:
         run = self._run
         urn = self._names.claim(goal)
         key, old = self._names.find_old(goal, urn)
+        if not run.is_target(urn) and self._needed(goal) & run.left_out:
+            run.left_out.add(urn)
+            return Registered(urn, failed=True)
         if blocker := self._blocker(goal):
-            run.fail(urn, "same" if old else "create", f"skipped, because {blocker} failed", skipped=True)
+            run.fail(urn, "same" if old else "create", f"skipped, because {blocker}", skipped=True)
             return Registered(urn, failed=True)
         new = desired(goal, urn, old)
 
@@ -69,11 +72,20 @@ class Registrar:
             self._run.fail(urn, _op_of(self._run, urn, old), str(failure))
             return Registered(urn, failed=True)
 
-    def _blocker(self, goal: Goal) -> str:
+    def _needed(self, goal: Goal) -> set[str]:
         needed = {*goal.dependencies, goal.parent, *(u for urns in goal.property_dependencies.values() for u in urns)}
         if goal.provider:
             needed.add(split_reference(goal.provider)[0])
-        return min((urn for urn in needed if urn in self._run.failures), default="")
+        return needed
+
+    def _blocker(self, goal: Goal) -> str:
+        """Why the resource cannot be looked at: the first of what it needs that failed or was left out."""
+        run = self._run
+        if not run.failures and not run.left_out:
+            return ""
+        failed = sorted(urn for urn in self._needed(goal) if urn in run.failures)
+        left_out = sorted(self._needed(goal) & run.left_out)
+        return f"{failed[0]} failed" if failed else f"{left_out[0]} is not among the targets" if left_out else ""
 
     # --- components and resources that the targets leave out
 
@@ -96,7 +108,7 @@ class Registrar:
 
     def _untouched(self, key: str, old: ResourceState | None, new: ResourceState) -> Registered:
         if old is None:
-            self._run.fail(new.urn, "create", "not created: it is not among the targets", skipped=True)
+            self._run.left_out.add(new.urn)
             return Registered(new.urn, failed=True)
         self._run.end(None, keep=key)
         return Registered(new.urn, old.id, old.outputs)

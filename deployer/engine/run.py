@@ -49,6 +49,7 @@ class Run:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  #: message by URN of what failed or was skipped
     skipped: set[str] = field(default_factory=set)  #: of these, the ones that were skipped
+    left_out: set[str] = field(default_factory=set)  #: new resources that the targets leave uncreated
     olds: dict[str, tuple[str, ResourceState]] = field(default_factory=dict)  #: key and state before, by URN
     live: dict[str, str] = field(default_factory=dict)  #: key of what this run has put in place, by URN
     replaced: set[str] = field(default_factory=set)

@@ -8,6 +8,7 @@ encrypted so, which is how a wrong passphrase is noticed.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -121,10 +122,15 @@ class Passphrase:
         return self._crypter(self._configured).decrypt(text)
 
     def decrypt(self, ciphertext: str) -> Any:
-        salt = self._recorded or self._configured
-        if salt is None:
+        # the two differ when the stack's passphrase was changed; a journal is already written with the new one
+        salts = dict.fromkeys(salt for salt in (self._recorded, self._configured) if salt is not None)
+        if not salts:
             raise Corrupt("the state has secrets but no salt", remedy="restore Pulumi.STACK.yaml or the state's .bak")
-        return json.loads(self._crypter(salt).decrypt(ciphertext))
+        *others, last = salts
+        for salt in others:
+            with contextlib.suppress(Refused):
+                return json.loads(self._crypter(salt).decrypt(ciphertext))
+        return json.loads(self._crypter(last).decrypt(ciphertext))
 
     def encrypt(self, value: Any) -> str:
         salt = self.salt

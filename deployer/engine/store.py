@@ -6,6 +6,7 @@ kill: the next run folds it into the checkpoint before anything else, and `expor
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,6 +27,8 @@ from deployer.engine.snapshot import Begin, Snapshot, in_dependency_order
 from deployer.errors import Conflict
 from deployer.state.failpoints import reached
 
+_ATTEMPTS = 3
+
 
 @dataclass
 class StackStore:
@@ -37,7 +40,16 @@ class StackStore:
     _base: str = ""
 
     def open(self, *, fold: bool) -> Opened:
-        """The state with a crashed run's journal applied; `fold` also puts that into the checkpoint."""
+        """The state with a crashed run's journal applied; `fold` also puts that into the checkpoint.
+
+        Without `fold` no lock is needed: a run that ends in between is seen either before or after.
+        """
+        for _ in range(0 if fold else _ATTEMPTS):
+            with contextlib.suppress(FileNotFoundError, Conflict):
+                return self._open(fold=False)
+        return self._open(fold=fold)
+
+    def _open(self, *, fold: bool) -> Opened:
         deployment, raw = read_checkpoint(self.files)
         opened = open_deployment(deployment, self.salt, self.save_salt)
         self._base = fingerprint(raw)

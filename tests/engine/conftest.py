@@ -113,14 +113,14 @@ class Lab:
     def clear_log(self) -> None:
         (self.root / "log").unlink(missing_ok=True)
 
-    def install_plugin(self) -> None:
-        """The provider as an executable that Pulumi.yaml names."""
+    def install_plugin(self, module: str = "provider_files") -> None:
+        """A provider as an executable that Pulumi.yaml names."""
         folder = self.dir / "bin"
         folder.mkdir(exist_ok=True)
         script = folder / "pulumi-resource-files"
         script.write_text(
             f"#!/bin/sh\nexport FILES_ROOT='{self.root}' PYTHONPATH='{REPOSITORY}'\n"
-            f"exec '{sys.executable}' -m tests.engine.provider_files \"$@\"\n"
+            f"exec '{sys.executable}' -m tests.engine.{module} \"$@\"\n"
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
         with (self.dir / "Pulumi.yaml").open("a") as file:

@@ -166,3 +166,19 @@ def test_a_protected_dependent_keeps_what_it_needs_from_being_replaced(lab: Lab)
     with pytest.raises(EngineFailed, match="depends on it, would be replaced with it, and is protected"):
         lab.up(program.format(kind="k2"))
     assert sorted(lab.files()) == ["a.k1", "b.k1"]
+
+
+def test_a_resource_that_is_not_ready_is_kept_and_made_ready_by_the_next_run(lab: Lab) -> None:
+    lab.install_plugin("provider_unready")
+    program = 'File("a", content=pulumi.Output.secret("hush"), labels=[1, 2]); File("b")'
+    assert ops(lab.preview(program)) == {"a": "create", "b": "create"}
+    with pytest.raises(EngineFailed, match="created, not ready"):
+        lab.up()
+    assert (lab.resource("a")["id"], lab.resource("a")["initErrors"]) == ("u-1", ["not ready after 1 s"])
+    assert b"hush" not in lab.checkpoint.read_bytes()
+    assert ops(lab.up()) == {"a": "update", "b": "update"}
+    assert "initErrors" not in lab.resource("a")
+    assert ops(lab.up()) == {"a": "same", "b": "same"}
+    (a,) = lab.preview('File("a", content="open", labels=[1, 3]); File("b")').changes
+    assert a.detailed_diff == {"content": "update", "labels": "update"}
+    lab.destroy()

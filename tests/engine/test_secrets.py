@@ -40,6 +40,14 @@ def test_nothing_secret_is_readable_anywhere(lab: Lab) -> None:
     assert c["outputs"]["content"] == "open"
 
 
+def test_an_imported_secret_is_kept_secret(lab: Lab) -> None:
+    lab.root.joinpath("files").mkdir(parents=True)
+    lab.root.joinpath("files", "old.txt").write_text("hush-hush")
+    lab.up('File("a", name="old", content=pulumi.Output.secret("hush-hush"), opts=Opts(import_="old.txt"))')
+    for file in (lab.dir / ".pulumi").rglob("*"):
+        assert not file.is_file() or b"hush" not in file.read_bytes(), file
+
+
 def test_the_salt_goes_into_the_stacks_file_and_the_state(lab: Lab) -> None:
     (lab.dir / "Pulumi.dev.yaml").write_text("# kept\nconfig:\n  demo:x: y\n")
     lab.up(PROGRAM)
@@ -63,6 +71,16 @@ def test_secrets_are_readable_for_a_plugin_and_the_program(lab: Lab) -> None:
     assert lab.files()["b.txt"] == "ALSO HUSH-HUSH"
     assert lab.resource("a")["outputs"]["secret"][SIG] == SECRET
     assert lab.preview().changes == ()
+
+
+def test_a_changed_passphrase_reads_the_old_secrets_and_writes_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "x")
+    old, new = new_crypter("x"), new_crypter("x")
+    secrets = Passphrase(new.salt, old.salt, lambda _: None)
+    assert secrets.decrypt(old.encrypt('"before"')) == "before"
+    assert secrets.decrypt(new.encrypt('"after"')) == "after"
+    assert secrets.salt == new.salt
+    assert new.decrypt(secrets.encrypt("more")) == '"more"'
 
 
 def test_without_secrets_no_passphrase_is_needed(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

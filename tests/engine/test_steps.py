@@ -211,8 +211,11 @@ def test_a_preview_of_an_update_names_the_properties(lab: Lab) -> None:
 def test_targets_leave_the_rest_alone(lab: Lab) -> None:
     lab.up('File("a", content="1"); File("b", content="1"); File("c")')
     urn = "urn:pulumi:dev::demo::files:index:File::a"
-    lab.up('File("a", content="2"); File("b", content="2")', targets=frozenset({urn}))
+    program = 'File("a", content="2"); File("b", content="2"); n = File("n"); File("m", content=n.path)'
+    lab.up(program, targets=frozenset({urn}))
     assert lab.files() == {"a.txt": "2", "b.txt": "1", "c.txt": ""}
+    with pytest.raises(EngineFailed, match=r"skipped, because .*File::n is not among the targets"):
+        lab.up('n = File("n"); File("a", content=n.path)', targets=frozenset({urn}))
 
 
 def test_events_come_in_order_with_times(lab: Lab) -> None:
