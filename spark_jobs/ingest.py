@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from deployer.compute.local import LocalCluster, local_session
 from deployer.compute.progress import Tasks, job_group
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, Interrupted
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry, open_entry
 from deployer.tables.ingest.distributed import SparkLoad, first_error
@@ -109,6 +109,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted: the table is as it was\n")
+        return Interrupted.exit_code
     sys.stdout.write(json.dumps(asdict(result)) + "\n")
     return 0
 

@@ -72,6 +72,13 @@ class Lake:
         pq.write_table(rows, path)
         return path
 
+    def file_arrow(self, rows: pa.Table) -> Path:
+        """The rows as an Arrow file, which has every type."""
+        path = self.folder / f"{uuid.uuid4().hex}.arrow"
+        with pa.ipc.new_file(str(path), rows.schema) as writer:
+            writer.write_table(rows)
+        return path
+
     def text(self, name: str, text: str) -> Path:
         path = self.folder / name
         path.write_text(text, encoding="utf-8")

@@ -84,11 +84,11 @@ def refusal(bad: Mapping[str, BadRows], address: str) -> Refused:
         by_row = groupby(each.first(LISTED - len(lines)).problems, key=lambda problem: problem.row)
         lines += [f"  {file}: {_of_row(list(problems))}" for _, problems in by_row]
     more = [f"  and {total - len(lines):,} more"] if total > len(lines) else []
-    what = f"{total:,} row{'s' if total != 1 else ''} cannot be loaded, so nothing was:"
+    mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}, or set bad rows aside with --bad-rows FILE:"
     return Refused(
-        "\n".join([what, *lines, *more]) + "\n",
+        f"{total:,} row{'s' if total != 1 else ''} cannot be loaded, so nothing was",
         where=address,
-        remedy=_null_hint(bad) + "mend them, or set them aside with --bad-rows FILE",
+        remedy="\n".join([mending, *lines, *more]),
     )
 
 

@@ -48,6 +48,8 @@ def castable(source: pa.DataType, target: pa.DataType, *, text: bool = False) ->
         return castable(source.key_type, target.key_type, text=text) and castable(
             source.item_type, target.item_type, text=text
         )
+    if text and pa.types.is_integer(source) and pa.types.is_duration(target):
+        return True
     if text and _family(source) == "text":
         return _family(target) not in ("list", "struct", "map")
     return _family(source) == _family(target) and _family(source) != "other"
@@ -118,7 +120,7 @@ def _halved(values: Any, convert: Convert) -> NDArray[np.bool_]:
         if start == end:
             continue
         try:
-            convert(values.slice(start, end - start))
+            convert(_part(values, start, end))
         except _FAILURES:
             if end - start == 1:
                 bad[start] = True
@@ -126,6 +128,12 @@ def _halved(values: Any, convert: Convert) -> NDArray[np.bool_]:
             middle = (start + end) // 2
             pending += [(start, middle), (middle, end)]
     return bad
+
+
+def _part(values: Any, start: int, end: int) -> Any:
+    if pa.types.is_nested(values.type):  # a slice would share the items of its neighbours, and be cast with them
+        return values.take(pa.array(np.arange(start, end)))
+    return values.slice(start, end - start)
 
 
 def _cast(values: Any, target: pa.DataType) -> Any:

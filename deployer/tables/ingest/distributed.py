@@ -257,4 +257,5 @@ def murmur3(value: int, seed: int = 42) -> int:
 
 def first_error(reports: Reports) -> DeployerError | None:
     """The error of the first split that has one."""
-    return next((reports[number].error for number in sorted(reports) if reports[number].error), None)
+    errors = (reports[number].error for number in sorted(reports))
+    return next((error.as_error() for error in errors if error is not None), None)

@@ -37,7 +37,7 @@ def _batches(
             yield batch
             on_progress(Progress(done, len(plan.splits), rows))
         if report.error:
-            raise report.error
+            raise report.error.as_error()
         on_progress(Progress(done + 1, len(plan.splits), rows))
 
 

@@ -35,6 +35,23 @@ class Reading:
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
 
 
+@dataclass(frozen=True, slots=True)
+class SplitError:
+    """An error as a value that tasks can send: exceptions with keyword arguments do not survive pickling."""
+
+    kind: type[DeployerError]
+    what: str
+    where: str | None
+    remedy: str
+
+    @staticmethod
+    def of(error: DeployerError) -> SplitError:
+        return SplitError(type(error), error.what, None if error.where is None else str(error.where), error.remedy)
+
+    def as_error(self) -> DeployerError:
+        return self.kind(self.what, where=self.where, remedy=self.remedy)
+
+
 @dataclass(slots=True)
 class SplitReport:
     """What became of a split: how many data rows it has, which are bad, and the error that ended it early."""
@@ -42,7 +59,7 @@ class SplitReport:
     number: int
     rows: int = 0
     bad: BadRows = field(default_factory=BadRows)
-    error: DeployerError | None = None
+    error: SplitError | None = None
 
 
 def plan_reading(
@@ -108,7 +125,7 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
             if found.rows.num_rows:
                 yield found.rows
     except DeployerError as error:
-        report.error = error
+        report.error = SplitError.of(error)
 
 
 def key_sample(split: Split, reading: Reading) -> pa.Table:

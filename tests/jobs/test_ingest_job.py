@@ -1,0 +1,106 @@
+"""The ingest job as a program of its own, and as a Spark job that ends early."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+
+from deployer.errors import InvalidInput, Refused
+from deployer.tables.ingest.distributed import murmur3, partition_keys
+from deployer.tables.ingest.loading import Progress
+from spark_jobs.ingest import main
+from tests.tables.lakes import Lake, flights
+
+
+def test_the_command_line_prints_its_result(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    lake.table()
+    path = lake.text("a.csv", "carrier;flight;delay\nAA;1;NA\nAA;x;1\n")
+    arguments = ["--root", lake.root, "--table", "flights", str(path)]
+    options = [
+        "--delimiter",
+        ";",
+        "--null-value",
+        "NA",
+        "--null-value",
+        "",
+        "--bad-rows",
+        str(lake.folder / "bad.jsonl"),
+    ]
+    assert main([*options, *arguments]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["table"], result["rows"], result["bad_rows"]) == ("air.flights", 1, 1)
+    assert main(arguments) == InvalidInput.exit_code
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.spark
+def test_progress_tells_tasks_and_rows(lake: Lake, spark: Any) -> None:
+    from deployer.tables.ingest.job import IngestRequest
+    from spark_jobs.ingest import run
+
+    lake.table()
+    told: list[Progress] = []
+    run(lake.root, "flights", IngestRequest((str(lake.file(flights(100))),), engine="spark"), on_progress=told.append)
+    assert told[-1].rows == 100 and told[-1].total > 0
+
+
+@pytest.mark.spark
+def test_errors_inside_tasks_come_out_in_words(lake: Lake, spark: Any) -> None:
+    lake.table()
+    good = '{"carrier": "AA", "flight": 1}\n' * 2000
+    path = lake.text("a.jsonl", good + '{"carrier": "AA", "flight": 2, "dely": 1}\n')
+    with pytest.raises(InvalidInput, match="did you mean 'delay'"):
+        lake.ingest(path, engine="spark")
+
+
+@pytest.mark.spark
+def test_a_refusal_is_the_same_with_spark(lake: Lake, spark: Any) -> None:
+    lake.table()
+    path = lake.text("a.csv", "carrier,flight\n" + "AA,x\n" * 50)
+    said = []
+    for engine in ("driver", "spark"):
+        with pytest.raises(Refused) as raised:
+            lake.ingest(path, engine=engine)
+        said.append(str(raised.value))
+    assert said[0] == said[1] and "50 rows cannot be loaded" in said[0]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("count", [1, 2, 7, 16, 200])
+def test_partition_keys_are_where_spark_puts_them(count: int, spark: Any) -> None:
+    from pyspark.sql import functions as f
+
+    keys = partition_keys(count)
+    frame = spark.createDataFrame([(key,) for key in keys], "key int")
+    rows = frame.select(
+        "key", f.hash("key").alias("hash"), f.pmod(f.hash("key"), f.lit(count)).alias("place")
+    ).collect()
+    assert {row["key"]: row["hash"] for row in rows} == {key: murmur3(key) for key in keys}
+    assert [row["place"] for row in sorted(rows, key=lambda row: keys.index(row["key"]))] == list(range(count))
+
+
+@pytest.mark.spark
+def test_an_interrupt_leaves_the_table_as_it_was(lake: Lake) -> None:
+    lake.table()
+    path = lake.file(flights(200_000))
+    arguments = ["--root", lake.root, "--table", "flights", "--engine", "spark", "--job-id", "stopped", str(path)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.ingest", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)  # somewhere while Spark starts or works: at any moment the outcome has to be all or nothing
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=120)
+    table = lake.open()
+    assert table.count() in (0, 200_000) and process.returncode == 130
+    assert not table.opened.state.intents
+    assert lake.ingest(path, job_id="stopped").rows + table.count() == 200_000

@@ -1,0 +1,134 @@
+"""One job adds its rows once: whatever dies in between, and whoever else commits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from deployer.errors import Conflict
+from deployer.live.marks import Mark
+from deployer.state.updates import SetSchema
+from deployer.tables.commit import commit_append
+from deployer.tables.writer import write_sorted
+from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows
+
+
+def start(lake: Lake, path: Path, job_id: str, failpoint: str = "") -> subprocess.Popen[str]:
+    arguments = ["--root", lake.root, "--table", "air.flights", "--engine", "driver", "--job-id", job_id, str(path)]
+    environment = os.environ | ({"DEPLOYER_FAILPOINT": failpoint} if failpoint else {})
+    return subprocess.Popen(
+        [sys.executable, "-m", "spark_jobs.ingest", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    _, said = process.communicate(timeout=120)
+    assert process.returncode in (0, -signal.SIGKILL), said
+    return process.returncode
+
+
+@pytest.mark.parametrize(
+    ("point", "rows_after_kill"),
+    [
+        ("tables.commit.before-lance", 0),
+        ("tables.commit.after-lance", 50),
+        ("tables.commit.after-state", 50),
+    ],
+)
+def test_a_killed_job_can_be_run_again(point: str, rows_after_kill: int, lake: Lake) -> None:
+    lake.table()
+    path = lake.file(flights(50))
+    assert ended(start(lake, path, "job-1", point)) == -signal.SIGKILL
+    assert lake.open().count() == rows_after_kill
+    assert ended(start(lake, path, "job-1")) == 0
+    table = lake.open()
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(50))
+    state = table.opened.state
+    assert table.count() == 50 and set(state.jobs) == {"job-1"} and not state.intents
+    assert all(file.partition and file.min_key and file.sorted for file in state.files)
+
+
+def test_a_lost_record_is_made_again_as_the_job_would_have(lake: Lake) -> None:
+    lake.table()
+    other = Lake(lake.folder / "other")
+    other.table()
+    path = lake.file(flights(50))
+    ended(start(lake, path, "job-1", "tables.commit.after-lance"))
+    ended(start(other, path, "job-1"))
+
+    def told(each: Lake) -> list[Any]:
+        state = each.open().opened.state
+        names = {leaf.partition_id: i for i, leaf in enumerate(state.leaves())}
+        return [(names[f.partition or ""], f.rows, f.min_key, f.max_key, f.column_min, f.sorted) for f in state.files]
+
+    assert told(lake) == told(other)
+
+
+def test_processes_loading_at_once_lose_nothing(lake: Lake) -> None:
+    lake.table()
+    paths = [lake.file(flights(40, 40 * i)) for i in range(3)]
+    running = [start(lake, path, f"job-{i}") for i, path in enumerate(paths)]
+    assert [ended(process) for process in running] == [0, 0, 0]
+    table = lake.open()
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(120))
+    assert table.opened.state.files.rows == 120 and len(table.opened.state.jobs) == 3
+
+
+def test_the_same_job_at_once_adds_its_rows_once(lake: Lake) -> None:
+    """One process stands still between its intent and its commit while another does the job; then it goes on."""
+    lake.table()
+    path = lake.file(flights(40))
+    slow = start(lake, path, "job-1", "tables.commit.before-lance=stop")
+    os.waitpid(slow.pid, os.WUNTRACED)
+    assert ended(start(lake, path, "job-1")) == 0
+    os.kill(slow.pid, signal.SIGCONT)
+    slow.communicate(timeout=120)
+    table = lake.open()
+    assert table.count() == 40
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(40))
+
+
+def test_a_schema_changed_meanwhile_refuses_the_commit(lake: Lake) -> None:
+    opened = lake.table().opened
+    written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
+    wider = FLIGHTS.append(pa.field("more", pa.int8()))
+    lake.store.commit(opened.entry.table_id, [SetSchema(wider.serialize().to_pybytes(), 1)])
+    with pytest.raises(Conflict, match="changed while rows were being written"):
+        commit_append(lake.store, lake.root, opened.entry, "job-1", "ingest", written, opened.state.schema)
+    assert lance.dataset(opened.location).version == 1
+
+
+def test_refused_loads_leave_no_files(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(5)))
+    before = lake.data_files()
+    path = lake.text("bad.csv", "carrier,flight\nAA,1\nAA,x\n")
+    with pytest.raises(Exception, match="1 row cannot be loaded"):
+        lake.ingest(path)
+    assert lake.data_files() == before
+
+
+def test_marks_round_trip(lake: Lake) -> None:
+    opened = lake.table().opened
+    written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
+    mark = Mark("job", "ingest", 5, tuple(each.marked for each in written))
+    assert Mark.of(mark.to_properties()) == mark
+    assert (
+        Mark.of({}) is None and Mark.of(None) is None and Mark.of({"deployer.job": "x", "deployer.files": "["}) is None
+    )
+
+
+def test_the_helpers_have_rows_in_every_leaf() -> None:
+    assert len(SPLITS) == 3 and set(flights(10)["carrier"].to_pylist()) == {"UA", "AA", "DL", "B6", "9E"}
