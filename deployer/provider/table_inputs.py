@@ -1,7 +1,7 @@
 """A table's spec as the inputs of its Pulumi resource: its JSON form, columns as JSON text, and the instance's root.
 
-Columns are one text because Pulumi's SDK takes about as long for each value in a resource as deployer takes to compare a
-whole table; the Pulumi CLI shows such texts as the structures that they hold.
+Columns are one text because each value in a resource costs Pulumi's SDK about as much time as comparing a whole table
+costs deployer; the Pulumi CLI shows such texts as the structures that they hold.
 """
 
 from __future__ import annotations
