@@ -1,0 +1,60 @@
+"""Runs of a command as a user has them, each a process of its own: seconds, CPU seconds and peak memory.
+
+Nothing heavy may be imported by a script that measures memory: what the kernel counts as a child's peak begins with
+what its parent held when it was started.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+DEPLOYER = str(Path(sys.executable).with_name("deployer"))
+_MIB_A_UNIT = 1 / 2**20 if sys.platform == "darwin" else 1 / 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """One process: wall-clock and CPU seconds, peak MiB (the largest of it and its children), what it printed."""
+
+    seconds: float
+    cpu: float
+    peak: float
+    load: float  #: the machine's one-minute load average when it was started
+    output: str
+
+
+def run(*command: str, cwd: Path) -> Ran:
+    """Run the command to its end; a failing one ends the benchmark with the last that it printed."""
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryFile() as output:
+        begun = time.perf_counter()
+        child = subprocess.Popen(command, cwd=cwd, env=_environment(), stdout=output, stderr=subprocess.STDOUT)
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - begun
+        child.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    if child.returncode:
+        sys.exit(f"{' '.join(command)} ended with {child.returncode}:\n{text[-2000:]}")
+    return Ran(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * _MIB_A_UNIT, load, text)
+
+
+def deployer(*arguments: str, cwd: Path) -> Ran:
+    """Run `deployer` of this environment."""
+    return run(DEPLOYER, *arguments, cwd=cwd)
+
+
+def _environment() -> dict[str, str]:
+    """This environment without what changes a run: settings of the tools, and Python not keeping its bytecode."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TF_", "PULUMI_", "DEPLOYER_")) and name != "PYTHONDONTWRITEBYTECODE"
+    }
+    return {**kept, "CHECKPOINT_DISABLE": "1", "TF_IN_AUTOMATION": "1"}

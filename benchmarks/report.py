@@ -1,0 +1,75 @@
+"""What a benchmark prints: the machine that it ran on, and Markdown tables whose columns line up."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.processes import Ran
+
+PACKAGES = ("deployer", "pulumi", "pylance", "pyarrow")
+RUN_COLUMNS = ("runs", "median s", "least s", "most s", "CPU s", "peak MiB", "load")
+
+
+def print_heading(title: str, *peers: str) -> None:
+    """The figure's name, and below it the machine and the versions of all that took part."""
+    cores = f"{os.cpu_count()} cores{_processor()}"
+    packages = (f"{name} {version(name)}" for name in PACKAGES)
+    print(f"\n{title}")
+    print(", ".join([cores, platform.platform(), f"Python {platform.python_version()}", *packages, *peers]) + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Markdown: text to the left in the first column, numbers to the right in the others."""
+    lines = [columns, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    for line in (lines[0], rule, *lines[1:]):
+        cells = [
+            line[0].ljust(widths[0]),
+            *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)),
+        ]
+        print(f"| {' | '.join(cells)} |")
+    print()
+
+
+def run_cells(runs: Sequence[Ran]) -> list[str]:
+    """The cells of RUN_COLUMNS for the runs of one command: medians, and the greatest load that one began under."""
+    seconds = [ran.seconds for ran in runs]
+    return [
+        str(len(runs)),
+        f"{statistics.median(seconds):.2f}",
+        f"{min(seconds):.2f}",
+        f"{max(seconds):.2f}",
+        f"{statistics.median(ran.cpu for ran in runs):.2f}",
+        f"{median_peak(runs):.0f}",
+        f"{max(ran.load for ran in runs):.1f}",
+    ]
+
+
+def median_seconds(runs: Sequence[Ran]) -> float:
+    return statistics.median(ran.seconds for ran in runs)
+
+
+def median_peak(runs: Sequence[Ran]) -> float:
+    """MiB."""
+    return statistics.median(ran.peak for ran in runs)
+
+
+def print_figure(name: str, value: float, unit: str, target: float | None) -> None:
+    """A figure beside what is to be reached, if this is the size that it is to be reached at."""
+    aim = f" (to reach: at most {target:g} {unit})" if target is not None else ""
+    print(f"{name}: {value:.3g} {unit}{aim}")
+
+
+def _processor() -> str:
+    """The processor's name where Linux tells it."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+            return next((f" of {line.split(':', 1)[1].strip()}" for line in file if line.startswith("model name")), "")
+    except OSError:
+        return ""

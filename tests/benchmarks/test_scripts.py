@@ -1,0 +1,120 @@
+"""Every benchmark runs in its smallest form and prints its tables. Nothing depends on how long anything takes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.projects import REPOSITORY
+
+RUN_COLUMNS = ["runs", "median s", "least s", "most s", "CPU s", "peak MiB", "load"]
+TERRAFORM = shutil.which("terraform")
+
+
+def benchmark(name: str, *arguments: str, **environment: str) -> str:
+    """What the script prints when it is run as its description says."""
+    ran = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *arguments],
+        cwd=REPOSITORY,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    return ran.stdout
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The Markdown tables of a text: their heads and rows, each a list of cells."""
+    return [list(_rows(block)) for block in re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)]
+
+
+def _rows(block: str) -> Iterator[list[str]]:
+    lines = block.splitlines()
+    assert len({len(line) for line in lines}) == 1, f"the columns do not line up:\n{block}"
+    for number, line in enumerate(lines):
+        if number != 1:
+            yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heads", "rows", "figures"),
+    [
+        pytest.param(
+            ("startup", "--tables", "3", "--repeat", "1"),
+            [RUN_COLUMNS],
+            [["python -c pass", "deployer --help", "deployer validate, 3 tables of 20 columns"]],
+            ["deployer --help: ", "deployer validate, 3 tables of 20 columns: "],
+            id="startup",
+        ),
+        pytest.param(
+            ("preview", "--tables", "3", "2", "--columns", "2", "--repeat", "1"),
+            [RUN_COLUMNS, ["ms", "KiB"]],
+            [["deployer preview, 2 tables", "deployer preview, 3 tables"], ["from 2 to 3 tables"]],
+            [],
+            id="preview",
+        ),
+        pytest.param(
+            ("up", "--tables", "2", "--columns", "2", "--repeat", "1"),
+            [[*RUN_COLUMNS, "ms each"]],
+            [["deployer up, 2 tables", "plain lance.write_dataset"]],
+            ["up, for each table: "],
+            id="up",
+        ),
+    ],
+)
+def test_without_terraform(
+    arguments: tuple[str, ...], heads: list[list[str]], rows: list[list[str]], figures: list[str], tmp_path: Path
+) -> None:
+    printed = benchmark(*arguments, "--terraform", str(tmp_path / "absent"))
+    found = tables(printed)
+    assert [table[0][1:] for table in found] == heads
+    assert [[line[0] for line in table[1:]] for table in found] == rows
+    assert f"Terraform was not measured: no {tmp_path / 'absent'} here" in printed
+    for figure in figures:
+        assert re.search(rf"^{re.escape(figure)}[\d.e+]+ (s|ms)\b", printed, re.MULTILINE), printed
+
+
+@pytest.mark.skipif(TERRAFORM is None, reason="there is no terraform on PATH")
+@pytest.mark.parametrize(
+    ("arguments", "row", "figure"),
+    [
+        pytest.param(("startup", "--tables", "2"), "terraform validate, 2 terraform_data", "", id="startup"),
+        pytest.param(
+            ("preview", "--tables", "2"),
+            "terraform plan, 2 terraform_data",
+            "preview of 2 tables, of Terraform's memory: ",
+            id="preview",
+        ),
+        pytest.param(("up", "--tables", "2"), "terraform apply", "", id="up"),
+    ],
+)
+def test_beside_terraform(arguments: tuple[str, ...], row: str, figure: str) -> None:
+    printed = benchmark(*arguments, "--repeat", "1")
+    assert row in [line[0] for line in tables(printed)[0]]
+    assert figure in printed
+    assert re.search(r"Terraform v\d", printed)
+
+
+def test_columns_writes_no_data_file() -> None:
+    [table] = tables(benchmark("columns", "--rows", "100", "--fragments", "2", "--repeat", "1"))
+    assert table[0] == ["a nullable column", "runs", "median ms", "least ms", "most ms", "data files written"]
+    ways = [(line[0], line[-1]) for line in table[1:]]
+    assert ways == [
+        ("deployer, at the end", "0"),
+        ("deployer, in the middle", "0"),
+        ("plain Lance add_columns", "0"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["columns", "preview", "startup", "up"])
+def test_help_says_how_it_is_run(name: str) -> None:
+    assert f"python -m benchmarks.{name} " in benchmark(name, "--help")
