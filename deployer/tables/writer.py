@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deployer.errors import DeployerError
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
 from deployer.live.marks import MarkedFile
 from deployer.tables.order import sorted_rows
@@ -95,16 +96,31 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _write(layout: Layout, reader: pa.RecordBatchReader) -> Sequence[Any]:
     from lance.fragment import write_fragments
 
-    fragments: Sequence[Any] = write_fragments(
-        reader,
-        layout.location,
-        schema=layout.arrow_schema,
-        mode="append",
-        max_rows_per_file=layout.max_rows_per_file,
-        max_bytes_per_file=layout.max_bytes_per_file,
-        data_storage_version=layout.data_storage_version,
-    )
+    try:
+        fragments: Sequence[Any] = write_fragments(
+            reader,
+            layout.location,
+            schema=layout.arrow_schema,
+            mode="append",
+            max_rows_per_file=layout.max_rows_per_file,
+            max_bytes_per_file=layout.max_bytes_per_file,
+            data_storage_version=layout.data_storage_version,
+        )
+    except (OSError, ValueError) as failure:
+        raise _unwritten(layout, failure) from failure
+    except BaseException as failure:
+        if type(failure).__name__ != "PanicException":  # what Rust's panics are is no Exception
+            raise
+        raise _unwritten(layout, failure) from failure
     return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
+    return DeployerError(
+        f"Lance cannot write the rows: {str(failure).splitlines()[0]}",
+        where=layout.location,
+        remedy="see whether the disk is full or the folder was removed, and run it again",
+    )
 
 
 def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> Written:
