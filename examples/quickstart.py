@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -115,8 +116,8 @@ def say(text: str) -> None:
 
 
 def shown(arguments: Sequence[str]) -> str:
-    paths = (argument.replace(f"{HERE}/", "") for argument in arguments)
-    return " ".join(f"'{path}'" if " " in path else path for path in paths)
+    """The arguments as a person would type them in the project's folder."""
+    return shlex.join(argument.replace(f"{HERE}/", "").strip() for argument in arguments)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from deployer.live.model import LiveLake
 from deployer.live.reader import read_lake
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.provider.in_process import in_process_provider
+from deployer.provider.stores import ALLOW_DESTROY_VARIABLE
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -65,6 +67,7 @@ def read_live(root: str) -> LiveLake:
 
 def _engine(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Engine:
     provider = in_process_provider(workspace.dir, allow_destroy)
+    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(allow_destroy))
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": provider})
 
 

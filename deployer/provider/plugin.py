@@ -22,10 +22,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from deployer import __version__
 from deployer.errors import DeployerError
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import Stores
-
-#: Addresses whose data may be destroyed, parted by commas; `deployer up --allow-destroy` sets it.
-ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
 
 
 def main() -> None:

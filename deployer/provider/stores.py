@@ -10,6 +10,10 @@ from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.store import StateStore
 
+#: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
+#: starts as a process of its own.
+ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+
 
 class Stores:
     """Opens the state store of each root once, and closes them together.
