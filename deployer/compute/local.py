@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -144,8 +145,11 @@ def _launch(options: Mapping[str, str], sink: Any) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
+    with _interrupts_deferred() as interrupted:
+        gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
     try:
+        if interrupted:
+            raise KeyboardInterrupt
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
         return SparkSession(SparkContext(conf=conf))
     except BaseException:
@@ -166,6 +170,20 @@ def _end_gateway(gateway: Any) -> None:
         process.stdin.close()
         with contextlib.suppress(Exception):
             process.wait(timeout=10)
+
+
+@contextlib.contextmanager
+def _interrupts_deferred() -> Iterator[list[int]]:
+    """Keeps Ctrl-C until Java has started: before, nobody holds its process, and it would outlive this one."""
+    interrupted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
