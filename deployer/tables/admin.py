@@ -150,10 +150,11 @@ def _adopt(store: StateStore, root: str, entry: TableEntry, spec: TableSpec, own
 
 def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.LanceDataset:
     import lance
+    import pyarrow as pa
 
     stable = spec.storage.stable_row_ids
     return lance.write_dataset(
-        arrow_schema(spec.columns).empty_table(),
+        pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
         dataset_uri(root, entry.location),
         mode="create",
         data_storage_version=spec.storage.data_storage_version,

@@ -13,6 +13,7 @@ from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.tables.dataset import open_entry
 from deployer.tables.relation import Relation
 from deployer.tables.table import Rows
+from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
     from deployer.state.store import StateStore
@@ -26,6 +27,7 @@ def run_sql(store: StateStore, root: str, query: str) -> Rows:
     """
     import datafusion
 
+    refuse_zoned_literals(query, "compare with the text alone, such as '2013-07-04T18:00:00Z'")
     context = datafusion.SessionContext(datafusion.SessionConfig().with_information_schema(True))
     columns = _register(context, store, root, query)
     allowed = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)

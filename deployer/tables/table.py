@@ -17,6 +17,7 @@ from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.key_values import Interval, require_row_key
 from deployer.tables.predicate import KeyPredicate, key_predicate
 from deployer.tables.versions import TableVersion, history, resolve_version
+from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
     import lance
@@ -104,6 +105,8 @@ class Table:
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
+        if where is not None:
+            refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
         version = self.opened.state.lance_version
         dataset = self._dataset(version)
         if at is not None and (wanted := resolve_version(dataset, at)) != version:
