@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
+from rich.filesize import decimal
+
 from deployer.plan import changes as c
 from deployer.specs.types import format_type
 
@@ -90,13 +92,8 @@ def count(number: int, one: str, many: str | None = None) -> str:
 
 
 def size(number: int) -> str:
-    """Bytes in binary units: `1.5 MiB`."""
-    value = float(number)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+    """Bytes in decimal units, as the other commands print them: `1.5 MB`."""
+    return decimal(number)
 
 
 def _names(names: Iterable[str]) -> str:
