@@ -66,6 +66,10 @@ def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[A
         raise InvalidInput(
             f"--keys {text!r} has {len(values)} values", remedy=f"give at most {len(row_keys)}: {', '.join(row_keys)}"
         )
+    for name, value in zip(row_keys, values, strict=False):
+        if value.startswith(f"{name}="):
+            plain = text.replace(f"{name}=", "", 1)
+            raise InvalidInput(f"--keys takes values alone, not {value!r}", remedy=f"write --keys {plain}")
     return tuple(from_text(schema.field(name), value) for name, value in zip(row_keys, values, strict=False))
 
 
