@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import lance
@@ -13,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 from tests.cli.conftest import Deployer
-from tests.projects import INSTANCE, make_project, table
 
 
 def edit(file: Path, old: str, new: str) -> None:
@@ -169,19 +170,35 @@ def test_specs_with_problems_stop_every_command(project: Path, deployer: Deploye
     assert deployer("validate", "--json").json["error"]["problems"][0]["file"] == "specs/flights.yaml"
 
 
-def test_an_answer_of_no_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deployer: Deployer) -> None:
-    """Asked on a terminal: a pseudo-terminal stands in for the person."""
-    import pty
-
-    monkeypatch.chdir(make_project(tmp_path / "p", {"demo.yaml": INSTANCE, "t.yaml": table("t")}))
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Types an answer on a pseudo-terminal, which stands in for the person's."""
     person, terminal = pty.openpty()
     with os.fdopen(terminal, "r") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        os.write(person, b"n\n")
-        ran = deployer("up")
+        yield lambda text: os.write(person, f"{text}\n".encode()) and None
     os.close(person)
-    assert ran.code == 130
-    assert not (tmp_path / "p" / "lakes").exists()
+
+
+def test_an_answer_of_no_changes_nothing(project: Path, deployer: Deployer, answer: Callable[[str], None]) -> None:
+    answer("n")
+    ran = deployer("up")
+    assert (ran.code, "nothing was changed" in ran.err) == (130, True)
+    assert not (project / "lakes").exists()
+    answer("y")
+    assert deployer("up").code == 0
+    assert (project / "lakes").exists()
+
+
+def test_destroy_asks_for_the_name(project: Path, deployer: Deployer, answer: Callable[[str], None]) -> None:
+    deployer("up", "--yes")
+    answer("dmeo")
+    ran = deployer("destroy")
+    assert (ran.code, "nothing was changed" in ran.err) == (130, True)
+    assert (project / "lakes" / "demo").exists()
+    answer("demo")
+    assert deployer("destroy").code == 0
+    assert not (project / "lakes" / "demo").exists()
 
 
 def test_an_interrupted_up_saves_what_was_done(project: Path, deployer: Deployer) -> None:
