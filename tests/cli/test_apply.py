@@ -176,7 +176,11 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     person, terminal = pty.openpty()
     with os.fdopen(terminal, "r") as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        yield lambda text: os.write(person, f"{text}\n".encode()) and None
+
+        def type_it(text: str) -> None:
+            os.write(person, f"{text}\n".encode())
+
+        yield type_it
     os.close(person)
 
 
