@@ -19,6 +19,7 @@ class TableStatistics:
     lance_version: int = 0
     state_version: int = 0
     generation: int = 1
+    known: bool = True  #: False when specs are compared with specs: then there are no sizes to tell
 
 
 @dataclass(frozen=True, slots=True)

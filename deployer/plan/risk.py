@@ -83,12 +83,16 @@ def assess(change: c.Change, statistics: TableStatistics) -> Assessment:
 
 
 def _lose(statistics: TableStatistics, why: str) -> Assessment:
+    if not statistics.known:
+        return Assessment(Risk.DESTROYS, why=f"{why}; size unknown")
     if statistics.rows == 0:
         return Assessment(Risk.SAFE, why="the table holds no rows")
     return Assessment(Risk.DESTROYS, statistics.rows, statistics.bytes, why)
 
 
 def _rewrite(statistics: TableStatistics, why: str) -> Assessment:
+    if not statistics.known:
+        return Assessment(Risk.REWRITES, why=f"{why}; size unknown")
     if statistics.rows == 0:
         return Assessment(Risk.SAFE, why="the table holds no rows")
     return Assessment(Risk.REWRITES, statistics.rows, statistics.bytes, why)

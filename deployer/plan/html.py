@@ -1,0 +1,26 @@
+"""A plan as one HTML page that needs nothing else: styles are inside, there are no scripts."""
+
+from __future__ import annotations
+
+from deployer.plan.plan import Plan
+from deployer.plan.templating import render_page
+from deployer.plan.totals import extents, headline, note_of, parted
+from deployer.plan.words import count, describe
+
+
+def plan_as_html(plan: Plan) -> str:
+    """The whole plan, risky changes first and safe ones folded; resources without changes are only counted."""
+    resources = [(resource, *parted(resource)) for resource in plan.resources]
+    safe = [len(changes) for _, _, changes in resources if changes]
+    return render_page(
+        "plan.html.j2",
+        plan=plan,
+        parted=resources,
+        any_risky=any(risky for _, risky, _ in resources),
+        counts=plan.counts(),
+        describe=describe,
+        extents=extents(plan),
+        headline=headline(plan),
+        note_of=note_of,
+        safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
+    )

@@ -1,0 +1,125 @@
+"""A plan as Markdown that fits a pull-request comment: summary first, risky changes open, safe ones folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from deployer.plan.escaping import markdown_code, markdown_text
+from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.risk import Risk
+from deployer.plan.totals import extents, headline, note_of, parted
+from deployer.plan.words import count, describe, size
+
+#: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
+COMMENT_LIMIT = 65_536
+_ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
+_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
+
+
+def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
+    """The plan in at most `limit` bytes.
+
+    Too long a plan has its safe changes told one line a resource, then is cut, with a count of what is not shown.
+    """
+    head, risky, safe, foreign = _head(plan), _risky(plan), _safe(plan), [_foreign(item) for item in plan.foreign]
+    for told in (safe, _safe_in_short(plan)):
+        text = _joined(head, risky, told, foreign, _safe_title(plan))
+        if _length(text) <= limit:
+            return text
+    room = limit - _length(head) - _length(_safe_title(plan)) - _ROOM_FOR_NOTES
+    risky, room = _cut(risky, room, "risky changes or resources")
+    foreign, room = _cut(foreign, room, "operations of other providers")
+    short, _ = _cut(_safe_in_short(plan), room, "resources with safe changes")
+    return _joined(head, risky, short, foreign, _safe_title(plan))
+
+
+def _head(plan: Plan) -> str:
+    lines = [f"### Plan for {markdown_code(plan.instance)}: {headline(plan)}"]
+    facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
+    if plan.refused:
+        facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
+    if not facts and plan.changes:
+        facts.append(f"{_MARKS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
+    return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
+
+
+def _risky(plan: Plan) -> list[str]:
+    lines = []
+    for resource in plan.resources:
+        changes, _ = parted(resource)
+        if changes:
+            lines.append(f"\n**{_title(resource)}**{_live(resource)}\n")
+            lines += [_change(change) for change in changes]
+    return lines
+
+
+def _safe(plan: Plan) -> list[str]:
+    lines = []
+    for resource in plan.resources:
+        _, changes = parted(resource)
+        if changes:
+            lines.append(f"\n{_title(resource)}\n")
+            lines += [_change(change) for change in changes]
+    return lines
+
+
+def _safe_in_short(plan: Plan) -> list[str]:
+    return [
+        f"- {_title(resource)}: {count(len(changes), 'change')}"
+        for resource in plan.resources
+        if (changes := parted(resource)[1])
+    ]
+
+
+def _safe_title(plan: Plan) -> str:
+    sizes = [len(changes) for resource in plan.resources if (changes := parted(resource)[1])]
+    return f"{count(sum(sizes), 'safe change')} to {count(len(sizes), 'resource')}" if sizes else ""
+
+
+def _title(resource: ResourcePlan) -> str:
+    return f"`{GLYPHS[resource.action]}` {markdown_code(resource.address)}"
+
+
+def _live(resource: ResourcePlan) -> str:
+    statistics = resource.statistics
+    return f" ({count(statistics.rows, 'row')}, {size(statistics.bytes)})" if statistics.rows else ""
+
+
+def _change(change: PlannedChange) -> str:
+    risk = change.assessment.risk
+    line = f"- {_MARKS[risk]} {risk.value}: {markdown_text(describe(change.change))}"
+    if note := note_of(change):
+        line += f" ({markdown_text(note)})"
+    if change.cause:
+        line += f" {markdown_code(str(change.cause))}"
+    if change.refused:
+        line += f"\n  - ⛔ **refused**: {markdown_text(change.refused)}"
+    return line
+
+
+def _foreign(item: Foreign) -> str:
+    detail = f" ({markdown_text(item.detail)})" if item.detail else ""
+    return f"- {markdown_text(item.action)} {markdown_code(item.address)}{detail}"
+
+
+def _joined(head: str, risky: Sequence[str], safe: Sequence[str], foreign: Sequence[str], safe_title: str) -> str:
+    parts = [head, *risky]
+    if foreign:
+        parts += ["\n**Other providers**\n", *foreign]
+    if safe:
+        parts += [f"\n<details><summary>{safe_title}</summary>\n", *safe, "\n</details>"]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip("\n") + "\n"
+
+
+def _cut(lines: list[str], room: int, what: str) -> tuple[list[str], int]:
+    """The first lines that fit into `room` bytes, and the room that is left."""
+    for index, line in enumerate(lines):
+        room -= _length(line) + 1
+        if room < 0:
+            return [*lines[:index], f"\n… and {len(lines) - index:,} more {what}, not shown here\n"], 0
+    return lines, room
+
+
+def _length(text: str) -> int:
+    return len(text.encode())

@@ -1,0 +1,80 @@
+"""What a whole plan comes to: resources by action, and the rows and bytes that it rewrites or destroys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.plan.plan import Action, Plan, PlannedChange, ResourcePlan
+from deployer.plan.risk import Risk
+from deployer.plan.words import count, size
+
+_VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Tables, rows and bytes that a risk touches; each table counts once. `unknown`: how many tables have no size."""
+
+    tables: int = 0
+    rows: int = 0
+    bytes: int = 0
+    unknown: int = 0
+
+
+def extent(plan: Plan, risk: Risk) -> Extent:
+    """What all changes of that risk touch together."""
+    tables = rows = size_ = unknown = 0
+    for resource in plan.resources:
+        touched = [change.assessment for change in resource.changes if change.assessment.risk is risk]
+        if touched:
+            tables += 1
+            rows += max(each.rows for each in touched)
+            size_ += max(each.bytes for each in touched)
+            unknown += not resource.statistics.known
+    return Extent(tables, rows, size_, unknown)
+
+
+def headline(plan: Plan) -> str:
+    """`1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`."""
+    counts = plan.counts()
+    if plan.is_empty:
+        return f"nothing to do, {count(len(plan.resources), 'resource')} as declared"
+    parts = [f"{counts[action]:,} {verb}" for action, verb in _VERBS if counts[action]]
+    if plan.foreign:
+        parts.append(f"{len(plan.foreign):,} of other providers")
+    return ", ".join([*parts, f"{counts['same']:,} unchanged"])
+
+
+def extents(plan: Plan) -> list[tuple[Risk, str]]:
+    """What is destroyed and what is rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
+    found = []
+    for risk in (Risk.DESTROYS, Risk.REWRITES):
+        total = extent(plan, risk)
+        if total.tables:
+            where = f"in {count(total.tables, 'resource')}"
+            known = f"{count(total.rows, 'row')}, {size(total.bytes)}"
+            if total.unknown == total.tables:
+                known = "size unknown,"
+            elif total.unknown:
+                known += f" and {total.unknown:,} of unknown size,"
+            found.append((risk, f"{known} {where}"))
+    return found
+
+
+def is_risky(change: PlannedChange) -> bool:
+    """Whether a reviewer must see it: it touches data, or is refused."""
+    return change.assessment.risk is not Risk.SAFE or change.refused is not None
+
+
+def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[PlannedChange, ...]]:
+    """The risky changes of a resource, the worst first, and the safe ones in their order."""
+    order = [Risk.DESTROYS, Risk.REWRITES, Risk.SAFE]
+    risky = sorted(filter(is_risky, resource.changes), key=lambda change: order.index(change.assessment.risk))
+    return tuple(risky), tuple(change for change in resource.changes if not is_risky(change))
+
+
+def note_of(change: PlannedChange) -> str:
+    """`336,776 rows, 11.8 MiB; rows are sorted and placed anew`, or empty."""
+    assessment = change.assessment
+    touched = f"{count(assessment.rows, 'row')}, {size(assessment.bytes)}" if assessment.rows else ""
+    return "; ".join(part for part in (touched, assessment.why) if part)
