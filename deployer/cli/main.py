@@ -22,6 +22,7 @@ from deployer.cli import (
     ingest,
     preview,
     query,
+    render,
     schema,
     sql,
     tables,
@@ -51,6 +52,7 @@ for name, command in (
     ("tables", tables.tables),
     ("describe", describe.describe),
     ("history", history.history),
+    ("render", render.render),
     ("schema", schema.schema),
 ):
     app.command(name)(command)

@@ -25,25 +25,30 @@ from deployer.state import open_store
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, the lake that it was made from, and the engine that would apply it."""
+    """A plan, the lake that it was made from, the engine that would apply it, and the live state that it read."""
 
     plan: Plan
     lake: Lake
     engine: Engine
     config: Mapping[str, str]
+    live: LiveLake
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do, against live state refreshed first."""
-    lake = workspace.lake()
+    return plan_lake(workspace, workspace.lake(), allow_destroy)
+
+
+def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
+    """What `up` would do if the specs declared `lake`, against live state refreshed first."""
     engine = _engine(workspace, lake, allow_destroy)
     config = {SPECS_KEY: str(workspace.specs)}
-    with known_lake(workspace.dir, workspace.specs, lake):
+    with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
         operations = engine.preview(workspace.stack_ref, config=config).operations
     graph = build_graph(lake)
     live = read_live(workspace.root(lake))
     plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)
-    return Planned(_with_foreign(plan, operations), lake, engine, config)
+    return Planned(_with_foreign(plan, operations), lake, engine, config, live)
 
 
 def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -53,7 +58,7 @@ def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planne
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    return Planned(plan, lake, _engine(workspace, lake, allow_destroy), {})
+    return Planned(plan, lake, _engine(workspace, lake, allow_destroy), {}, live)
 
 
 def read_live(root: str) -> LiveLake:

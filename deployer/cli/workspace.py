@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from deployer.engine.config import text_of
 from deployer.engine.project import Project, StackRef, load_yaml, read_project
 from deployer.errors import InvalidInput
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
 
-SPECS_KEY = "deployer:specs"
+NAMESPACE = "deployer:"
+SPECS_KEY = NAMESPACE + "specs"
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A project and stack; `specs` is the file or folder of specs."""
+    """A project and stack; `specs` is the file or folder of specs, `values` what the stack sets variables to."""
 
     project: Project
     stack: str
     specs: Path
+    values: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def dir(self) -> Path:
@@ -36,8 +40,8 @@ class Workspace:
         return StackRef(self.project, self.stack)
 
     def lake(self) -> Lake:
-        """The declared lake; InvalidSpecs carries every problem."""
-        return load_lake(self.dir, self.specs)
+        """The lake that this stack declares; InvalidSpecs carries every problem."""
+        return load_lake(self.dir, self.specs, self.stack, self.values)
 
     def root(self, lake: Lake) -> str:
         """The instance's root as an absolute path or URI."""
@@ -47,21 +51,28 @@ class Workspace:
 def open_workspace(project_dir: Path | None, stack: str, specs: Path | None) -> Workspace:
     """The workspace of a command's `--project`, `--stack` and `--specs`."""
     project = read_project(_find_project(project_dir))
+    settings = _settings(StackRef(project, stack))
     if specs is None:
-        specs = project.dir / _configured_specs(StackRef(project, stack))
+        specs = project.dir / settings.get(SPECS_KEY, "specs")
     if not specs.exists():
         raise InvalidInput(
             "no such file or folder of specs",
             where=specs,
             remedy=f"give --specs, or set {SPECS_KEY} in Pulumi.{stack}.yaml or Pulumi.yaml",
         )
-    return Workspace(project, stack, specs.resolve())
+    values = {key.removeprefix(NAMESPACE): text for key, text in settings.items() if key != SPECS_KEY}
+    return Workspace(project, stack, specs.resolve(), values)
 
 
-def _configured_specs(stack: StackRef) -> str:
+def _settings(stack: StackRef) -> dict[str, str]:
+    """`deployer:…` of the stack's configuration over that of the project, as texts; secrets are none of them."""
     declared = load_yaml(stack.config_file)[0].get("config") if stack.config_file.is_file() else None
-    own = declared.get(SPECS_KEY) if isinstance(declared, dict) else None
-    return str(own or stack.project.config_defaults.get(SPECS_KEY) or "specs")
+    own = declared if isinstance(declared, dict) else {}
+    plain = {
+        str(key): text_of(value) for key, value in own.items() if value is not None and not isinstance(value, dict)
+    }
+    found = {**stack.project.config_defaults, **plain}
+    return {key: value for key, value in found.items() if key.startswith(NAMESPACE)}
 
 
 def _find_project(given: Path | None) -> Path:

@@ -33,6 +33,16 @@ class Table(pulumi.CustomResource):
         super().__init__(TABLE_TYPE, spec.full_name, inputs, pulumi.ResourceOptions.merge(_options(spec), opts))
 
 
+def stack_values() -> dict[str, str]:
+    """What the stack sets variables of the specs to: `deployer:NAME` of its configuration, as texts, no secrets."""
+    own = pulumi.runtime.config.CONFIG.get() or pulumi.runtime.config.get_config_env()
+    return {
+        key.removeprefix("deployer:"): str(value)
+        for key, value in own.items()
+        if key.startswith("deployer:") and not pulumi.runtime.is_config_secret(key)
+    }
+
+
 def _options(spec: TableSpec) -> pulumi.ResourceOptions:
     """A renamed table is the same resource under its former URN."""
     if not spec.renamed_from:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.errors import Position, Problem
+from deployer.specs.overlays import applies, apply_overlays
 from deployer.specs.rules import Rule
 from deployer.specs.shape import check_shape
+from deployer.specs.variables import Environment, read_variables, substitute
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node, parse_yaml
 
@@ -42,12 +44,13 @@ class Sources:
     incomplete: bool = False
 
 
-def read_sources(project: Path, path: Path) -> Sources:
+def read_sources(project: Path, path: Path, environment: Environment) -> Sources:
     """Reads a file, or every spec file directly in a folder, and what they include. `project` and `path` are absolute.
 
-    Files must lie in the project's folder, links followed; only `path` itself may lie elsewhere.
+    Files must lie in the project's folder, links followed; only `path` itself may lie elsewhere. Variables are resolved
+    and overlays applied as `environment` says, before anything else is checked.
     """
-    reader = _Reader(project.resolve(), path)
+    reader = _Reader(project.resolve(), path, environment)
     if path.is_dir():
         found = [entry for entry in sorted(path.iterdir()) if _is_spec(entry)]
         if not found:
@@ -58,7 +61,25 @@ def read_sources(project: Path, path: Path) -> Sources:
             reader.read(entry, ())
     else:
         reader.read(path, ())
+    reader.resolve()
     return reader.sources
+
+
+def _shapes_others(node: Node) -> bool:
+    """Whether a document says how others are read: an Include, Variables or an Overlay."""
+    if not isinstance(node.value, dict):
+        return False
+    kind = node.value.get("kind")
+    return "include" in node.value if kind is None else kind.value in ("Variables", "Overlay")
+
+
+def _holds(node: Node, places: Collection[Position]) -> bool:
+    """Whether a value at one of these places is in it."""
+    if isinstance(node.value, dict):
+        return any(_holds(child, places) for child in node.value.values())
+    if isinstance(node.value, list):
+        return any(_holds(child, places) for child in node.value)
+    return node.at in places
 
 
 def _is_spec(path: Path) -> bool:
@@ -67,11 +88,16 @@ def _is_spec(path: Path) -> bool:
 
 
 class _Reader:
-    def __init__(self, project: Path, start: Path) -> None:
+    def __init__(self, project: Path, start: Path, environment: Environment) -> None:
         self.project = project
         outside = start.resolve() if start.is_dir() else start.resolve().parent
         self.allowed = (project, outside)
+        self.environment = environment
         self.sources = Sources()
+        self.declared: list[Node] = []
+        self.variables: list[Node] = []
+        self.overlays: list[Node] = []
+        self.refers: set[str] = set()  # files in which some value may refer to a variable
         self.done: set[Path] = set()
 
     def label(self, path: Path) -> str:
@@ -98,7 +124,8 @@ class _Reader:
         sources = self.sources
         sources.files.append(file)
         try:
-            parsed = parse_yaml(real.read_bytes(), file)
+            data = real.read_bytes()
+            parsed = parse_yaml(data, file)
         except OSError as error:
             what = f"the file cannot be read: {error.strerror}"
             self.problem(Position(file), what, "check that it is there and that you may read it", Rule.UNREADABLE_FILE)
@@ -106,16 +133,49 @@ class _Reader:
             return
         sources.problems += parsed.problems
         sources.incomplete |= parsed.broken
+        if b"${" in data:
+            self.refers.add(file)
         for node in parsed.documents:
+            if not _shapes_others(node):
+                self.declared.append(node)
+                continue
             checked = check_shape(node, sources.problems)
+            if checked is None or checked[1]:
+                sources.incomplete = True
+            elif checked[0] == "Variables":
+                self.variables.append(node)
+            elif checked[0] == "Overlay":
+                self.overlays.append(node)
+            elif applies(node, self.environment.stack):
+                self.include(node, real, (*parents, real))
+
+    def resolve(self) -> None:
+        """Resolves variables, applies overlays and checks the shape of what comes of it."""
+        sources, stack = self.sources, self.environment.stack
+        variables = read_variables(self.variables, self.environment, sources.problems)
+        unresolved: set[Position] = set()
+
+        def resolved(node: Node) -> Node:
+            if node.file not in self.refers:
+                return node
+            found = substitute(node, variables, stack, sources.problems)
+            unresolved.update(found.unresolved)
+            return found.node
+
+        documents, overlays = [resolved(node) for node in self.declared], [resolved(node) for node in self.overlays]
+        if overlays:
+            documents = apply_overlays(documents, overlays, stack, sources.incomplete, sources.problems)
+        for node in documents:
+            found: list[Problem] = []
+            checked = check_shape(node, found)
+            sources.problems += [problem for problem in found if problem.at not in unresolved]
             if checked is None:
                 sources.incomplete = True
-            elif checked[0] != "Include":
-                sources.documents.append(Document(node, *checked))
-            elif "include" in checked[1]:
-                sources.incomplete = True
-            else:
-                self.include(node, real, (*parents, real))
+                continue
+            kind, broken = checked
+            if unresolved and isinstance(node.value, dict):
+                broken |= {key for key, child in node.value.items() if _holds(child, unresolved)}
+            sources.documents.append(Document(node, kind, broken))
 
     def include(self, node: Node, file: Path, chain: tuple[Path, ...]) -> None:
         assert isinstance(node.value, dict)  # noqa: S101

@@ -15,6 +15,7 @@ _DASHED = "[A-Za-z_][A-Za-z0-9_-]*"
 _NAME_HINT = "use letters, digits and _, and start with a letter or _"
 _DASHED_HINT = "use letters, digits, _ and -, and start with a letter or _"
 MAX_NAME = 128
+VARIABLE_TYPES = ("string", "integer", "number", "boolean")
 
 
 _TAGS: Json = {
@@ -199,6 +200,11 @@ _TABLE = object_schema(
     patternProperties={"^x-": True},
 )
 
+_STACKS: Json = {
+    "description": "The stack, or stacks, that this is for.",
+    "anyOf": [text("A stack.", minLength=1), list_of("Several stacks.", text("A stack.", minLength=1), minItems=1)],
+}
+
 _INCLUDE = object_schema(
     "Include",
     "Reads other spec files as if they stood here.",
@@ -209,11 +215,70 @@ _INCLUDE = object_schema(
             text("A path or glob.", minLength=1),
             minItems=1,
             examples=[["tables/*.yaml"]],
-        )
+        ),
+        "stack": _STACKS,
     },
 )
 
-KINDS = ("Instance", "Schema", "Table")
+_ANY_SCALAR: Json = {"type": ["string", "number", "boolean"], "description": "A value."}
+_VARIABLES = object_schema(
+    "Variables",
+    "Values by stack: `${name}` in any value of the specs stands for the variable, `$${` for the text `${`. Nothing is "
+    "evaluated. A value comes from `deployer:NAME` in Pulumi.STACK.yaml, else from `stacks`, else it is the default.",
+    ("kind", "variables"),
+    {
+        "kind": constant("Variables", "Declares variables."),
+        "variables": {
+            "type": "object",
+            "description": "Variables by name.",
+            "propertyNames": ref("name"),
+            "additionalProperties": object_schema(
+                "Variable",
+                "A variable.",
+                (),
+                {
+                    "type": choice("Type of the value; else that of the default, else string.", VARIABLE_TYPES),
+                    "default": {**_ANY_SCALAR, "description": "The value where a stack sets none."},
+                    "description": text("What the variable is for."),
+                },
+            ),
+        },
+        "stacks": {
+            "type": "object",
+            "description": "Values by stack and name.",
+            "additionalProperties": {
+                "type": "object",
+                "description": "Values of one stack by name.",
+                "additionalProperties": _ANY_SCALAR,
+            },
+            "default": {},
+        },
+    },
+)
+
+_OVERLAY = object_schema(
+    "Overlay",
+    "What stacks have otherwise. Mappings are merged, null removes a property, lists of things with names (columns, "
+    "fields, clusters) are merged by name, and anything else is replaced.",
+    ("kind", "stack", "target", "set"),
+    {
+        "kind": constant("Overlay", "Declares an overlay."),
+        "stack": _STACKS,
+        "target": text(
+            "What it changes.",
+            pattern=rf"^(table/{_NAME}\.{_NAME}|schema/{_NAME}|instance/{_DASHED})$",
+            patternErrorMessage="write table/DATABASE.NAME, schema/NAME or instance/NAME",
+            examples=["table/nyc.flights", "instance/nyc"],
+        ),
+        "set": {
+            "type": "object",
+            "description": "The properties that differ.",
+            "additionalProperties": {"description": "A property's value; null removes it."},
+        },
+    },
+)
+
+KINDS = ("Instance", "Schema", "Table", "Variables", "Overlay")
 
 
 @cache
@@ -222,12 +287,14 @@ def json_schema() -> Json:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "deployer spec",
-        "description": "One document of a spec file: an Instance, a Schema, a Table, or an include of other files.",
+        "description": "One document of a spec file: a resource, what differs by stack, or an include of other files.",
         "oneOf": [*({"$ref": f"#/$defs/{kind}"} for kind in KINDS), {"$ref": "#/$defs/Include"}],
         "$defs": {
             "Instance": _INSTANCE,
             "Schema": _SCHEMA,
             "Table": _TABLE,
+            "Variables": _VARIABLES,
+            "Overlay": _OVERLAY,
             "Include": _INCLUDE,
             "column": _COLUMN,
             "type": {
@@ -254,6 +321,11 @@ def json_schema() -> Json:
             "storage": _STORAGE,
             "name": text(
                 "A name.", pattern=f"^{_NAME}$", patternErrorMessage=_NAME_HINT, minLength=1, maxLength=MAX_NAME
+            ),
+            "column_path": text(
+                "A column, or `column.field` of a struct.",
+                pattern=rf"^{_NAME}(\.{_NAME})*$",
+                patternErrorMessage="write a column's name, or `column.field`",
             ),
             "dashed_name": text(
                 "A name.", pattern=f"^{_DASHED}$", patternErrorMessage=_DASHED_HINT, minLength=1, maxLength=MAX_NAME

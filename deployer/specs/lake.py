@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,22 +14,27 @@ from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Schemas
 from deployer.specs.tables import read_table
+from deployer.specs.variables import Environment
 
 
-def load_lake(project_dir: Path, specs_path: Path) -> Lake:
+def load_lake(
+    project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
+) -> Lake:
     """The lake that a spec file, or all spec files of a folder, declare.
 
-    A relative `specs_path` is relative to `project_dir`; positions name files relative to it. Raises InvalidSpecs with
-    every problem at once, and NotFound when there is no such file or folder.
+    A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
+    and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
+    InvalidSpecs with every problem at once, and NotFound when there is no such file or folder.
     """
     project = Path(project_dir).resolve()
     path = project / specs_path
-    if (project, path) in _known:
-        return _known[project, path]
+    if (project, path, stack) in _known:
+        return _known[project, path, stack]
     if not path.exists():
         raise NotFound("no such file or folder of specs", where=specs_path, remedy="give the folder of the spec files")
     with _collection_paused():
-        sources = read_sources(project, path)
+        environment = Environment(stack, values or {}, f"Pulumi.{stack}.yaml" if stack else "Pulumi.yaml")
+        sources = read_sources(project, path, environment)
         problems = sources.problems
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
@@ -39,14 +44,14 @@ def load_lake(project_dir: Path, specs_path: Path) -> Lake:
     return Lake(instance, tuple(tables), tuple(sources.files))
 
 
-_known: dict[tuple[Path, Path], Lake] = {}
+_known: dict[tuple[Path, Path, str | None], Lake] = {}
 
 
 @contextmanager
-def known_lake(project_dir: Path, specs_path: Path, lake: Lake) -> Iterator[None]:
+def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | None = None) -> Iterator[None]:
     """Inside it, `load_lake` of the same place gives `lake`: a command and the program that it runs read specs once."""
     project = Path(project_dir).resolve()
-    key = (project, project / specs_path)
+    key = (project, project / specs_path, stack)
     _known[key] = lake
     try:
         yield

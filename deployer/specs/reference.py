@@ -40,7 +40,10 @@ def _branches(schema: Schema) -> Sequence[Schema]:
         return [branch for branch in schema["oneOf"] if "title" in branch]
     if "anyOf" in schema:
         return _branches(schema["anyOf"][0].get("additionalProperties", {}))
-    return [schema] if schema.get("type") == "object" and "title" in schema else []
+    if schema.get("type") == "array":
+        return _branches(schema["items"])
+    named = schema.get("additionalProperties") or {}
+    return [each for each in (schema, named) if each.get("type") == "object" and "title" in each]
 
 
 def _properties(schema: Schema) -> Iterator[str]:
@@ -78,6 +81,8 @@ def _type(schema: Schema) -> str:
         return _code(schema["const"])
     if "enum" in schema:
         return ", ".join(_code(value) for value in schema["enum"])
+    if "type" not in schema and "anyOf" not in schema and "oneOf" not in schema:
+        return "any value"
     if "oneOf" in schema:
         return " or ".join(_link(branch) for branch in schema["oneOf"])
     if "anyOf" in schema:

@@ -31,6 +31,41 @@ row_keys: [carrier]
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
 - Names of databases, tables, schemas and columns are letters, digits and `_`, at most 128, and start with a letter or
   `_`; those of instances and clusters may have `-` as well. Two names that differ only in case clash.
+
+## Environments
+
+One set of files serves several Pulumi stacks. What differs is a variable, an overlay, or a file that only some stacks
+include; `deployer render --stack prod` prints what a stack declares after that.
+
+```yaml
+kind: Variables
+variables:
+  root: { default: lakes/nyc, description: Where the lake lives. }
+  protect: { type: boolean, default: false }
+stacks:
+  prod:
+    root: s3://our-lakes/nyc
+    protect: true
+---
+kind: Instance
+name: nyc
+root: ${root}
+---
+kind: Overlay
+stack: prod
+target: table/nyc.flights
+set:
+  deletion_protection: ${protect}
+  tags: { owner: operations }
+  columns:
+    - { name: tailnum, description: Tail number of the plane. }
+---
+stack: prod
+include: [prod/*.yaml]
+```
+
+A value that is one `${name}` and nothing else has the variable's type; inside of `{…}` and `[…]` write it in quotes.
+Keys and `include` take no variables. A problem in a value that an overlay sets points at the overlay.
 """
 
 TYPES = """\

@@ -41,6 +41,13 @@ class Rule(StrEnum):
     UNSUPPORTED_TYPE = "unsupported-type"
     NEEDS_STORAGE_VERSION = "needs-storage-version"
     UNKNOWN_TIME_ZONE = "unknown-time-zone"
+    # environments
+    UNKNOWN_VARIABLE = "unknown-variable"
+    DUPLICATE_VARIABLE = "duplicate-variable"
+    VARIABLE_SYNTAX = "variable-syntax"
+    VARIABLE_TYPE = "variable-type"
+    VARIABLE_WITHOUT_VALUE = "variable-without-value"
+    UNKNOWN_TARGET = "unknown-target"
     # names and references
     NO_INSTANCE = "no-instance"
     SECOND_INSTANCE = "second-instance"

@@ -144,4 +144,4 @@ def test_every_property_says_what_it_means() -> None:
 
 
 def test_every_kind_is_described() -> None:
-    assert {"Instance", "Schema", "Table"} == set(KINDS) <= set(json_schema()["$defs"])
+    assert {"Instance", "Schema", "Table", "Variables", "Overlay"} == set(KINDS) <= set(json_schema()["$defs"])
