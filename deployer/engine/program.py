@@ -81,7 +81,8 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
 
 
 def _execute(main: Path) -> None:
-    runpy.run_path(str(main), run_name="__main__")
+    """Runs the program from its source; of a folder, Python would take bytecode that is as old as to the second."""
+    runpy.run_path(str(main / "__main__.py" if main.is_dir() else main), run_name="__main__")
 
 
 def _ignore_followers(loop: asyncio.AbstractEventLoop) -> None:
@@ -102,6 +103,8 @@ def _drain(loop: asyncio.AbstractEventLoop) -> None:
 @contextlib.contextmanager
 def _program_folder(folder: Path, project: Path) -> Iterator[None]:
     before, path, modules = Path.cwd(), list(sys.path), set(sys.modules)
+    keeps_bytecode = sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # a module edited twice in a second would be taken from it
     os.chdir(folder)
     sys.path[:0] = [str(folder), str(project)]
     _forget(folder, set(sys.modules))
@@ -109,6 +112,7 @@ def _program_folder(folder: Path, project: Path) -> Iterator[None]:
         yield
     finally:
         os.chdir(before)
+        sys.dont_write_bytecode = keeps_bytecode
         sys.path[:] = path
         _forget(folder, set(sys.modules) - modules)
 
