@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError
+from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError, NotFound
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, field_ids, fragments_of, latest_version, open_dataset
 from deployer.live.marks import Mark, MarkedFile
 from deployer.specs.arrow import columns_of
 from deployer.state.model import File, Partition, TableEntry, TableState
-from deployer.state.requirements import LanceVersionIs
+from deployer.state.requirements import DatasetIs, LanceVersionIs, TableRequirement
 from deployer.state.updates import FilesAdded, FilesRemoved, FilesReplaced, SetLanceVersion, SetSchema, TableUpdate
 
 if TYPE_CHECKING:
@@ -39,11 +39,22 @@ def refresh(store: StateStore, root: str, table_id: str) -> TableState:
 
 def rolled_forward(store: StateStore, root: str, entry: TableEntry, state: TableState) -> TableState:
     """`refresh` for a caller who has read the state already, such as of a thousand tables at once."""
-    location = dataset_location(root, entry)
+    return current(store, root, entry, state)[1]
+
+
+def current(store: StateStore, root: str, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
+    """The newest entry and state that belong together, rolled forward: a rewrite gives the table another dataset.
+
+    Versions count anew in each dataset, so a state is never compared with another dataset than its own.
+    """
     for _ in range(ATTEMPTS):
+        if entry.dataset != state.dataset:  # read before and after a rewrite's commit
+            entry, state = _read_again(store, entry, state)
+            continue
+        location = dataset_location(root, entry)
         newest = latest_version(location)
         if newest == state.lance_version:
-            return state
+            return entry, state
         if newest < state.lance_version:
             raise Corrupt(
                 f"the dataset is at version {newest}, but version {state.lance_version} was recorded",
@@ -55,12 +66,20 @@ def rolled_forward(store: StateStore, root: str, entry: TableEntry, state: Table
             _undo(dataset, doubled)
             continue
         try:
-            return store.commit(state.table_id, missing_updates(dataset, state), [LanceVersionIs(state.lance_version)])
+            unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
+            return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
         except Conflict:
-            state = store.table(state.table_id)
+            entry, state = _read_again(store, entry, state)
     raise CommitTimedOut(
         "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
     )
+
+
+def _read_again(store: StateStore, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
+    found = store.instance().tables.get(entry.table_id)
+    if found is None:
+        raise NotFound("the table was removed meanwhile", where=f"table/{entry.full_name}")
+    return found, store.table(state.table_id)
 
 
 def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, Mark]:

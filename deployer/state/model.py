@@ -12,6 +12,8 @@ from deployer.state.layers import LayeredMap
 __all__ = [
     "INSTANCE_LOG",
     "JSON",
+    "Dataset",
+    "DatasetStatus",
     "File",
     "Files",
     "InstanceState",
@@ -30,11 +32,15 @@ JSON: TypeAlias = bool | int | float | str | Sequence["JSON"] | Mapping[str, "JS
 INSTANCE_LOG = "instance"  #: the log of the instance; every other log is named by its table's id
 
 TableStatus = Literal["creating", "active", "deleting"]
+DatasetStatus = Literal["writing", "current", "retired", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """A table as the instance knows it. `location` is relative to the instance root and never changes."""
+    """A table as the instance knows it. `location` is relative to the instance root; only a rewrite gives another.
+
+    `dataset` numbers the Lance dataset that is there (see `Dataset`).
+    """
 
     table_id: str
     database: str
@@ -42,6 +48,7 @@ class TableEntry:
     location: str
     status: TableStatus
     created_at: int
+    dataset: int = 1
 
     @property
     def full_name(self) -> str:
@@ -121,8 +128,27 @@ class Intent:
 
 
 @dataclass(frozen=True, slots=True)
+class Dataset:
+    """One of the Lance datasets that a table has had: the first is number 1, and each rewrite makes the next.
+
+    `since` is when it got its status. `lance_version` is the last version that was recorded of a retired one, whose own
+    versions have nothing to do with those of the others. `target` names what a rewrite makes (a fingerprint).
+    """
+
+    number: int
+    location: str
+    status: DatasetStatus
+    since: int
+    lance_version: int = 0
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at one version of its log; version 0 is the empty log. `schema` is an Arrow IPC schema."""
+    """A table at one version of its log; version 0 is the empty log. `schema` is an Arrow IPC schema.
+
+    `lance_version` is of the current dataset. `datasets` are all there were, oldest first; empty until a first rewrite.
+    """
 
     version: int = 0
     table_id: str = ""
@@ -134,6 +160,12 @@ class TableState:
     jobs: Mapping[str, Job] = field(default_factory=LayeredMap)
     intents: Mapping[str, Intent] = field(default_factory=LayeredMap)
     at: int = 0  #: when the last entry was written
+    datasets: tuple[Dataset, ...] = ()
+
+    @property
+    def dataset(self) -> int:
+        """The number of the current dataset."""
+        return next((each.number for each in self.datasets if each.status == "current"), 1)
 
     def leaves(self) -> tuple[Partition, ...]:
         """The leaf partitions in the order of their keys."""

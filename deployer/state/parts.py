@@ -12,6 +12,7 @@ import pyarrow as pa
 from deployer.state.codec import decode, encode
 from deployer.state.layers import LayeredMap
 from deployer.state.model import (
+    Dataset,
     Files,
     InstanceState,
     Intent,
@@ -38,8 +39,15 @@ TABLES = _schema(
     location=pa.string(),
     status=pa.string(),
     created_at=pa.int64(),
+    dataset=pa.int64(),
 )
-TABLE = _schema(table_id=pa.string(), lance_version=pa.int64(), schema=pa.binary(), properties=pa.string())
+TABLE = _schema(
+    table_id=pa.string(),
+    lance_version=pa.int64(),
+    schema=pa.binary(),
+    properties=pa.string(),
+    datasets=pa.string(),
+)
 PARTITIONS = _schema(
     partition_id=pa.string(),
     parent=pa.string(),
@@ -65,6 +73,7 @@ def to_parts(state: State) -> Parts:
             "lance_version": [state.lance_version],
             "schema": [state.schema],
             "properties": [_text(encode(state.properties))],
+            "datasets": [_text([encode(each) for each in state.datasets])],
         }
         parts = {
             "table": pa.table(row, schema=TABLE),
@@ -98,6 +107,8 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         jobs=LayeredMap(_ArrowJobs(parts["jobs"])) if "jobs" in parts else LayeredMap(),
         intents=LayeredMap(intents),
         at=at,
+        # snapshots of before the first rewrite there was have no such column
+        datasets=tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]")),
     )
 
 

@@ -14,6 +14,7 @@ from deployer.state.layers import LayeredMap
 from deployer.state.model import (
     INSTANCE_LOG,
     JSON,
+    Dataset,
     File,
     Files,
     InstanceState,
@@ -30,6 +31,7 @@ from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
     CreateTable,
+    DatasetRemoved,
     FilesAdded,
     FilesRemoved,
     FilesReplaced,
@@ -38,11 +40,14 @@ from deployer.state.updates import (
     RegisterTable,
     RemoveTable,
     RenameTable,
+    RewriteStarted,
     SetInstanceProperties,
     SetLanceVersion,
     SetSchema,
+    SetTableDataset,
     SetTableProperties,
     SetTableStatus,
+    TableRewritten,
     TableUpdate,
 )
 
@@ -113,6 +118,9 @@ def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> Instance
             renamed = replace(_entry(state, table_id), database=database, name=name)
             _require_free(state, renamed.full_name)
             return replace(state, tables=tables.changed({table_id: renamed}))
+        case SetTableDataset(table_id, location, dataset):
+            moved = replace(_entry(state, table_id), location=location, dataset=dataset)
+            return replace(state, tables=tables.changed({table_id: moved}))
         case RemoveTable(table_id):
             _entry(state, table_id)
             return replace(state, tables=tables.changed({}, [table_id]))
@@ -155,8 +163,45 @@ def _apply_to_table(state: TableState, update: TableUpdate, at: int) -> TableSta
             except ValueError as error:
                 raise Inapplicable(str(error)) from None
             return replace(state, partitions=_layered(state.partitions).changed(changed))
+        case RewriteStarted(number, location, target):
+            if number <= max((each.number for each in state.datasets), default=1):
+                raise Inapplicable(f"dataset {number} of the table was there already")
+            started = Dataset(number, location, "writing", at, 0, target)
+            return replace(state, datasets=(*state.datasets, started))
+        case TableRewritten():
+            return _rewritten(state, update, at)
+        case DatasetRemoved(number):
+            found = _dataset(state, number, "writing", "retired")
+            return _with_dataset(state, replace(found, status="removed", since=at))
         case _:
             assert_never(update)
+
+
+def _rewritten(state: TableState, update: TableRewritten, at: int) -> TableState:
+    new = replace(_dataset(state, update.number, "writing"), status="current", since=at)
+    old = Dataset(state.dataset, update.retired_location, "retired", at, state.lance_version)
+    datasets = {each.number: each for each in state.datasets} | {old.number: old, new.number: new}
+    return replace(
+        state,
+        schema=update.schema,
+        lance_version=update.lance_version,
+        partitions=LayeredMap(_tree(update.partitions)),
+        files=_with_files(Files(), update.files, ()),
+        intents=LayeredMap(),
+        datasets=tuple(datasets[number] for number in sorted(datasets)),
+    )
+
+
+def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
+    found = next((each for each in state.datasets if each.number == number), None)
+    if found is None or found.status not in statuses:
+        raise Inapplicable(f"dataset {number} of the table is {found.status if found else 'not known'}")
+    return found
+
+
+def _with_dataset(state: TableState, changed: Dataset) -> TableState:
+    datasets = tuple(changed if each.number == changed.number else each for each in state.datasets)
+    return replace(state, datasets=datasets)
 
 
 def _create(state: TableState, update: CreateTable) -> TableState:
@@ -164,18 +209,23 @@ def _create(state: TableState, update: CreateTable) -> TableState:
         raise Inapplicable(f"table {state.table_id} exists already")
     if not update.schema:
         raise Inapplicable("a table needs a schema")
-    partitions = {p.partition_id: p for p in update.partitions or (Partition("root", None),)}
-    try:
-        check_tree(partitions)
-    except ValueError as error:
-        raise Inapplicable(str(error)) from None
     return replace(
         state,
         properties=update.properties,
         schema=update.schema,
         lance_version=update.lance_version,
-        partitions=LayeredMap(partitions),
+        partitions=LayeredMap(_tree(update.partitions)),
     )
+
+
+def _tree(partitions: tuple[Partition, ...]) -> dict[str, Partition]:
+    """The partitions by id, which must be one whole tree; without any, one that holds all keys."""
+    tree = {each.partition_id: each for each in partitions or (Partition("root", None),)}
+    try:
+        check_tree(tree)
+    except ValueError as error:
+        raise Inapplicable(str(error)) from None
+    return tree
 
 
 def _changed_properties(properties: TableProperties, changes: Mapping[str, JSON]) -> TableProperties:

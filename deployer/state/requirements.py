@@ -112,6 +112,19 @@ class LanceVersionIs:
 
 
 @dataclass(frozen=True, slots=True)
+class DatasetIs:
+    """The table was not rewritten into another dataset than that one."""
+
+    number: int
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.dataset
+        if now == self.number:
+            return None
+        return f"the table was rewritten: its dataset is number {now}, not {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
 class PropertiesAre:
     """Each property given has that value; None stands for a property of the instance that is not set."""
 
@@ -129,7 +142,15 @@ class PropertiesAre:
 
 InstanceRequirement = LogEmpty | NameFree | TableHasStatus | PropertiesAre
 TableRequirement = (
-    LogEmpty | GenerationIs | SchemaIs | JobNotDone | FilesPresent | PartitionIsLeaf | LanceVersionIs | PropertiesAre
+    LogEmpty
+    | GenerationIs
+    | SchemaIs
+    | JobNotDone
+    | FilesPresent
+    | PartitionIsLeaf
+    | LanceVersionIs
+    | DatasetIs
+    | PropertiesAre
 )
 Requirement = InstanceRequirement | TableRequirement
 

@@ -38,6 +38,15 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
+class SetTableDataset:
+    """The table's data is in another Lance dataset from now on: goes with the `TableRewritten` of its log."""
+
+    table_id: str
+    location: str
+    dataset: int
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveTable:
     """Forgets a table and frees its name."""
 
@@ -130,7 +139,39 @@ class PartitionSplit:
     right_id: str
 
 
-InstanceUpdate = SetInstanceProperties | RegisterTable | SetTableStatus | RenameTable | RemoveTable
+@dataclass(frozen=True, slots=True)
+class RewriteStarted:
+    """A rewrite is about to write the table's rows into a new dataset, numbered above all there were."""
+
+    number: int
+    location: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableRewritten:
+    """The new dataset takes the place of the current one, which is kept at `retired_location` until it is removed.
+
+    Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done, and
+    commits under way are forgotten: they were to the old dataset.
+    """
+
+    number: int
+    retired_location: str
+    schema: bytes
+    lance_version: int
+    partitions: tuple[Partition, ...]
+    files: tuple[File, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRemoved:
+    """The files of a retired dataset, or of one that a rewrite gave up, are removed."""
+
+    number: int
+
+
+InstanceUpdate = SetInstanceProperties | RegisterTable | SetTableStatus | RenameTable | SetTableDataset | RemoveTable
 TableUpdate = (
     CreateTable
     | SetTableProperties
@@ -142,5 +183,8 @@ TableUpdate = (
     | FilesRemoved
     | CommitAbandoned
     | PartitionSplit
+    | RewriteStarted
+    | TableRewritten
+    | DatasetRemoved
 )
 Update = InstanceUpdate | TableUpdate

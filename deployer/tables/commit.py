@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
-from deployer.live.rollforward import refresh, transaction_of
+from deployer.live.rollforward import current, refresh, transaction_of
 from deployer.state.failpoints import reached
 from deployer.state.model import Job, TableEntry
-from deployer.state.requirements import JobNotDone, SchemaIs, schema_fingerprint
+from deployer.state.requirements import DatasetIs, JobNotDone, SchemaIs, schema_fingerprint
 from deployer.state.updates import CommitAbandoned, CommitStarted
 from deployer.tables.writer import Written
 
@@ -56,15 +56,17 @@ def commit_append(
     changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown when
     Lance did not answer and the commit cannot be found: then nothing may be removed.
     """
-    state = refresh(store, root, entry.table_id)
+    now, state = current(store, root, entry, store.table(entry.table_id))
     if job := state.jobs.get(job_id):
         return Committed(job, already_done=True)
+    if now.dataset != entry.dataset:
+        raise _rewritten(entry)
     base = state.lance_version
     try:
         store.commit(
             entry.table_id,
             [CommitStarted(job_id, kind, base)],
-            [JobNotDone(job_id), SchemaIs(schema_fingerprint(schema))],
+            [JobNotDone(job_id), SchemaIs(schema_fingerprint(schema)), DatasetIs(entry.dataset)],
         )
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
@@ -86,6 +88,8 @@ def commit_append(
     # Recording it is the same as what anybody does who finds the log behind the dataset, here or after a crash.
     job = find_job(store, root, entry.table_id, job_id)
     reached("tables.commit.after-state")
+    if job is None and store.table(entry.table_id).dataset != entry.dataset:
+        raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
     if job is None:
         raise OutcomeUnknown(
             "Lance took the commit, and it cannot be found again",
@@ -93,6 +97,14 @@ def commit_append(
             remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
         )
     return Committed(job, already_done=False)
+
+
+def _rewritten(entry: TableEntry) -> Conflict:
+    return Conflict(
+        "the table was rewritten while rows were being written for it, which are not in it",
+        where=f"table/{entry.full_name}",
+        remedy="run the ingest again",
+    )
 
 
 def _commit_to_lance(location: str, base: int, written: Sequence[Written], mark: Mark) -> None:

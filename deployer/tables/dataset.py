@@ -13,7 +13,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
-from deployer.live.rollforward import rolled_forward
+from deployer.live.rollforward import current
 from deployer.specs.arrow import arrow_schema, columns_of
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
@@ -78,12 +78,14 @@ class OpenTable:
         )
 
     def refreshed(self) -> OpenTable:
-        return replace(self, state=rolled_forward(self.store, self.root, self.entry, self.state))
+        known = self.store.instance().tables.get(self.entry.table_id, self.entry)
+        entry, state = current(self.store, self.root, known, self.state)
+        return replace(self, entry=entry, state=state)
 
 
 def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
     """Opens a table whose entry is known."""
-    return OpenTable(store, root, entry, rolled_forward(store, root, entry, store.table(entry.table_id)))
+    return OpenTable(store, root, *current(store, root, entry, store.table(entry.table_id)))
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:

@@ -53,7 +53,7 @@ class Table:
 
     def __init__(self, opened: OpenTable) -> None:
         self.opened = opened
-        self._datasets: dict[int, lance.LanceDataset] = {}
+        self._datasets: dict[tuple[int, int], lance.LanceDataset] = {}
 
     def close(self) -> None:
         self.opened.store.close()
@@ -143,9 +143,10 @@ class Table:
         return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges)
 
     def _dataset(self, version: int) -> lance.LanceDataset:
-        if version not in self._datasets:
-            self._datasets = {version: self.opened.dataset(version)}
-        return self._datasets[version]
+        key = (self.opened.entry.dataset, version)
+        if key not in self._datasets:
+            self._datasets = {key: self.opened.dataset(version)}
+        return self._datasets[key]
 
     def _columns(self, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
         names = list(columns) if columns is not None else schema.names

@@ -41,6 +41,7 @@ GOLDEN: list[tuple[Update, dict[str, Any]]] = [
                 "location": "nyc/flights-a1b2c3d4.lance",
                 "status": "active",
                 "created_at": 1_700_000_000_000,
+                "dataset": 1,
             },
         },
     ),

@@ -10,6 +10,7 @@ from deployer.state.entries import LogEntry
 from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
 from deployer.state.reducer import empty_state, fold
 from deployer.state.requirements import (
+    DatasetIs,
     FilesPresent,
     GenerationIs,
     JobNotDone,
@@ -48,6 +49,7 @@ HOLD: list[tuple[Any, State]] = [
     (FilesPresent((1,)), TABLE_STATE),
     (PartitionIsLeaf("left"), TABLE_STATE),
     (LanceVersionIs(3), TABLE_STATE),
+    (DatasetIs(1), TABLE_STATE),
 ]
 
 FAIL: list[tuple[Any, State, str]] = [
@@ -58,6 +60,7 @@ FAIL: list[tuple[Any, State, str]] = [
     (PropertiesAre({"name": "x", "other": 1}), INSTANCE, "name is 'nyc', not 'x', other is None, not 1"),
     (PropertiesAre({"online": False}), TABLE_STATE, "online is True, not False"),
     (GenerationIs(2), TABLE_STATE, "the table is at generation 1, not 2"),
+    (DatasetIs(2), TABLE_STATE, "the table was rewritten: its dataset is number 1, not 2"),
     (SchemaIs("0" * 32), TABLE_STATE, f"the schema is {SCHEMA}, not {'0' * 32}"),
     (JobNotDone("nightly"), TABLE_STATE, "job nightly is done already, as version 3 of the dataset"),
     (FilesPresent((1, 2)), TABLE_STATE, "fragment 2 is no longer in the table"),

@@ -100,7 +100,12 @@ _BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
-    """Neighbouring splits for one task each: as many as there are cores, more when files would become too large."""
+    """Neighbouring splits for one task each: as many as there are cores, more when files would become too large.
+
+    A load with a ledger has one a split, so that the same split is the same work whenever it is gone on with.
+    """
+    if plan.ledger is not None:
+        return tuple((split,) for split in plan.splits if split.number not in plan.finished)
     rows = sum(split.rows for split in plan.splits)
     wanted = max(min(parallelism, len(plan.splits)), math.ceil(rows / plan.layout.max_rows_per_file), 1)
     share = max(1, sum(split.bytes for split in plan.splits)) / wanted
@@ -128,7 +133,8 @@ class _ReadTask:
             for rows in _larger(checked_rows(split, self._plan.reading, report)):
                 keys = [rows.column(name) for name in self._plan.layout.row_keys]
                 for place, part in parted(rows, splitter.ranges(keys, rows.num_rows)):
-                    yield _message(self._keys[place], part)
+                    if place not in self._plan.finished:
+                        yield _message(self._keys[place], part)
             self._reports.add({split.number: report})
 
 
@@ -140,24 +146,26 @@ class _WriteTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: dict[int, list[pa.RecordBatch]] = {}
-        size, written = 0, list[Written]()
+        size, written = 0, dict[int, list[Written]]()
         for batch in batches:
             for key, message in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                 rows = list(pa.ipc.open_stream(message.as_buffer(), options=ALIGNED))
                 held.setdefault(key, []).extend(rows)
                 size += sum(each.nbytes for each in rows)
             if size >= RUN_BYTES:
-                written += self._flushed(held)
+                self._flush(held, written)
                 size = 0
-        written += self._flushed(held)
-        yield _result(written)
+        self._flush(held, written)
+        if self._plan.ledger is not None:
+            for number, each in written.items():
+                self._plan.ledger.record(number, each)
+        yield _result([each for number in written for each in written[number]])
 
-    def _flushed(self, held: dict[int, list[pa.RecordBatch]]) -> list[Written]:
-        written: list[Written] = []
+    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> None:
         for key in sorted(held):
-            rows = pa.Table.from_batches(held.pop(key))
-            written += write_sorted(self._plan.layout, rows, self._plan.ranges.partitions[self._numbers[key]])
-        return written
+            rows, number = pa.Table.from_batches(held.pop(key)), self._numbers[key]
+            made = write_sorted(self._plan.layout, rows, self._plan.ranges.partitions[number])
+            written.setdefault(number, []).extend(made)
 
 
 class _StreamTask:
@@ -169,7 +177,10 @@ class _StreamTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in _ids(batches):
             rows = self._rows(self._groups[number])
-            yield _result(write_stream(self._plan.layout, rows, self._plan.ranges.partitions[0]))
+            written = write_stream(self._plan.layout, rows, self._plan.ranges.partitions[0])
+            if self._plan.ledger is not None:
+                self._plan.ledger.record(self._groups[number][0].number, written)
+            yield _result(written)
 
     def _rows(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
         for split in splits:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.reading import Reading, SplitReport
@@ -11,15 +12,29 @@ from deployer.tables.ingest.sources import Split
 from deployer.tables.writer import Layout, Written
 
 
+class Ledger(Protocol):
+    """Where a load that can be gone on with notes what it has finished: ranges, or without keys splits, by number.
+
+    Tasks carry it to where they run, so it is small and keeps nothing but where it writes.
+    """
+
+    def record(self, number: int, written: Sequence[Written]) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load."""
+    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load.
+
+    With a `ledger`, the ranges `finished` are left out and the others are noted there one by one.
+    """
 
     splits: tuple[Split, ...]
     reading: Reading
     layout: Layout
     ranges: Ranges
     sets_aside: bool = False
+    ledger: Ledger | None = None
+    finished: frozenset[int] = frozenset()
 
     def refuses(self, reports: Iterable[SplitReport]) -> bool:
         """Whether what the splits report so far means that nothing may be committed."""

@@ -88,7 +88,7 @@ def _arrow(source: Source) -> Any:
 def _lance(source: Source) -> Any:
     from deployer.live.lance_io import open_dataset
 
-    return open_dataset(source.path)
+    return open_dataset(source.path, source.version)
 
 
 def _unreadable(source: Source, failure: Exception) -> InvalidInput:

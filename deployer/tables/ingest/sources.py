@@ -55,12 +55,13 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file (or Lance dataset) as `name` shows it; `compressed`: it is gzip."""
+    """One file (or Lance dataset) as `name` shows it; `compressed`: it is gzip; `version` is Lance's (None: newest)."""
 
     path: str
     format: Format
     name: str
     compressed: bool = False
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
