@@ -21,6 +21,7 @@ from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.state import open_store
+from deployer.tables.schema_check import checked_on_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     graph = build_graph(lake)
     live = read_live(workspace.root(lake))
     plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)
+    plan = checked_on_data(plan, live, workspace.root(lake))
     return Planned(_with_foreign(plan, operations), lake, engine, config, live)
 
 

@@ -13,13 +13,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError, NotFound
+from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, field_ids, fragments_of, latest_version, open_dataset
 from deployer.live.marks import Mark, MarkedFile
 from deployer.specs.arrow import columns_of
 from deployer.state.model import File, Partition, TableEntry, TableState
 from deployer.state.requirements import DatasetIs, LanceVersionIs, TableRequirement
-from deployer.state.updates import FilesAdded, FilesRemoved, FilesReplaced, SetLanceVersion, SetSchema, TableUpdate
+from deployer.state.updates import (
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    SetLanceVersion,
+    SetSchema,
+    SetTableProperties,
+    TableUpdate,
+)
 
 if TYPE_CHECKING:
     import lance
@@ -105,15 +114,34 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     view = _View.of(dataset, state)
     updates: list[TableUpdate] = []
     for version, mark in marks_since(dataset, state.lance_version).items():
-        if mark.job_id not in state.jobs and mark.files:
+        if mark.job_id not in state.jobs and (mark.files or mark.job_id in state.intents):
             updates.append(view.record(version, mark))
     updates += view.adopt()
     schema = dataset.schema
     if columns_of(schema) != columns_of(_recorded_schema(state)):
         updates.append(SetSchema(schema.serialize().to_pybytes(), dataset.version))
+        updates += _renamed_keys(dataset, state)
+    updates += index_updates(dataset, state)
     if not any(getattr(update, "lance_version", 0) == dataset.version for update in updates):
         updates.append(SetLanceVersion(dataset.version))
     return updates
+
+
+def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
+    """Keys under the names that their columns have now: a column is known by its field id, whatever it is called."""
+    keys = {"row_keys": state.properties.row_keys, "sort_keys": state.properties.sort_keys}
+    now = {field.id(): field.name() for field in dataset.lance_schema.fields()}
+    if all(name in now.values() for names in keys.values() for name in names):
+        return []
+    try:
+        before = open_dataset(dataset.uri, state.lance_version).lance_schema.fields()
+    except DeployerError:
+        return []  # cleaned away: nobody can tell any more which column it was
+    renamed = {field.name(): now.get(field.id(), field.name()) for field in before}
+    changes = {
+        name: after for name, names in keys.items() if (after := [renamed.get(key, key) for key in names]) != [*names]
+    }
+    return [SetTableProperties(changes)] if changes else []
 
 
 def _recorded_schema(state: TableState) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.model import Cluster, IndexSpec, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
 from deployer.specs.types import Column, ColumnType
 
 ColumnPath = tuple[str, ...]
@@ -112,12 +112,13 @@ class WidenColumn:
 
 @dataclass(frozen=True, slots=True)
 class ConvertColumn:
-    """Some values of `before` may have no value of `after`."""
+    """Some values of `before` may have no value of `after`; `using` is the SQL expression that gives the new ones."""
 
     address: str
     column: ColumnPath
     before: ColumnType
     after: ColumnType
+    using: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +180,27 @@ class ChangeStorage:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateIndex:
+    address: str
+    index: IndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    address: str
+    index: IndexSpec
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildIndex:
+    """Another kind, column or parameter under the same name."""
+
+    address: str
+    before: IndexSpec
+    after: IndexSpec
+
+
+@dataclass(frozen=True, slots=True)
 class SetOnline:
     address: str
     online: bool
@@ -229,6 +251,7 @@ ColumnChange = (
     | ReorderColumns
     | ChangeColumnDescription
 )
+IndexChange = CreateIndex | DropIndex | RebuildIndex
 TableChange = (
     CreateTable
     | DeleteTable
@@ -238,6 +261,7 @@ TableChange = (
     | ChangeSortKeys
     | ChangeSplitPoints
     | ChangeStorage
+    | IndexChange
     | SetOnline
     | SetDeletionProtection
     | ChangeDescription

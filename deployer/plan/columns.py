@@ -55,7 +55,7 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
     path = (*parent, desired.name)
     if live.name != desired.name:
         yield RenameColumn(address, (*parent, live.name), desired.name)
-    yield from _diff_type(address, live.type, desired.type, path)
+    yield from _diff_type(address, live.type, desired.type, path, desired.using)
     if desired.nullable and not live.nullable:
         yield RelaxNullability(address, path)
     if live.nullable and not desired.nullable:
@@ -64,7 +64,9 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield ChangeColumnDescription(address, path, live.description, desired.description)
 
 
-def _diff_type(address: str, live: ColumnType, desired: ColumnType, path: ColumnPath) -> Iterator[ColumnChange]:
+def _diff_type(
+    address: str, live: ColumnType, desired: ColumnType, path: ColumnPath, using: str | None
+) -> Iterator[ColumnChange]:
     match live, desired:
         case Struct(before), Struct(after):
             yield from diff_columns(address, before, after, path)
@@ -77,8 +79,10 @@ def _diff_type(address: str, live: ColumnType, desired: ColumnType, path: Column
             yield from _diff_child(address, value, other_value, path)
         case _:
             if live != desired:
-                kind = WidenColumn if is_widening(live, desired) else ConvertColumn
-                yield kind(address, path, live, desired)
+                if is_widening(live, desired):
+                    yield WidenColumn(address, path, live, desired)
+                else:
+                    yield ConvertColumn(address, path, live, desired, using)
 
 
 def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:

@@ -24,11 +24,13 @@ from deployer.plan.changes import (
     CreateTable,
     DeleteInstance,
     DeleteTable,
+    RenameColumn,
     RenameTable,
     SetDeletionProtection,
     SetOnline,
 )
 from deployer.plan.columns import diff_columns
+from deployer.plan.indexes import built_indexes, dropped_indexes
 from deployer.specs.model import InstanceSpec, TableSpec
 
 
@@ -73,15 +75,20 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
     address = desired.address
     if live.full_name != desired.full_name:
         yield RenameTable(address, live.full_name, desired.full_name)
-    yield from diff_columns(address, live.columns, desired.columns)
-    if live.row_keys != desired.row_keys:
-        yield ChangeRowKeys(address, live.row_keys, desired.row_keys)
-    if live.sort_keys != desired.sort_keys:
-        yield ChangeSortKeys(address, live.sort_keys, desired.sort_keys)
+    yield from dropped_indexes(address, live.indexes, desired.indexes)
+    columns = tuple(diff_columns(address, live.columns, desired.columns))
+    yield from columns
+    names = {each.column[0]: each.after for each in columns if isinstance(each, RenameColumn) and len(each.column) == 1}
+    row_keys, sort_keys = (tuple(names.get(key, key) for key in keys) for keys in (live.row_keys, live.sort_keys))
+    if row_keys != desired.row_keys:
+        yield ChangeRowKeys(address, row_keys, desired.row_keys)
+    if sort_keys != desired.sort_keys:
+        yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:
         yield ChangeSplitPoints(address, live.split_points, desired.split_points)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
+    yield from built_indexes(address, live.indexes, desired.indexes, columns)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)
     if live.deletion_protection != desired.deletion_protection:

@@ -64,10 +64,11 @@ def _column(node: Node) -> Column:
 
 def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    nullable, description, renamed_from = (
+    nullable, description, renamed_from, using = (
         properties.get("nullable"),
         properties.get("description"),
         properties.get("renamed_from"),
+        properties.get("using"),
     )
     return Column(
         name,
@@ -76,6 +77,7 @@ def _named(node: Node, name: str) -> Column:
         str(description.value).strip() if description else "",
         str(renamed_from.value) if renamed_from else None,
         node.at,
+        str(using.value).strip() if using else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
 
-A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "fields"}`, where `fields` is
+A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "using", "fields"}`,
+where `fields` is
 what a type's text cannot hold: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when
 true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct
 carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles become integers again.
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, assert_never
 
+from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
 from deployer.specs.type_names import FLOATS
 from deployer.specs.type_text import parse_type
@@ -54,13 +56,20 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["description"] = column.description
     if column.renamed_from is not None:
         form["renamed_from"] = column.renamed_from
+    if column.using is not None:
+        form["using"] = column.using
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
         form["fields"] = fields
     return form
 
 
 def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
-    column = replace(column, description=form.get("description", ""), renamed_from=form.get("renamed_from"))
+    column = replace(
+        column,
+        description=form.get("description", ""),
+        renamed_from=form.get("renamed_from"),
+        using=form.get("using"),
+    )
     fields = form.get("fields")
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
 
@@ -148,6 +157,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         },
         "tags": dict(sorted(spec.tags.items())),
         "renamed_from": spec.renamed_from,
+        "indexes": [index_to_json(index) for index in spec.indexes],
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
     if not spec.online:
@@ -181,6 +191,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         storage=Storage(**_whole(form.get("storage", {}))),
         renamed_from=form.get("renamed_from"),
         tags=dict(form.get("tags", {})),
+        indexes=tuple(index_from_json(index) for index in form.get("indexes", ())),
     )
 
 

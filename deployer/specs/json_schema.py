@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
+from deployer.specs.index_kinds import index_schemas
 from deployer.specs.schema_parts import Json, choice, constant, count, flag, list_of, object_schema, ref, text
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
@@ -35,6 +36,10 @@ _COLUMN = object_schema(
         "nullable": flag("Whether the column may hold nulls. Row keys may not.", True),
         "description": text("What the column means, with its unit. Kept in the table's schema, where readers see it."),
         "renamed_from": ref("name", "The name before a rename, so that the data is kept."),
+        "using": text(
+            "SQL that gives each row's value when the type changes so that values may be lost: `TRY_CAST(delay AS INT)`."
+            " Names columns as they are before; may stay once it was applied."
+        ),
     },
 )
 
@@ -187,6 +192,12 @@ _TABLE = object_schema(
         ),
         "sort_keys": list_of("Columns by which rows of equal row keys are sorted.", ref("name"), default=[]),
         "partitions": ref("partitions"),
+        "indexes": {
+            "type": "array",
+            "description": "Indexes on columns; kept up by loads.",
+            "items": {"oneOf": index_schemas()},
+            "default": [],
+        },
         "online": flag("Whether jobs may write to the table.", True),
         "deletion_protection": flag("Whether deleting the table while it holds rows is refused.", True),
         "storage": ref("storage"),

@@ -78,6 +78,7 @@ class Column:
     description: str = ""
     renamed_from: str | None = None
     at: Position | None = field(default=None, compare=False, repr=False)
+    using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
 
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

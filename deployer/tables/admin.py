@@ -17,7 +17,7 @@ from deployer.live.reader import OWNER, SPLIT_POINTS, live_table
 from deployer.live.rollforward import refresh
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
-from deployer.plan.support import refuse_unsupported
+from deployer.plan.support import keys_of, refuse_unsupported
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
@@ -31,10 +31,13 @@ from deployer.state.updates import (
     CreateTable,
     RegisterTable,
     RemoveTable,
+    RenameTable,
     SetTableProperties,
     SetTableStatus,
 )
-from deployer.tables.schema_change import add_null_column, describe_column, reorder_columns
+from deployer.tables.indexes import apply_index_change, settle_indexes
+from deployer.tables.schema_apply import apply_column_change, in_order
+from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.split_points import encoded_split_points
 from deployer.tables.storage import dataset_uri, remove_dataset, table_location
 
@@ -84,6 +87,7 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
             Part(entry.table_id, [create], [LogEmpty()]),
         ]
     )
+    settle_indexes(store, root, entry.table_id, spec)
     return entry.table_id
 
 
@@ -102,11 +106,14 @@ def update_table(store: StateStore, root: str, table_id: str, spec: TableSpec, s
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
     live = read_table(store, root, entry)
     changes = diff(live.spec, spec)
-    refuse_unsupported(changes)
-    for change in changes:
+    refuse_unsupported(changes, keys_of(live.spec, spec))
+    refuse_what_rows_forbid(root, live, changes)
+    for change in in_order(changes):
         if step is not None:
             step(type(change).__name__)
-        _apply(store, root, live, change)
+        _apply(store, root, live, spec, change)
+    if changes and spec.indexes:
+        settle_indexes(store, root, table_id, spec)
 
 
 def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: bool) -> None:
@@ -177,15 +184,31 @@ def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
     store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
 
 
-def _apply(store: StateStore, root: str, live: LiveTable, change: c.Change) -> None:
-    """Apply one change that `refuse_unsupported` let through."""
+def _apply(store: StateStore, root: str, live: LiveTable, spec: TableSpec, change: c.Change) -> None:
+    """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
     match change:
-        case c.AddColumn(definition=column, after=after):
-            _alter(store, root, live, lambda dataset: add_null_column(dataset, column, after))
-        case c.ReorderColumns(after=names):
-            _alter(store, root, live, lambda dataset: reorder_columns(dataset, names))
-        case c.ChangeColumnDescription(column=path, after=text):
-            _alter(store, root, live, lambda dataset: describe_column(dataset, path, text))
+        case (
+            c.AddColumn()
+            | c.DropColumn()
+            | c.RenameColumn()
+            | c.WidenColumn()
+            | c.ConvertColumn()
+            | c.RelaxNullability()
+            | c.TightenNullability()
+            | c.ReorderColumns()
+            | c.ChangeColumnDescription()
+        ):
+            apply_column_change(store, root, live.table_id, spec, change)
+        case c.RenameTable():
+            store.commit(
+                INSTANCE_LOG,
+                [RenameTable(live.table_id, spec.database, spec.name)],
+                [NameFree(spec.database, spec.name)],
+            )
+        case c.ChangeStorage(after=storage):
+            _set(store, live, storage=_storage(storage))
+        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
+            apply_index_change(store, root, live.table_id, change)
         case c.SetOnline(online=online):
             _set(store, live, online=online)
         case c.SetDeletionProtection(protected=protected):
@@ -197,17 +220,9 @@ def _apply(store: StateStore, root: str, live: LiveTable, change: c.Change) -> N
         case (
             c.CreateTable()
             | c.DeleteTable()
-            | c.RenameTable()
-            | c.DropColumn()
-            | c.RenameColumn()
-            | c.WidenColumn()
-            | c.ConvertColumn()
-            | c.RelaxNullability()
-            | c.TightenNullability()
             | c.ChangeRowKeys()
             | c.ChangeSortKeys()
             | c.ChangeSplitPoints()
-            | c.ChangeStorage()
             | c.CreateInstance()
             | c.DeleteInstance()
             | c.ChangeRoot()
@@ -218,14 +233,6 @@ def _apply(store: StateStore, root: str, live: LiveTable, change: c.Change) -> N
             raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
         case _:
             assert_never(change)
-
-
-def _alter(store: StateStore, root: str, live: LiveTable, alter: Callable[[lance.LanceDataset], None]) -> None:
-    """Change the dataset, then let the state roll forward to it as it does after a crash."""
-    import lance
-
-    alter(lance.dataset(dataset_uri(root, live.location)))
-    refresh(store, root, live.table_id)
 
 
 def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:

@@ -1,52 +1,86 @@
-"""Changes of a Lance dataset's schema that write no data file."""
+"""Changes of a Lance dataset's schema that write no data file: each is one operation, to be committed by the caller."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deployer.specs.arrow import DESCRIPTION, arrow_field
 from deployer.specs.types import Column
+from deployer.tables.schema_fields import FieldTree, SchemaField, new_field, next_field_id
 
 if TYPE_CHECKING:
     import lance
 
 
-def add_null_column(dataset: lance.LanceDataset, column: Column, after: str | None) -> None:
-    """Add a nullable column behind the column `after` (None: as the first). Existing rows read null."""
-    dataset.add_columns(arrow_field(column))
-    names = [name for name in dataset.schema.names if name != column.name]
-    names.insert(names.index(after) + 1 if after in names else 0, column.name)
-    reorder_columns(dataset, names)
+def add_null_column(
+    dataset: lance.LanceDataset, parent: Sequence[str], column: Column, after: str | None
+) -> lance.LanceOperation.BaseOperation:
+    """A column or field behind its sibling `after` (None: as the first). Existing rows read null.
 
-
-def reorder_columns(dataset: lance.LanceDataset, names: Sequence[str]) -> None:
-    """Put the top-level columns into the order of `names`, which holds each of them once.
-
-    Lance's Project operation takes a schema whose fields keep their ids (one made from Arrow gives them new ones, and
-    reads fail). LanceSchema has no constructor for that, but its pickle form is the schema's metadata and its fields'
-    protobufs, depth first: those are put in order here.
+    A projection, where Lance's own `add_columns` makes a merge: rows that are appended meanwhile are no conflict.
     """
+    added = new_field(column, next_field_id(dataset))
+    tree = with_column(FieldTree.of(dataset.lance_schema), parent, added, after)
+    return _project(tree, preserves_nullability=column.nullable)
+
+
+def with_column(tree: FieldTree, parent: Sequence[str], added: SchemaField, after: str | None) -> FieldTree:
+    """The schema with one more field at `parent`, behind the sibling `after`."""
+    siblings = list(tree.siblings(parent))
+    place = next((number + 1 for number, field in enumerate(siblings) if field.name == after), 0)
+    siblings.insert(place, added)
+    return tree.with_siblings(parent, siblings)
+
+
+def drop_column(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceOperation.BaseOperation:
+    """The column or field is gone for readers; its values stay in the data files until those are compacted."""
+    tree = FieldTree.of(dataset.lance_schema)
+    target = tree.at(path).id
+    parent = path[:-1]
+    return _project(tree.with_siblings(parent, [field for field in tree.siblings(parent) if field.id != target]))
+
+
+def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -> lance.LanceOperation.BaseOperation:
+    """Another last name for the column or field at `path`."""
+    return _altered(dataset, path, lambda field: replace(field, name=name))
+
+
+def describe_column(dataset: lance.LanceDataset, path: Sequence[str], text: str) -> lance.LanceOperation.BaseOperation:
+    """Another description for a column or field; an empty one removes it."""
+    return _altered(dataset, path, lambda field: field.described(text))
+
+
+def set_nullable(
+    dataset: lance.LanceDataset, path: Sequence[str], nullable: bool
+) -> lance.LanceOperation.BaseOperation:
+    """Whether the column or field may be null. Rows are not looked at: see `deployer.tables.schema_check`."""
+    return _altered(dataset, path, lambda field: replace(field, nullable=nullable), preserves_nullability=False)
+
+
+def reorder_columns(
+    dataset: lance.LanceDataset, parent: Sequence[str], names: Sequence[str]
+) -> lance.LanceOperation.BaseOperation:
+    """Put the fields of the struct at `parent` (empty: the table) into the order of `names`; others come behind."""
+    tree = FieldTree.of(dataset.lance_schema)
+    place = {name: number for number, name in enumerate(names)}
+    return _project(
+        tree.with_siblings(parent, sorted(tree.siblings(parent), key=lambda f: place.get(f.name, len(place))))
+    )
+
+
+def _altered(
+    dataset: lance.LanceDataset,
+    path: Sequence[str],
+    change: Callable[[SchemaField], SchemaField],
+    *,
+    preserves_nullability: bool = True,
+) -> lance.LanceOperation.BaseOperation:
+    tree = FieldTree.of(dataset.lance_schema).changed(path, change)
+    return _project(tree, preserves_nullability=preserves_nullability)
+
+
+def _project(tree: FieldTree, *, preserves_nullability: bool = True) -> lance.LanceOperation.BaseOperation:
     import lance
 
-    schema = dataset.lance_schema
-    if names == [field.name() for field in schema.fields()]:
-        return
-    rebuild, (metadata, *protos) = schema.__reduce__()[:2]
-    blocks: dict[str, list[bytes]] = {}
-    rest = iter(protos)
-    for field in schema.fields():
-        blocks[field.name()] = [next(rest) for _ in range(_fields_below(field) + 1)]
-    ordered = rebuild(metadata, *(proto for name in names for proto in blocks[name]))
-    operation = lance.LanceOperation.Project(ordered, preserves_nullability=True)
-    committed = lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
-    dataset.checkout_version(committed.version)
-
-
-def describe_column(dataset: lance.LanceDataset, path: Sequence[str], description: str) -> None:
-    """Set the description of a column or nested field; an empty one removes it."""
-    dataset.update_field_metadata({".".join(path): {DESCRIPTION.decode(): description or None}})
-
-
-def _fields_below(field: lance.schema.LanceField) -> int:
-    return sum(1 + _fields_below(child) for child in field.children())
+    return lance.LanceOperation.Project(tree.to_lance(), preserves_nullability=preserves_nullability)

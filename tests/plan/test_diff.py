@@ -14,7 +14,7 @@ from rich.console import Console
 
 from deployer.plan import diff, make_plan
 from deployer.plan.as_json import plan_as_json
-from deployer.plan.changes import Change
+from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex
 from deployer.plan.terminal import plan_as_tree
 from deployer.plan.words import describe
 from deployer.specs.model import Cluster, InstanceSpec, StateBackend, Storage, TableSpec
@@ -34,7 +34,17 @@ TABLES: dict[str, TableSpec] = {
     ),
     "drop_column": without_column("stops"),
     "drop_field": with_column("gate", Column("gate", Struct((Column("hall", TEXT),)))),
-    "rename_column": with_column("delay", Column("late", INT32, renamed_from="delay")),
+    "rename_column": replace(with_column("delay", Column("late", INT32, renamed_from="delay")), sort_keys=("late",)),
+    "rename_row_key": replace(
+        with_column("carrier", Column("airline", TEXT, False, "Two letters.", renamed_from="carrier")),
+        row_keys=("airline", "flight"),
+    ),
+    "rename_field": with_column(
+        "gate", Column("gate", Struct((Column("hall", TEXT), Column("no", INT16, renamed_from="number"))))
+    ),
+    "reorder_fields": with_column("gate", Column("gate", Struct((Column("number", INT16), Column("hall", TEXT))))),
+    "widen_row_key": with_column("flight", Column("flight", INT64, nullable=False)),
+    "convert_using": with_column("stops", Column("stops", TEXT, using="array_to_string(stops, ' ')")),
     "widen_column": with_column("delay", Column("delay", INT64)),
     "widen_field": with_column("gate", Column("gate", Struct((Column("hall", TEXT), Column("number", INT32))))),
     "narrow_column": with_column("delay", Column("delay", INT16)),
@@ -63,6 +73,7 @@ TABLES: dict[str, TableSpec] = {
         without_column("stops", with_column("delay", Column("late", INT64, True, "Minutes.", renamed_from="delay"))),
         online=False,
         row_keys=("flight", "carrier"),
+        sort_keys=("late",),
     ),
 }
 INSTANCES: dict[str, InstanceSpec] = {
@@ -139,6 +150,7 @@ def test_every_kind_of_change_has_a_golden_case() -> None:
     found = {type(change) for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)}
     found |= {type(change) for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)}
     found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
+    found |= {CreateIndex, DropIndex, RebuildIndex}  # tests/plan/test_indexes.py
     assert found == set(get_args(Change))
 
 

@@ -1,0 +1,81 @@
+"""Applies each change of columns to a live table: as one commit to Lance, and one to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from deployer.plan import changes as c
+from deployer.plan.words import describe
+from deployer.specs.types import Column, ColumnType, children
+from deployer.tables.schema_change import (
+    add_null_column,
+    describe_column,
+    drop_column,
+    rename_column,
+    reorder_columns,
+    set_nullable,
+)
+from deployer.tables.schema_check import refuse_what_fails
+from deployer.tables.schema_commit import commit_schema_change
+from deployer.tables.schema_rewrite import convert_column
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.specs.model import TableSpec
+    from deployer.state.store import StateStore
+
+
+def in_order(changes: Iterable[c.Change]) -> list[c.Change]:
+    """Columns are dropped last: until then nothing is lost, and no table or struct is left without any column."""
+    return sorted(changes, key=lambda change: isinstance(change, c.DropColumn))
+
+
+def apply_column_change(store: StateStore, root: str, table_id: str, spec: TableSpec, change: c.ColumnChange) -> None:
+    """Apply one change on the way to `spec`. Raises Refused when the table's rows do not allow it."""
+
+    def operation(dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        refuse_what_fails(dataset, change)
+        return _operation(dataset, spec, change)
+
+    commit_schema_change(store, root, table_id, kind_of(change), operation)
+
+
+def kind_of(change: c.ColumnChange) -> str:
+    """What `history` says of the change: `add column remark`, `rename column delay → late`."""
+    return describe(change).partition(":")[0]
+
+
+def _operation(
+    dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange
+) -> lance.LanceOperation.BaseOperation:
+    match change:
+        case c.AddColumn(column=path, definition=column, after=after):
+            return add_null_column(dataset, path[:-1], column, after)
+        case c.DropColumn(column=path):
+            return drop_column(dataset, path)
+        case c.RenameColumn(column=path, after=name):
+            return rename_column(dataset, path, name)
+        case c.WidenColumn(column=path, after=after):
+            return convert_column(dataset, path, after)
+        case c.ConvertColumn(column=path, after=after, using=using):
+            return convert_column(dataset, path, after, using)
+        case c.RelaxNullability(column=path):
+            return set_nullable(dataset, path, True)
+        case c.TightenNullability(column=path):
+            return set_nullable(dataset, path, False)
+        case c.ReorderColumns(column=path):
+            return reorder_columns(dataset, path, [column.name for column in _declared(spec.columns, path)])
+        case c.ChangeColumnDescription(column=path, after=text):
+            return describe_column(dataset, path, text)
+        case _:
+            assert_never(change)
+
+
+def _declared(columns: Sequence[Column], path: c.ColumnPath) -> Sequence[Column]:
+    """The fields that the spec has at `path`."""
+    for name in path:
+        found: ColumnType = next(column.type for column in columns if column.name == name)
+        columns = children(found)
+    return columns

@@ -1,0 +1,185 @@
+"""Whether the rows of a table allow a change: counted before it is shown, and again when it is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import Refused
+from deployer.live.lance_io import open_dataset
+from deployer.plan import changes as c
+from deployer.plan.words import count, dotted
+from deployer.specs.arrow import arrow_type
+from deployer.tables.sql_value import MOST_COUNTED, check_expression, failing_rows
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.live.model import LiveLake, LiveTable
+    from deployer.plan.plan import Plan, PlannedChange
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """How many of the table's rows stand against a change, and in which way."""
+
+    rows: int
+    of: int
+    words: str
+
+    def __str__(self) -> str:
+        least = "at least " if self.rows >= MOST_COUNTED and self.words != _NULL else ""
+        return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.words}"
+
+
+_NULL = "hold null"
+
+
+def failing(dataset: lance.LanceDataset, change: c.Change) -> Failing | None:
+    """The rows that `change` fails for; None for a change that looks at no rows."""
+    match change:
+        case c.TightenNullability(column=path):
+            return Failing(_nulls(dataset, path), dataset.count_rows(), _NULL)
+        case c.ConvertColumn(column=(name,), after=after, using=str(expression)):
+            target = arrow_type(after)
+            check_expression(dataset.schema, expression, change.address)
+            batches = dataset.scanner(batch_size=8192).to_batches()
+            rows = 0
+            for batch in batches:
+                rows += failing_rows(batch, expression, target, name)
+                if rows >= MOST_COUNTED:
+                    break
+            return Failing(rows, dataset.count_rows(), "fail or become null")
+        case _:
+            return None
+
+
+def refuse_what_fails(dataset: lance.LanceDataset, change: c.Change) -> None:
+    """Raises Refused when rows stand against the change."""
+    found = failing(dataset, change)
+    if found is not None and found.rows:
+        raise Refused(f"{found} in column {_column(change)}", where=change.address, remedy=_remedy(change))
+
+
+def refuse_what_rows_forbid(root: str, live: LiveTable, changes: Sequence[c.Change]) -> None:
+    """`refuse_what_fails` for all changes of a table at once, before the first of them is made."""
+    if live.statistics.rows and any(isinstance(each, _LOOKING) for each in changes):
+        dataset = _dataset(root, live)
+        renames = _renames(changes)
+        for change in changes:
+            if isinstance(change, _LOOKING) and (asked := _as_before(change, renames)) is not None:
+                refuse_what_fails(dataset, asked)
+
+
+def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
+    """The plan, with what the live rows say of the changes that depend on them."""
+    resources = []
+    for resource in plan.resources:
+        table = live.tables.get(resource.address) or live.tables.get(_before(resource.changes))
+        if table is not None and table.statistics.rows and any(_looks(each) for each in resource.changes):
+            dataset = _dataset(root, table)
+            renames = _renames([each.change for each in resource.changes])
+            changes = tuple(_checked(dataset, each, renames) for each in resource.changes)
+            resource = replace(resource, changes=changes)
+        resources.append(resource)
+    return replace(plan, resources=tuple(resources))
+
+
+def _dataset(root: str, table: LiveTable) -> lance.LanceDataset:
+    return open_dataset(f"{root.rstrip('/')}/{table.location}", table.statistics.lance_version)
+
+
+_LOOKING = (c.TightenNullability, c.ConvertColumn)  #: changes that rows can stand against
+
+
+def _looks(planned: PlannedChange) -> bool:
+    return planned.refused is None and isinstance(planned.change, _LOOKING)
+
+
+def _checked(
+    dataset: lance.LanceDataset, planned: PlannedChange, renames: Mapping[c.ColumnPath, c.ColumnPath]
+) -> PlannedChange:
+    asked = _as_before(planned.change, renames) if _looks(planned) else None
+    found = failing(dataset, asked) if asked is not None else None
+    if found is None:
+        return planned
+    if found.rows:
+        return replace(_named(planned, str(found)), refused=f"{found}; {_remedy(planned.change)}")
+    return _named(planned, f"{planned.assessment.why}; none of {count(found.of, 'row')} stands against it")
+
+
+def _as_before(change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath]) -> c.Change | None:
+    """The change as it would be without the plan's renames, for rows that are not renamed yet.
+
+    None when that cannot be said: an expression names a column as it is after its rename.
+    """
+    if not isinstance(change, c.TightenNullability | c.ConvertColumn):
+        return None
+    path = _path_before(change.column, renames)
+    if isinstance(change, c.ConvertColumn) and renames:
+        return None
+    return replace(change, column=path)
+
+
+def _named(planned: PlannedChange, why: str) -> PlannedChange:
+    return replace(planned, assessment=replace(planned.assessment, why=why))
+
+
+def _renames(changes: Iterable[c.Change]) -> dict[c.ColumnPath, c.ColumnPath]:
+    """Paths after the renames to the paths before, of each level by itself."""
+    renames = (change for change in changes if isinstance(change, c.RenameColumn))
+    return {(*change.column[:-1], change.after): change.column for change in renames}
+
+
+def _path_before(path: c.ColumnPath, renames: Mapping[c.ColumnPath, c.ColumnPath]) -> c.ColumnPath:
+    before: c.ColumnPath = ()
+    for end in range(1, len(path) + 1):
+        before = (*before, renames.get(path[:end], path[:end])[-1])
+    return before
+
+
+def _before(changes: tuple[PlannedChange, ...]) -> str:
+    return next((f"table/{each.change.before}" for each in changes if isinstance(each.change, c.RenameTable)), "")
+
+
+def _column(change: c.Change) -> str:
+    return dotted(getattr(change, "column", ()))
+
+
+def _remedy(change: c.Change) -> str:
+    if isinstance(change, c.ConvertColumn):
+        return "mend the rows, or let `using:` give them a value"
+    return "give them values first, or leave the column nullable"
+
+
+def _nulls(dataset: lance.LanceDataset, path: c.ColumnPath) -> int:
+    """Rows, or values inside of rows, that are null at `path` where what holds them is not."""
+    found = 0
+    for batch in dataset.scanner(columns=[path[0]]).to_batches():
+        found += _null_values(batch.column(0), path[1:])
+    return found
+
+
+def _null_values(values: Any, path: c.ColumnPath) -> int:
+    if not path:
+        return int(values.null_count) if not pa.types.is_null(values.type) else len(values)
+    values = values.filter(pc.is_valid(values))
+    kind = values.type
+    if pa.types.is_struct(kind):
+        return _null_values(pc.struct_field(values, [path[0]]), path[1:])
+    if pa.types.is_map(kind):
+        return _null_values(_entries(values, path[0]), path[1:])
+    return _null_values(pc.list_flatten(values), path[1:])
+
+
+def _entries(values: Any, part: str) -> Any:
+    """Keys or values of the entries of maps; those of a slice only."""
+    whole = values.keys if part == "key" else values.items
+    offsets = values.offsets
+    return (
+        whole.slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py()) if len(values) else whole.slice(0, 0)
+    )

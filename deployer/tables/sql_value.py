@@ -1,0 +1,86 @@
+"""The values of a SQL expression for rows that are in memory, computed by DataFusion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import InvalidInput
+from deployer.tables.ingest.casts import lossless
+
+MOST_COUNTED = 1000  #: rows that fail are told apart up to this many a batch; more are only "at least so many"
+
+
+def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any:
+    """One value of type `target` for each row, as an Array. An expression is one value: no statement, no aggregate.
+
+    Raises ValueError in words when the expression is wrong, or fails for some row, or gives what is no `target`.
+    """
+    from datafusion import SessionContext
+
+    if not rows.num_rows:
+        return pa.nulls(0, target)
+    try:
+        frame = SessionContext().from_arrow(rows)
+        found = frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()["value"]
+    except Exception as failure:
+        raise ValueError(_reason(failure)) from failure
+    values = found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
+    if len(values) != rows.num_rows:
+        raise ValueError("it does not give one value for each row")
+    try:
+        array, bad = lossless(values, target)
+    except (pa.ArrowException, ValueError) as failure:
+        raise ValueError(f"its values of type {values.type} are no {target}: {failure}") from failure
+    if bad is not None and bad.any():
+        raise ValueError(f"some of its values of type {values.type} are no {target}")
+    return array
+
+
+def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, before: str | None) -> int:
+    """How many rows the expression fails for, or makes null though column `before` is not (None: nulls are meant).
+
+    Stops at about MOST_COUNTED.
+    """
+    pending, failing = [rows], 0
+    while pending and failing < MOST_COUNTED:
+        part = pending.pop()
+        if not part.num_rows:
+            continue
+        try:
+            values = values_of(part, expression, target)
+        except ValueError:
+            if part.num_rows == 1:
+                failing += 1
+                continue
+            middle = part.num_rows // 2
+            pending += [part.slice(middle), part.slice(0, middle)]
+            continue
+        if before is not None:
+            lost = pc.and_(pc.is_valid(part.column(before)), pc.is_null(values))
+            failing += pc.sum(lost).as_py() or 0
+    return failing
+
+
+def check_expression(schema: pa.Schema, expression: str, where: str) -> None:
+    """Raises InvalidInput when the expression cannot be computed from these columns at all."""
+    from datafusion import SessionContext
+
+    frame = SessionContext().from_arrow(pa.RecordBatch.from_pylist([], schema=schema))
+    try:
+        frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()
+    except Exception as failure:
+        raise InvalidInput(
+            f"the expression {expression!r} cannot be computed: {_reason(failure)}",
+            where=where,
+            remedy='write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60',
+        ) from None
+
+
+def _reason(failure: BaseException) -> str:
+    text = str(failure).splitlines()[0]
+    for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: "):
+        text = text.replace(noise, "")
+    return text.rstrip(".")

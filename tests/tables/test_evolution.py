@@ -1,0 +1,246 @@
+"""Columns change under data: what is declared is what rows then have, in every file format, and `history` says it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from deployer.plan.diff import diff
+from deployer.specs.model import Storage, TableSpec
+from deployer.specs.type_text import parse_type
+from deployer.specs.types import Column, ListOf, Struct
+from deployer.state import create_store, open_store
+from deployer.state.store import StateStore
+from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.table import open_table
+from deployer.tables.versions import history
+
+FORMATS = [
+    pytest.param(Storage(version, stable_row_ids=stable), id=f"{version}-{'stable' if stable else 'moving'}-row-ids")
+    for version in ("2.1", "2.2")
+    for stable in (False, True)
+]
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "delay": 5, "code": "7", "gate": {"hall": "A", "number": 1}, "stops": [{"at": "x", "wait": 3}]},
+    {"id": 2, "delay": None, "code": None, "gate": None, "stops": []},
+    {"id": 3, "delay": -2, "code": "12", "gate": {"hall": None, "number": None}, "stops": None},
+]
+
+
+def column(text: str, **more: Any) -> Column:
+    """`delay: int32`, or `id: int64 not null`."""
+    name, _, rest = text.partition(": ")
+    kind = rest.removesuffix(" not null")
+    return Column(name, parse_type(kind), nullable=kind == rest, **more)
+
+
+COLUMNS = (
+    column("id: int64 not null"),
+    column("delay: int16"),
+    column("code: string"),
+    column("gate: struct<hall: string, number: int16>"),
+    column("stops: list<struct<at: string, wait: int32>>"),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """New columns and what the rows then are: a function of each row before."""
+
+    columns: Sequence[Column]
+    rows: Any
+    kinds: Sequence[str]
+    writes: bool = False
+
+
+def having(**changed: Column) -> tuple[Column, ...]:
+    return tuple(changed.get(each.name, each) for each in COLUMNS)
+
+
+def stops(row: Mapping[str, Any], change: Any) -> Any:
+    return None if row["stops"] is None else [change(stop) for stop in row["stops"]]
+
+
+CASES: dict[str, Case] = {
+    "add": Case(
+        (*COLUMNS[:2], column("remark: string", description="Said."), *COLUMNS[2:]),
+        lambda row: {**row, "remark": None},
+        ["add column remark"],
+    ),
+    "add a nested column": Case(
+        (column("more: struct<a: int32, b: list<string>>"), *COLUMNS),
+        lambda row: {**row, "more": None},
+        ["add column more"],
+    ),
+    "add a field": Case(
+        having(gate=column("gate: struct<hall: string, floor: int32, number: int16>")),
+        lambda row: {**row, "gate": row["gate"] and {**row["gate"], "floor": None}},
+        ["add column gate.floor"],
+    ),
+    "add a field to items": Case(
+        having(stops=column("stops: list<struct<at: string, wait: int32, why: string>>")),
+        lambda row: {**row, "stops": stops(row, lambda stop: {**stop, "why": None})},
+        ["add column stops.item.why"],
+    ),
+    "drop": Case(
+        (COLUMNS[0], *COLUMNS[2:]),
+        lambda row: {name: value for name, value in row.items() if name != "delay"},
+        ["drop column delay"],
+    ),
+    "drop a field": Case(
+        having(gate=column("gate: struct<number: int16>")),
+        lambda row: {**row, "gate": row["gate"] and {"number": row["gate"]["number"]}},
+        ["drop column gate.hall"],
+    ),
+    "drop and add again": Case(
+        having(delay=column("late: int16")),
+        lambda row: {**{name: value for name, value in row.items() if name != "delay"}, "late": None},
+        ["add column late", "drop column delay"],
+    ),
+    "rename": Case(
+        having(delay=column("late: int16", renamed_from="delay")),
+        lambda row: {**{name: value for name, value in row.items() if name != "delay"}, "late": row["delay"]},
+        ["rename column delay → late"],
+    ),
+    "rename a field of items": Case(
+        having(
+            stops=Column(
+                "stops",
+                ListOf(Column("item", Struct((column("at: string"), column("minutes: int32", renamed_from="wait"))))),
+            )
+        ),
+        lambda row: {**row, "stops": stops(row, lambda stop: {"at": stop["at"], "minutes": stop["wait"]})},
+        ["rename column stops.item.wait → minutes"],
+    ),
+    "relax": Case(
+        (column("id: int64"), *COLUMNS[1:]),
+        lambda row: row,
+        ["allow null in column id"],
+    ),
+    "reorder": Case(tuple(reversed(COLUMNS)), lambda row: row, ["reorder columns"]),
+    "reorder fields": Case(
+        having(gate=column("gate: struct<number: int16, hall: string>")), lambda row: row, ["reorder columns of gate"]
+    ),
+    "reorder and add": Case(
+        (COLUMNS[4], column("remark: string"), COLUMNS[0], *COLUMNS[1:4]),
+        lambda row: {**row, "remark": None},
+        ["add column remark", "reorder columns"],
+    ),
+    "describe": Case(
+        having(delay=column("delay: int16", description="Minutes.")), lambda row: row, ["describe column delay"]
+    ),
+    "widen": Case(having(delay=column("delay: int64")), lambda row: row, ["widen column delay"], True),
+    "widen a field": Case(
+        having(gate=column("gate: struct<hall: string, number: int32>")),
+        lambda row: row,
+        ["widen column gate.number"],
+        True,
+    ),
+    "widen a field of items": Case(
+        having(stops=column("stops: list<struct<at: string, wait: int64>>")),
+        lambda row: row,
+        ["widen column stops.item.wait"],
+        True,
+    ),
+    "convert": Case(
+        having(code=column("code: int32", using="CAST(code AS INT) + 1")),
+        lambda row: {**row, "code": None if row["code"] is None else int(row["code"]) + 1},
+        ["convert column code"],
+        True,
+    ),
+    "convert a struct": Case(
+        having(gate=column("gate: string", using="coalesce(gate['hall'], 'none')")),
+        lambda row: {**row, "gate": (row["gate"] or {}).get("hall") or "none"},
+        ["convert column gate"],
+        True,
+    ),
+}
+
+
+class Evolving:
+    """One table that changes."""
+
+    def __init__(self, folder: Path, columns: Sequence[Column] = COLUMNS, **spec: Any) -> None:
+        self.root = str(folder / "lake")
+        self.spec = TableSpec("air", "flights", tuple(columns), **spec)
+        with closing(create_store(self.root)) as store:
+            self.table_id = create_table(store, self.root, self.spec, "tests/dev")
+
+    @property
+    def dataset(self) -> lance.LanceDataset:
+        with closing(self.store()) as store:
+            return lance.dataset(f"{self.root}/{store.instance().tables[self.table_id].location}")
+
+    def store(self) -> StateStore:
+        return open_store(self.root)
+
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """By plain Lance, in files of two rows."""
+        dataset = self.dataset
+        lance.write_dataset(
+            pa.Table.from_pylist([dict(row) for row in rows], schema=dataset.schema),
+            dataset.uri,
+            mode="append",
+            max_rows_per_file=2,
+        )
+
+    def change(self, **changes: Any) -> list[str]:
+        """Apply, check that nothing is left to do, and give what `history` says of it."""
+        self.spec = replace(self.spec, **changes)
+        before = self.dataset.version
+        with closing(self.store()) as store:
+            update_table(store, self.root, self.table_id, self.spec)
+        self.check_applied()
+        told = history(open_table(self.root, self.spec.name).opened)
+        return [each.kind for each in reversed(told) if each.version > before]
+
+    def check_applied(self) -> None:
+        with closing(self.store()) as store:
+            live = read_table(store, self.root, store.instance().tables[self.table_id])
+            assert not diff(live.spec, self.spec)
+            assert not store.table(self.table_id).intents
+
+    def rows(self) -> list[dict[str, Any]]:
+        return sorted(self.dataset.to_table().to_pylist(), key=lambda row: -1 if row["id"] is None else row["id"])
+
+    def data_files(self) -> set[str]:
+        folder = Path(self.dataset.uri) / "data"
+        return {path.name for path in folder.iterdir()} if folder.exists() else set()
+
+
+@pytest.mark.parametrize("storage", FORMATS)
+@pytest.mark.parametrize("name", CASES)
+def test_rows_are_kept_as_the_change_says(name: str, storage: Storage, tmp_path: Path) -> None:
+    case = CASES[name]
+    table = Evolving(tmp_path, storage=storage)
+    table.append(ROWS)
+    table.append([{**ROWS[0], "id": 9}])
+    table.dataset.delete("id = 9")
+    files = table.data_files()
+    assert table.change(columns=tuple(case.columns)) == list(case.kinds)
+    assert (table.data_files() != files) == case.writes
+    expected = [case.rows(row) for row in ROWS]
+    assert table.rows() == expected
+    later = [{**row, "id": row["id"] + 10} for row in expected]
+    table.append(later)
+    assert table.rows() == expected + later
+    assert table.dataset.to_table(filter="id > 2 AND id < 12").num_rows == 2
+    assert table.dataset.scanner(columns=["id"]).to_table().num_rows == 6
+    table.dataset.optimize.compact_files()
+    assert table.rows() == expected + later
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_empty_table_changes_too(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    table = Evolving(tmp_path)
+    assert table.change(columns=tuple(case.columns)) == list(case.kinds)
+    table.append([case.rows(row) for row in ROWS])
+    assert table.rows() == [case.rows(row) for row in ROWS]
