@@ -53,9 +53,9 @@ for name, command in (
     ("describe", describe.describe),
     ("history", history.history),
     ("render", render.render),
-    ("schema", schema.schema),
 ):
     app.command(name)(command)
+app.add_typer(schema.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 
 

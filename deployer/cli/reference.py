@@ -22,10 +22,17 @@ def reference() -> str:
         command = group.get_command(context, name)
         if isinstance(command, TyperCommand) and not command.hidden:
             lines += _command(command, typer.Context(command, info_name=name, parent=context))
+        elif isinstance(command, TyperGroup):
+            inner = typer.Context(command, info_name=name, parent=context)
+            lines += _command(command, inner)
+            for inner_name in command.list_commands(inner):
+                nested = command.get_command(inner, inner_name)
+                if isinstance(nested, TyperCommand):
+                    lines += _command(nested, typer.Context(nested, info_name=f"{name} {inner_name}", parent=context))
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _command(command: TyperCommand, context: typer.Context) -> Iterator[str]:
+def _command(command: TyperCommand | TyperGroup, context: typer.Context) -> Iterator[str]:
     usage = " ".join(piece for piece in command.collect_usage_pieces(context))
     yield from (f"## deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
     yield from ((command.help or "").strip(), "")

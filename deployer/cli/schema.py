@@ -1,14 +1,22 @@
-"""`deployer schema`: the JSON Schema of spec files, for editors."""
+"""`deployer schema`: the JSON Schema of spec files, for editors; `schema infer` writes a spec from data."""
 
 from __future__ import annotations
 
+import typer
+
+from deployer.cli.infer import infer
 from deployer.cli.options import AsJson
 
+app = typer.Typer(name="schema", invoke_without_command=True, no_args_is_help=False)
+app.command("infer")(infer)
 
-def schema(as_json: AsJson = False) -> int:
+
+@app.callback()
+def schema(context: typer.Context, as_json: AsJson = False) -> int:
     """Print the JSON Schema of spec documents, with or without --json, so that editors complete and check them."""
     from deployer.cli.output import print_json
     from deployer.specs.json_schema import json_schema
 
-    print_json(json_schema())
+    if context.invoked_subcommand is None:
+        print_json(json_schema())
     return 0

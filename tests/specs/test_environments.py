@@ -116,7 +116,7 @@ def test_places_lead_to_the_overlay(tmp_path: Path) -> None:
     flights = load(tmp_path, INSTANCE + VARIABLES + TABLE + OVERLAY, "prod").tables[0]
     assert flights.sources["columns.delay.description"].line == 32
     assert flights.sources["columns.delay.type"].line == 21
-    assert flights.sources["partitions"].line == 35
+    assert flights.sources["partitions"].line == 36
 
 
 @pytest.mark.parametrize(

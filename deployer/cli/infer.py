@@ -1,0 +1,94 @@
+"""`deployer schema infer`: the spec of a table from data."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from deployer.specs.model import TableSpec
+    from deployer.tables.import_infer import Inferred
+
+
+def infer(
+    files: Annotated[list[str], typer.Argument(help="Files, folders, globs or a Lance dataset.")],
+    table: Annotated[
+        str | None,
+        typer.Option(help="The table as `database.name`; else `main` and the first file's name.", show_default=False),
+    ] = None,
+    format: Annotated[str | None, typer.Option(help="Format, where the name does not tell it.")] = None,
+    null_value: Annotated[
+        list[str] | None, typer.Option(help="A CSV text that is null; repeatable.", show_default="empty")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="What parts values of CSV.", show_default="by the name")] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Look at so many rows at most.")] = 1_000_000,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the spec here, not to stdout.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
+    import sys
+
+    from deployer.cli.output import note, print_json
+    from deployer.errors import InvalidInput
+    from deployer.specs.json_form import table_to_json
+    from deployer.specs.model import TableSpec
+    from deployer.tables.import_infer import infer as infer_columns
+    from deployer.tables.ingest.sources import Format, ReadOptions
+
+    known = None
+    if format is not None:
+        if format not in list(Format):
+            raise InvalidInput(f"unknown --format {format!r}", remedy=f"give one of {', '.join(Format)}")
+        known = Format(format)
+    options = ReadOptions(tuple(null_value) if null_value else ("",), delimiter)
+    database, name = split_name(table or f"main.{table_name(files[0])}")
+    found = infer_columns(files, known, options, rows)
+    spec = TableSpec(database, name, found.columns)
+    if as_json:
+        print_json({"table": table_to_json(spec), "rows": found.rows, "row_keys": list(found.row_keys)})
+        return 0
+    text = spec_text(spec, found)
+    if out is None:
+        sys.stdout.write(text)
+        return 0
+    if out.exists():
+        raise InvalidInput("the file exists already", where=out, remedy="choose another one")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    note(f"wrote {out}")
+    return 0
+
+
+def spec_text(spec: TableSpec, found: Inferred) -> str:
+    """The Table document, with row keys as a comment where the data has some."""
+    from deployer.specs.write import table_to_yaml
+
+    text = table_to_yaml(spec)
+    if found.row_keys:
+        text += f"# Unique and never null in the {found.rows:,} rows that were read:\n"
+        text += f"# row_keys: [{', '.join(found.row_keys)}]\n"
+    if not found.complete:
+        text += f"# From the first {found.rows:,} rows; later ones may hold nulls.\n"
+    return text
+
+
+def table_name(path: str) -> str:
+    """A table's name from that of a file."""
+    stem = re.sub(r"(\.(gz|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower())
+    name = re.sub(r"[^a-z0-9_]+", "_", stem).strip("_")
+    return name if re.match(r"[a-z_]", name) else f"t_{name}" if name else "table"
+
+
+def split_name(table: str) -> tuple[str, str]:
+    """The halves of `database.name`; raises InvalidInput for anything else."""
+    from deployer.errors import InvalidInput
+
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,127}\.[A-Za-z_][A-Za-z0-9_]{0,127}", table):
+        raise InvalidInput(f"{table!r} is no table", remedy="write database.name: letters, digits and _")
+    database, _, name = table.partition(".")
+    return database, name
