@@ -2,42 +2,74 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.plan_output import Format, print_plan
 
-
-class Format(StrEnum):
-    """How a plan is shown."""
-
-    TREE = "tree"
-    JSON = "json"
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        dir_okay=False,
+        help="Save the plan to this file too; `up FILE` applies it as it is, or says what moved.",
+        show_default=False,
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        metavar="REF",
+        help="Compare with the specs at this Git ref, without touching live state: for pull requests from forks.",
+        show_default=False,
+    ),
+]
 
 
 def preview(
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
-    format: Annotated[Format, typer.Option("--format", help="How the plan is shown.")] = Format.TREE,
+    format: Annotated[
+        Format,
+        typer.Option("--format", help="How the plan is shown. Markdown fits a pull-request comment, HTML is one page."),
+    ] = Format.TREE,
+    out: Out = None,
+    against: Against = None,
     allow_destroy: AllowDestroy = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 2 when there are changes.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what `up` would change, against live state refreshed first. Changes nothing."""
-    from deployer.cli.output import print_json, stdout
-    from deployer.cli.planning import plan_up
     from deployer.cli.workspace import open_workspace
+    from deployer.errors import InvalidInput
 
-    plan = plan_up(open_workspace(project, stack, specs), allow_destroy or ()).plan
-    if as_json or format is Format.JSON:
-        from deployer.plan.as_json import plan_as_json
+    form = Format.JSON if as_json else format
+    if out is not None and against is not None:
+        raise InvalidInput(
+            "--out and --against do not go together",
+            remedy="leave out one: a plan can only be applied to the live state that it was made from",
+        )
+    workspace = open_workspace(project, stack, specs)
+    if against is not None:
+        from deployer.cli.against import plan_against
 
-        print_json(plan_as_json(plan))
+        plan = plan_against(workspace, against, specs, allow_destroy or ())
+        print_plan(plan, form)
     else:
-        from deployer.plan.terminal import plan_as_tree
+        from deployer.cli.planning import plan_up
 
-        stdout().print(plan_as_tree(plan))
+        planned = plan_up(workspace, allow_destroy or ())
+        plan = planned.plan
+        print_plan(plan, form)
+        if out is not None:
+            from deployer.cli.output import note
+            from deployer.cli.saved_plan import save_plan
+
+            save_plan(workspace, planned, tuple(allow_destroy or ()), out)
+            note(f"saved; to apply exactly this: deployer up {out}")
     return 2 if exit_code and not plan.is_empty else 0

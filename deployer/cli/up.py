@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,11 +11,24 @@ from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir
 
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
+    from deployer.cli.workspace import Workspace
+    from deployer.plan.plan_file import Moved
+
+SavedPlanFile = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[PLAN]",
+        help="A plan that `preview --out` saved: applied as it is, without asking, unless anything that it read moved.",
+        show_default=False,
+    ),
+]
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for CI.")]
 
 
 def up(
+    context: typer.Context,
+    plan: SavedPlanFile = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -23,13 +37,17 @@ def up(
     as_json: AsJson = False,
 ) -> int:
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address."""
-    from deployer.cli.output import print_json, stdout
     from deployer.cli.planning import plan_up
-    from deployer.cli.progress import StepView
     from deployer.cli.workspace import open_workspace
-    from deployer.plan.as_json import plan_as_json
-    from deployer.specs import known_lake
+    from deployer.errors import InvalidInput
 
+    if plan is not None:
+        if specs is not None or allow_destroy:
+            raise InvalidInput(
+                "--specs and --allow-destroy are part of the plan", where=plan, remedy="give them to preview --out"
+            )
+        given = context.get_parameter_source("stack")
+        return _up_saved(plan, project, stack if given is not None and given.name == "COMMANDLINE" else None, as_json)
     workspace = open_workspace(project, stack, specs)
     planned = plan_up(workspace, allow_destroy or ())
     if not as_json:
@@ -38,6 +56,30 @@ def up(
         return refuse(planned, as_json=as_json)
     if not yes and not planned.plan.is_empty:
         confirm("Apply these changes?")
+    return _apply(workspace, planned, as_json=as_json)
+
+
+def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool) -> int:
+    """Apply a saved plan; its review was the question, so there is no other."""
+    from deployer.cli.saved_plan import open_plan, plan_again
+
+    workspace, saved = open_plan(file, project, stack)
+    planned, moved = plan_again(workspace, saved)
+    if moved:
+        return _refuse_moved(file, moved, as_json=as_json)
+    if not as_json:
+        show(planned)
+    if planned.plan.refused:
+        return refuse(planned, as_json=as_json)
+    return _apply(workspace, planned, as_json=as_json)
+
+
+def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.progress import StepView
+    from deployer.plan.as_json import plan_as_json
+    from deployer.specs import known_lake
+
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(quiet=as_json) as view:
@@ -47,6 +89,28 @@ def up(
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
     return 0
+
+
+def _refuse_moved(file: Path, moved: list[Moved], *, as_json: bool) -> int:
+    """Say what moved since the plan was made, and that nothing was changed; returns the exit code."""
+    from dataclasses import asdict
+
+    from deployer.cli.output import print_json, stderr
+    from deployer.errors import Refused
+
+    if as_json:
+        print_json({"error": {"kind": "Refused", "where": str(file), "moved": [asdict(each) for each in moved]}})
+        return Refused.exit_code
+    console = stderr()
+    for each in moved:
+        console.print(str(each), soft_wrap=True)
+    number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
+    console.print(
+        f"error: {file}: {number} that the plan read moved since, nothing was changed; preview again with --out",
+        style="red",
+        soft_wrap=True,
+    )
+    return Refused.exit_code
 
 
 def show(planned: Planned) -> None:

@@ -1,0 +1,45 @@
+"""A plan on stdout, in the form that was asked for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, assert_never
+
+if TYPE_CHECKING:
+    from deployer.plan.plan import Plan
+
+
+class Format(StrEnum):
+    """How a plan is shown."""
+
+    TREE = "tree"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+def print_plan(plan: Plan, form: Format) -> None:
+    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else."""
+    import sys
+
+    match form:
+        case Format.TREE:
+            from deployer.cli.output import stdout
+            from deployer.plan.terminal import plan_as_tree
+
+            stdout().print(plan_as_tree(plan))
+        case Format.JSON:
+            from deployer.cli.output import print_json
+            from deployer.plan.as_json import plan_as_json
+
+            print_json(plan_as_json(plan))
+        case Format.MARKDOWN:
+            from deployer.plan.markdown import plan_as_markdown
+
+            sys.stdout.write(plan_as_markdown(plan))
+        case Format.HTML:
+            from deployer.plan.html import plan_as_html
+
+            sys.stdout.write(plan_as_html(plan))
+        case _:
+            assert_never(form)

@@ -1,0 +1,101 @@
+"""`preview --out` and `up PLAN`: a plan kept in a file, and what must still be true when it is applied."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from deployer import __version__
+from deployer.cli.planning import Planned, plan_lake
+from deployer.cli.workspace import Workspace, open_workspace
+from deployer.errors import InvalidInput, Refused
+from deployer.plan.as_json import plan_as_json
+from deployer.plan.plan_file import Moved, SavedPlan, facts, moved, read_plan, write_plan
+from deployer.specs.model import Lake
+
+PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
+
+
+def save_plan(workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path) -> None:
+    """Writes the plan. Raises Refused for one that `up` would refuse, InvalidInput where it cannot be written."""
+    if planned.plan.refused:
+        raise Refused(
+            "the plan has changes that are refused, so it was not saved",
+            where=path,
+            remedy="undo them in the specs, or allow them",
+        )
+    specs = workspace.specs
+    inside = specs.is_relative_to(workspace.dir)
+    write_plan(
+        path,
+        SavedPlan(
+            __version__,
+            workspace.owner,
+            specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
+            tuple(sorted(allow_destroy)),
+            planned.lake,
+            _read(workspace, planned),
+            plan_as_json(planned.plan),
+        ),
+    )
+
+
+def open_plan(path: Path, project: Path | None, stack: str | None) -> tuple[Workspace, SavedPlan]:
+    """The saved plan and the workspace that it is for. Raises Refused for a plan of another project or stack."""
+    saved = read_plan(path, deployer=__version__)
+    name, of_stack = saved.stack.rsplit("/", 1)
+    if stack is not None and stack != of_stack:
+        raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
+    # The specs that the program reads are those of the plan; relative to the project, wherever that is checked out.
+    workspace = open_workspace(project, of_stack, None)
+    workspace = Workspace(workspace.project, of_stack, (workspace.dir / saved.specs).resolve(), workspace.values)
+    if workspace.project.name != name:
+        raise Refused(
+            f"the plan is for project {name}, this is {workspace.project.name}",
+            where=path,
+            remedy="give the folder of its project: --project",
+        )
+    return workspace, saved
+
+
+def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:
+    """What the saved plan does now, and what moved since it was made."""
+    planned = plan_lake(workspace, saved.desired, saved.allow_destroy)
+    found = moved(saved.read, _read(workspace, planned), planned.live)
+    if not found and _reads_specs_itself(planned) and _declared(workspace.lake()) != _declared(saved.desired):
+        raise Refused(
+            "the specs are not those of the plan, and the Pulumi CLI applies the specs that it finds",
+            where=workspace.specs,
+            remedy="check out the commit that the plan was made from, or preview again with --out",
+        )
+    return planned, found
+
+
+def _reads_specs_itself(planned: Planned) -> bool:
+    """The embedded engine runs the program in this process, where it is given the lake of the plan."""
+    from deployer.engine.embedded import EmbeddedEngine
+
+    return not isinstance(planned.engine, EmbeddedEngine)
+
+
+def _declared(lake: Lake) -> tuple[object, ...]:
+    return lake.instance, *sorted(lake.tables, key=lambda table: table.address)
+
+
+def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
+    read = facts(planned.plan, planned.live, planned.lake, workspace.owner)
+    main = workspace.project.main
+    folder = main if main.is_dir() else main.parent
+    files = [*sorted(folder.rglob("*.py")), workspace.dir / "Pulumi.yaml", workspace.stack_ref.config_file]
+    try:
+        read[PROGRAM] = {
+            (
+                file.relative_to(workspace.dir) if file.is_relative_to(workspace.dir) else file
+            ).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+            for file in files
+            if file.is_file()
+        }
+    except OSError as error:
+        raise InvalidInput(f"the program cannot be read: {error}", where=folder, remedy="check its files") from error
+    return read

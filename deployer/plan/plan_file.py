@@ -1,0 +1,220 @@
+"""Saved plans: what is to be applied, and everything of live state that the plan was made from.
+
+One JSON document: `format`, what is pinned, and `checksum`, the SHA-256 of the rest in canonical JSON, by which an edit
+is noticed. It holds no configuration of the stack, so no credential. Rows, bytes and versions move by themselves and
+are not pinned, except where the plan is safe only because a table holds no rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
+from deployer.live.model import LiveLake, LiveTable
+from deployer.plan.plan import Plan, ResourcePlan
+from deployer.plan.risk import assess
+from deployer.specs.json_form import (
+    column_to_json,
+    instance_from_json,
+    instance_to_json,
+    table_from_json,
+    table_to_json,
+)
+from deployer.specs.model import Lake
+
+FORMAT_VERSION = 1
+JSON = Any
+#: Address to property to value: what a plan read.
+Facts = Mapping[str, Mapping[str, JSON]]
+
+_AGAIN = "preview again with --out"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan that `up` applies as it is. `stack` is `project/stack`; `specs` is relative to the project's folder."""
+
+    deployer: str
+    stack: str
+    specs: str
+    allow_destroy: tuple[str, ...]
+    desired: Lake
+    read: Facts
+    changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A property that is not what the plan read; None: it was not there, or is not any more."""
+
+    address: str
+    name: str
+    before: JSON
+    now: JSON
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.name}: {_words(self.before)} → {_words(self.now)}"
+
+
+def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
+    """What the plan depends on: the instance, and each table that is declared or that `owner` manages."""
+    read: dict[str, dict[str, JSON]] = {}
+    if live.instance is not None:
+        read[live.instance.address] = instance_to_json(live.instance)
+    planned = {resource.address: resource for resource in plan.resources}
+    wanted = {table.address for table in desired.tables}
+    before = {
+        f"table/{old if '.' in old else f'{table.database}.{old}'}"
+        for table in desired.tables
+        if (old := table.renamed_from)
+    }
+    for address, table in live.tables.items():
+        if table.owner == owner or address in wanted or address in before:
+            read[address] = _table_facts(table)
+    for resource in planned.values():
+        if (table_address := _read_as(resource, desired, live)) and _is_safe_only_when_empty(resource):
+            read[table_address]["holds rows"] = False
+    for item in plan.foreign:
+        read.setdefault(item.address, {})["operation"] = " ".join((item.action, item.detail)).strip()
+    known: dict[str, dict[str, JSON]] = json.loads(json.dumps(read))  # as a file gives it back
+    return known
+
+
+def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
+    """What changed between two readings. A table that had to be empty moved when it holds rows now."""
+    found = []
+    for address in sorted({*before, *now}):
+        old, new = before.get(address), now.get(address)
+        if old is None or new is None:
+            found.append(Moved(address, "exists", old is not None, new is not None))
+            continue
+        found += [
+            Moved(address, name, old.get(name), new.get(name))
+            for name in dict.fromkeys((*old, *new))
+            if name != "holds rows" and old.get(name) != new.get(name)
+        ]
+        table = live.tables.get(address)
+        if old.get("holds rows") is False and table is not None and table.statistics.rows:
+            found.append(Moved(address, "rows", 0, table.statistics.rows))
+    return found
+
+
+def _table_facts(table: LiveTable) -> dict[str, JSON]:
+    form = table_to_json(table.spec)
+    columns = {f"column {column.name}": column_to_json(column) for column in table.spec.columns}
+    order = [column.name for column in table.spec.columns]
+    own = {"id": table.table_id, "owner": table.owner, "generation": table.statistics.generation}
+    return own | {**form, "columns": order} | columns
+
+
+def _read_as(resource: ResourcePlan, desired: Lake, live: LiveLake) -> str | None:
+    """The address that the resource of the plan has in live state, None when it is not there."""
+    if resource.address in live.tables:
+        return resource.address
+    spec = next((table for table in desired.tables if table.address == resource.address), None)
+    old = spec.renamed_from if spec else None
+    if spec is None or old is None:
+        return None
+    address = f"table/{old if '.' in old else f'{spec.database}.{old}'}"
+    return address if address in live.tables else None
+
+
+def _is_safe_only_when_empty(resource: ResourcePlan) -> bool:
+    if resource.statistics.rows:
+        return False
+    with_a_row = replace(resource.statistics, rows=1)
+    return any(assess(each.change, with_a_row).risk is not each.assessment.risk for each in resource.changes)
+
+
+def write_plan(path: Path, saved: SavedPlan) -> None:
+    """Writes the file, whole or not at all. Raises InvalidInput when it cannot be written."""
+    document = {
+        "format": FORMAT_VERSION,
+        "deployer": saved.deployer,
+        "stack": saved.stack,
+        "specs": saved.specs,
+        "allow_destroy": list(saved.allow_destroy),
+        "desired": {
+            "instance": instance_to_json(saved.desired.instance),
+            "tables": [table_to_json(table) for table in saved.desired.tables],
+        },
+        "read": saved.read,
+        "changes": saved.changes,
+    }
+    document["checksum"] = _checksum(document)
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        temporary.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise InvalidInput(
+            f"the plan cannot be written: {error.strerror}", where=path, remedy="choose another"
+        ) from error
+
+
+def read_plan(path: Path, *, deployer: str) -> SavedPlan:
+    """Reads a plan that this release of deployer wrote.
+
+    Raises NotFound, InvalidInput for a file that is no plan, Corrupt for one that was edited or cut off, and Refused
+    for one of a later format or another release.
+    """
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
+    except OSError as error:
+        raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
+    except (ValueError, RecursionError):
+        raise InvalidInput("this is no plan, or one that was cut off", where=path, remedy=_AGAIN) from None
+    version = document.get("format") if isinstance(document, dict) else None
+    if not isinstance(version, int) or "checksum" not in document:
+        raise InvalidInput("this is no plan", where=path, remedy="give a file that `deployer preview --out` wrote")
+    if version > FORMAT_VERSION:
+        raise Refused(
+            f"the plan is of format {version}, which a later deployer wrote; this one reads up to {FORMAT_VERSION}",
+            where=path,
+            remedy=f"use the deployer that wrote it, or {_AGAIN}",
+        )
+    if document["checksum"] != _checksum(document):
+        raise Corrupt("the plan is not as it was written: somebody edited it", where=path, remedy=_AGAIN)
+    if document["deployer"] != deployer:
+        raise Refused(
+            f"the plan was made by deployer {document['deployer']}, this is {deployer}", where=path, remedy=_AGAIN
+        )
+    desired = document["desired"]
+    return SavedPlan(
+        document["deployer"],
+        document["stack"],
+        document["specs"],
+        tuple(document["allow_destroy"]),
+        Lake(instance_from_json(desired["instance"]), tuple(map(table_from_json, desired["tables"]))),
+        document["read"],
+        document["changes"],
+    )
+
+
+def _checksum(document: Mapping[str, JSON]) -> str:
+    pinned = {name: value for name, value in document.items() if name != "checksum"}
+    text = json.dumps(pinned, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _words(value: JSON) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value or "none"
+        case {"type": str(kind), "name": _}:
+            rest = {key: item for key, item in value.items() if key not in ("type", "name")}
+            return f"{kind} {json.dumps(rest, ensure_ascii=False)}" if rest else kind
+        case _:
+            return json.dumps(value, ensure_ascii=False)
