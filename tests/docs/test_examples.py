@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from typer.core import TyperGroup
 
 from deployer.cli.main import app
 from deployer.cli.reference import reference
@@ -42,6 +43,7 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", list(blocks("console")))
 def test_commands_in_the_documents_exist(text: str) -> None:
     group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
     targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
         command, *arguments = shlex.split(line, comments=True)
