@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deployer.live.indexes import live_indexes
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.live.rollforward import rolled_forward
 from deployer.specs.arrow import columns_of
@@ -58,6 +59,7 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         deletion_protection=properties.deletion_protection,
         storage=Storage(**storage),
         tags={key: str(value) for key, value in properties.tags.items()},
+        indexes=live_indexes(properties),
     )
     owner = str(properties.declared.get(OWNER, ""))
     return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))

@@ -7,8 +7,9 @@ from typing import Any
 
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.words import describe
+from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
-from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
 from deployer.specs.types import Column, ColumnType, format_type
 
 #: Raised when a reader of the document must know; readers refuse a later one.
@@ -60,6 +61,8 @@ def _value(value: object) -> Any:
             return table_to_json(value)
         case InstanceSpec():
             return instance_to_json(value)
+        case IndexSpec():
+            return index_to_json(value)
         case tuple():
             return [_value(item) for item in value]
         case bytes():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from deployer.errors import Position
 from deployer.graph.build import Spec
 from deployer.plan import changes as c
@@ -42,7 +44,24 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         columns = "columns." + ".".join(path) if path else "columns"
         candidates = [f"{columns}.{_COLUMN_PROPERTY[type(change)]}"] if type(change) in _COLUMN_PROPERTY else []
         candidates += [columns, f"columns.{path[0]}" if path else "columns", "columns"]
+    elif isinstance(change, c.IndexChange):
+        candidates = _index_places(change)
     else:
         candidates = [_PROPERTY.get(type(change), "")]
     found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
     return next(found, None)
+
+
+def _index_places(change: c.IndexChange) -> list[str]:
+    """The parameter that changed when there is one, else the index; else where indexes are declared."""
+    match change:
+        case c.CreateIndex(index=index):
+            return [f"indexes.{index.name}", "indexes"]
+        case c.DropIndex():
+            return ["indexes"]
+        case c.RebuildIndex(before=before, after=after):
+            changed = [name for name in ("kind", "columns") if getattr(before, name) != getattr(after, name)]
+            changed += [name for name, value in after.parameters.items() if before.parameters.get(name) != value]
+            return [*(f"indexes.{after.name}.{name}" for name in changed), f"indexes.{after.name}", "indexes"]
+        case _:
+            assert_never(change)

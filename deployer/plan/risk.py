@@ -60,6 +60,10 @@ def assess(change: c.Change, statistics: TableStatistics) -> Assessment:
             return _rewrite(statistics, "a column that is never null needs values for existing rows")
         case c.AddColumn():
             return Assessment(Risk.SAFE, why="null in existing rows, no file is written")
+        case c.CreateIndex() | c.RebuildIndex():
+            return Assessment(Risk.SAFE, why=_indexed(statistics))
+        case c.DropIndex():
+            return Assessment(Risk.SAFE, why="searches read every row; none is lost")
         case c.TightenNullability():
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case (
@@ -80,6 +84,12 @@ def assess(change: c.Change, statistics: TableStatistics) -> Assessment:
             return _SAFE
         case _:
             assert_never(change)
+
+
+def _indexed(statistics: TableStatistics) -> str:
+    if not statistics.known:
+        return "every row is indexed; none is written"
+    return f"{statistics.rows:,} rows are indexed; none is written"
 
 
 def _lose(statistics: TableStatistics, why: str) -> Assessment:

@@ -8,6 +8,7 @@ from typing import assert_never
 from rich.filesize import decimal
 
 from deployer.plan import changes as c
+from deployer.specs.model import IndexSpec
 from deployer.specs.types import format_type
 
 
@@ -70,6 +71,12 @@ def describe(change: c.Change) -> str:
                 for name in old_storage.__slots__
                 if getattr(old_storage, name) != getattr(new_storage, name)
             )
+        case c.CreateIndex(index=index):
+            return f"create index {index.name}: {_index(index)}"
+        case c.DropIndex(index=index):
+            return f"drop index {index.name}: {_index(index)}"
+        case c.RebuildIndex(before=old_index, after=new_index):
+            return f"rebuild index {new_index.name}: {_index(old_index)} → {_index(new_index)}"
         case c.SetOnline(online=online):
             return "put table online" if online else "take table offline"
         case c.SetDeletionProtection(protected=protected):
@@ -102,6 +109,17 @@ def _names(names: Iterable[str]) -> str:
 
 def _pairs(tags: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in sorted(tags.items())) or "none"
+
+
+def _index(index: IndexSpec) -> str:
+    options = ", ".join(f"{name} {_option(value)}" for name, value in index.parameters.items())
+    return f"{index.kind} on {', '.join(index.columns)}" + (f" ({options})" if options else "")
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
 
 
 def _text(text: str) -> str:

@@ -64,6 +64,16 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """An index of a table. `columns` are dotted paths; `parameters` are those that differ from the kind's defaults."""
+
+    name: str
+    columns: tuple[str, ...]
+    kind: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """A table: columns, keys, partition tree and flags.
 
@@ -83,6 +93,7 @@ class TableSpec:
     storage: Storage = Storage()
     renamed_from: str | None = None  #: `database.name` or `name` before; takes part in planning, not in equality
     tags: Mapping[str, str] = field(default_factory=dict)
+    indexes: tuple[IndexSpec, ...] = ()  #: by name
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

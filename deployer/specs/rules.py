@@ -78,6 +78,12 @@ class Rule(StrEnum):
     SPLIT_RANGE = "split-range"
     SPLIT_ORDER = "split-order"
     SPLIT_REPEATED = "split-repeated"
+    # indexes
+    DUPLICATE_INDEX = "duplicate-index"
+    INDEX_COLUMNS = "index-columns"
+    UNKNOWN_INDEX_COLUMN = "unknown-index-column"
+    INDEX_TYPE = "index-type"
+    INDEX_PARAMETER = "index-parameter"
     # renames
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"

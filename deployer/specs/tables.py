@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from deployer.errors import Position, Problem
 from deployer.specs.columns import Declared, Places
 from deployer.specs.files import Document
+from deployer.specs.indexes import index_places, read_indexes
 from deployer.specs.key_times import BadValue
 from deployer.specs.keys import instead_of, is_key_type, order_of, read_key_value
 from deployer.specs.model import KeyValue, Storage, TableSpec
@@ -45,6 +46,7 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
     _check_row_keys(document, by_name, report)
     split_points = _split_points(document, [by_name.get(key) for key in row_keys], label, report)
     _check_column_renames(columns, report)
+    indexes = read_indexes(document.get("indexes"), columns, composed.complete, report)
     return TableSpec(
         database=database,
         name=name,
@@ -58,6 +60,7 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
         storage=storage,
         renamed_from=_text(document, "renamed_from") or None,
         tags=read_tags(document),
+        indexes=indexes,
         sources=Places(lambda: _places(document, composed.columns)),
     )
 
@@ -90,6 +93,8 @@ def _places(document: Document, columns: Sequence[Declared]) -> Mapping[str, Pos
     for declared in columns:
         for path, at in declared.places():
             places["columns." + path] = at
+    for path, at in index_places(document.get("indexes")):
+        places["indexes." + path] = at
     return places
 
 

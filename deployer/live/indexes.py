@@ -1,0 +1,170 @@
+"""The indexes of a table: what its dataset has, beside what the state remembers of their declarations.
+
+Lance tells an index's type, columns and most of its parameters. It does not tell how many partitions were asked for,
+and changes them by itself, so declarations are remembered in the table's properties and kept for as long as the
+dataset's index fits them. An index that others drop, add or build otherwise is noticed by the roll-forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from deployer.specs.index_kinds import all_parameters, declared_parameters, parameter_names
+from deployer.specs.indexes import index_from_json, index_to_json
+from deployer.specs.model import IndexSpec
+from deployer.state.updates import SetTableProperties
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.model import TableProperties, TableState
+
+#: The key of `TableProperties.declared` that remembers indexes: their JSON form and their status, by name.
+INDEXES = "indexes"
+#: `pending`: waits for enough rows; `building`: was begun, and perhaps cut off; `ready`: the dataset has it.
+Status = Literal["pending", "building", "ready"]
+
+_OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
+_KINDS: Mapping[str, str] = {
+    "BTree": "btree",
+    "Bitmap": "bitmap",
+    "LabelList": "label_list",
+    "Inverted": "inverted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An index of the dataset. `parameters` are all that Lance tells, defaults too; `segments` are its parts' ids."""
+
+    index: IndexSpec
+    parameters: Mapping[str, Any]
+    segments: frozenset[str]
+    fragments: frozenset[int]
+
+    def fits(self, declared: IndexSpec) -> bool:
+        """Whether it may have been built from that declaration, its column's name aside."""
+        wanted = all_parameters(declared.kind, declared.parameters)
+        return declared.kind == self.index.kind and all(
+            _plain(wanted.get(name)) == value for name, value in self.parameters.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A declaration. While it is built, `before` is the index that it takes the place of, `segments` that one's."""
+
+    index: IndexSpec
+    status: Status
+    before: IndexSpec | None = None
+    segments: frozenset[str] = frozenset()
+
+    def to_json(self) -> dict[str, Any]:
+        form: dict[str, Any] = {"index": index_to_json(self.index), "status": self.status}
+        if self.before is not None:
+            form["before"] = index_to_json(self.before)
+        if self.segments:
+            form["segments"] = sorted(self.segments)
+        return form
+
+    @staticmethod
+    def of(form: Mapping[str, Any]) -> Remembered:
+        before = form.get("before")
+        return Remembered(
+            _index(form["index"]),
+            form["status"],
+            _index(before) if before else None,
+            frozenset(form.get("segments", ())),
+        )
+
+
+def _index(form: Mapping[str, Any]) -> IndexSpec:
+    return index_from_json({key: _plain(value) for key, value in form.items()})
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def remembered_indexes(properties: TableProperties) -> dict[str, Remembered]:
+    """Declarations by name."""
+    forms: Any = properties.declared.get(INDEXES) or {}
+    return {name: Remembered.of(form) for name, form in forms.items()}
+
+
+def with_indexes(properties: TableProperties, indexes: Mapping[str, Remembered]) -> dict[str, Any]:
+    """The table's `declared` with these declarations."""
+    others = {name: value for name, value in properties.declared.items() if name != INDEXES}
+    forms = {name: indexes[name].to_json() for name in sorted(indexes)}
+    return {**others, **({INDEXES: forms} if forms else {})}
+
+
+def live_indexes(properties: TableProperties) -> tuple[IndexSpec, ...]:
+    """The indexes that the table has, by name: those that wait for rows too, not those whose building was cut off."""
+    remembered = remembered_indexes(properties).values()
+    found = (each.before if each.status == "building" else each.index for each in remembered)
+    return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
+
+
+def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
+    """The indexes of the opened version by name."""
+    described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
+    return {each.name: _observed(each) for each in described}
+
+
+def _observed(described: Any) -> Observed:
+    kind = _KINDS.get(described.index_type, described.index_type.lower())
+    parameters = _parameters(kind, described.details or {})
+    index = IndexSpec(described.name, tuple(described.field_names), kind, declared_parameters(kind, parameters))
+    segments = described.segments
+    return Observed(
+        index,
+        parameters,
+        frozenset(str(segment.uuid) for segment in segments),
+        frozenset(fragment for segment in segments for fragment in segment.fragment_ids),
+    )
+
+
+def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    if kind == "inverted":
+        return {name: _plain(details[name]) for name in parameter_names(kind) if name in details}
+    found: dict[str, Any] = {}
+    if metric := details.get("metric_type"):
+        found["metric"] = str(metric).lower()
+    if graph := details.get("hnsw"):
+        found |= {"m": graph["max_connections"], "ef_construction": graph["construction_ef"]}
+    if (compression := details.get("compression")) and "num_sub_vectors" in compression:
+        found["num_sub_vectors"] = compression["num_sub_vectors"]
+    return found
+
+
+def reconciled(remembered: Mapping[str, Remembered], observed: Mapping[str, Observed]) -> dict[str, Remembered]:
+    """What is to be remembered of a dataset that has the `observed` indexes."""
+    found = {name: _known(remembered.get(name), index) for name, index in observed.items()}
+    for name, each in remembered.items():
+        if name not in observed and each.status != "ready":
+            found[name] = replace(each, before=None, segments=frozenset())
+    return found
+
+
+def _known(remembered: Remembered | None, observed: Observed) -> Remembered:
+    if remembered is None:
+        return Remembered(observed.index, "ready")
+    declared = remembered.index
+    of_before = bool(remembered.segments & observed.segments)
+    if remembered.status == "building" and (of_before or not observed.fits(declared)):
+        return remembered
+    if observed.fits(declared):
+        return Remembered(replace(declared, columns=observed.index.columns), "ready")
+    return Remembered(observed.index, "ready")
+
+
+def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:
+    """The update that makes the state remember what the opened version has; none when it does."""
+    remembered = remembered_indexes(state.properties)
+    found = reconciled(remembered, observed_indexes(dataset))
+    if found == remembered:
+        return []
+    return [SetTableProperties({"declared": with_indexes(state.properties, found)})]

@@ -1,0 +1,253 @@
+"""Building, dropping and catching up the indexes of a table. Every step can be repeated after a crash.
+
+What is built is remembered before Lance is asked to, and known to be ready once the dataset is seen to have it. An
+index on vectors waits until there are rows to learn from: Lance would take the declaration on an empty table, forget
+the number of partitions, and train the index with one.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deployer.errors import CommitTimedOut, Conflict, DeployerError
+from deployer.live.indexes import (
+    Observed,
+    Remembered,
+    live_indexes,
+    observed_indexes,
+    remembered_indexes,
+    with_indexes,
+)
+from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.rollforward import refresh
+from deployer.plan import changes as c
+from deployer.plan.indexes import index_changes
+from deployer.specs.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
+from deployer.state.failpoints import reached
+from deployer.state.requirements import PropertiesAre
+from deployer.state.updates import SetTableProperties
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.specs.model import IndexSpec, TableSpec
+    from deployer.state.model import TableEntry, TableState
+    from deployer.state.store import StateStore
+    from deployer.tables.dataset import OpenTable
+
+T = TypeVar("T")
+OnProgress = Callable[[str, int, int | None], None]  #: an index's name, work done, of how much where that is known
+
+ATTEMPTS = 8  #: how often an index is committed again after others committed first
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """An index of a table: its declaration, its status, and how many rows a search by it need not scan."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    parameters: dict[str, Any]
+    status: str
+    indexed_rows: int
+    unindexed_rows: int
+    waits_for_rows: int  #: how many rows a pending index needs, 0 for others
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What came of bringing indexes up to date: those built for the first time, those brought up, and what failed."""
+
+    built: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    failure: str = ""
+
+
+def apply_index_change(store: StateStore, root: str, table_id: str, change: c.IndexChange) -> None:
+    """Apply one change of the plan."""
+    match change:
+        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
+            build_index(store, root, table_id, index)
+        case c.DropIndex(index=index):
+            drop_index(store, root, table_id, index.name)
+
+
+def settle_indexes(store: StateStore, root: str, table_id: str, spec: TableSpec) -> None:
+    """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
+    live = live_indexes(refresh(store, root, table_id).properties)
+    for change in index_changes(spec.address, live, spec.indexes):
+        apply_index_change(store, root, table_id, change)
+
+
+def build_index(
+    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress | None = None
+) -> bool:
+    """Build the index, in the place of one of that name; False when it is left pending for want of rows.
+
+    Raises Conflict when others keep committing, DeployerError with what Lance says.
+    """
+    entry = store.instance().tables[table_id]
+    state = refresh(store, root, table_id)
+    dataset = open_dataset(dataset_location(root, entry))
+    existing = observed_indexes(dataset).get(index.name)
+    if not has_rows_for(dataset, index):
+        if existing is not None:
+            drop_index(store, root, table_id, index.name)
+        _remember(store, table_id, Remembered(index, "pending"))
+        return False
+    before = next((each for each in live_indexes(state.properties) if existing and each.name == index.name), None)
+    _remember(store, table_id, Remembered(index, "building", before, existing.segments if existing else frozenset()))
+    reached("tables.index.begun")
+    _committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
+    reached("tables.index.built")
+    refresh(store, root, table_id)
+    return True
+
+
+def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
+    """Drop the index, or forget one that waits for rows; nothing to do when it is gone."""
+    entry = store.instance().tables[table_id]
+    if name in observed_indexes(open_dataset(dataset_location(root, entry))):
+        _committed(entry, root, lambda dataset: dataset.drop_index(name))
+        reached("tables.index.dropped")
+    state = refresh(store, root, table_id)
+    if name in remembered_indexes(state.properties):
+        _forget(store, table_id, name)
+
+
+def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress | None = None) -> CaughtUp:
+    """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
+    built: list[str] = []
+    try:
+        state = refresh(store, root, table_id)
+        remembered = remembered_indexes(state.properties)
+        if not remembered:
+            return CaughtUp()
+        entry = store.instance().tables[table_id]
+        dataset = open_dataset(dataset_location(root, entry))
+        for each in remembered.values():
+            wanted = each.status == "pending" and has_rows_for(dataset, each.index)
+            if wanted and build_index(store, root, table_id, each.index, on_progress):
+                built.append(each.index.name)
+        reached("tables.index.catching-up")
+        behind = _behind(open_dataset(dataset_location(root, entry)), remembered)
+        if behind:
+            _committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
+            refresh(store, root, table_id)
+    except DeployerError as failure:
+        return CaughtUp(tuple(built), failure=str(failure))
+    except KeyboardInterrupt:
+        return CaughtUp(tuple(built), failure="interrupted")
+    return CaughtUp(tuple(built), tuple(behind))
+
+
+def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered]) -> list[str]:
+    """Ready indexes that some fragments are not in."""
+    fragments = {fragment.fragment_id for fragment in dataset.get_fragments()}
+    observed = observed_indexes(dataset)
+    ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
+    return [name for name in ready if fragments - observed[name].fragments]
+
+
+def index_infos(table: OpenTable) -> tuple[IndexInfo, ...]:
+    """The table's indexes by name, those that wait for rows too."""
+    remembered = remembered_indexes(table.state.properties)
+    observed = observed_indexes(table.dataset()) if remembered else {}
+    return tuple(_info(table.state, remembered[name], observed.get(name)) for name in sorted(remembered))
+
+
+def _info(state: TableState, remembered: Remembered, observed: Observed | None) -> IndexInfo:
+    index = remembered.index
+    indexed = sum(file.rows for file in state.files if observed and file.fragment_id in observed.fragments)
+    waits = rows_needed(index) if remembered.status == "pending" else 0
+    parameters = dict(index.parameters)
+    return IndexInfo(
+        index.name, index.kind, index.columns, parameters, remembered.status, indexed, state.files.rows - indexed, waits
+    )
+
+
+def rows_needed(index: IndexSpec) -> int:
+    """How many rows with a value the index learns from: a codeword or a partition needs one of its own."""
+    if index.kind not in VECTOR_KINDS:
+        return 0
+    partitions = index.parameters.get("num_partitions")
+    return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
+
+
+def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
+    """Whether the index can be built now."""
+    needed = rows_needed(index)
+    if not needed:
+        return True
+    if dataset.count_rows() < needed:
+        return False
+    return int(dataset.count_rows(filter=f"{_quoted(index.columns[0])} IS NOT NULL")) >= needed
+
+
+def _quoted(path: str) -> str:
+    return ".".join(f"`{name}`" for name in path.split("."))
+
+
+def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress | None) -> None:
+    parameters = all_parameters(index.kind, index.parameters)
+    [column] = index.columns
+
+    def told(event: Any) -> None:
+        if on_progress is not None:
+            on_progress(index.name, event.completed or 0, event.total)
+
+    if index.kind in VECTOR_KINDS:
+        dataset.create_index(
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+        )
+    else:
+        dataset.create_scalar_index(
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+        )
+
+
+def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset], T]) -> T:
+    """The result of `commit` on the newest version, tried again when others commit first."""
+    location, where = dataset_location(root, entry), f"table/{entry.full_name}"
+    for attempt in range(ATTEMPTS):
+        dataset = open_dataset(location)
+        try:
+            return commit(dataset)
+        except Exception as failure:
+            said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+            if "conflict" not in str(failure).lower():
+                what = f"Lance could not change an index: {said}"
+                raise DeployerError(what, where=where, remedy="try again") from failure
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- spreads writers, protects nothing
+    raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
+
+
+def _remember(store: StateStore, table_id: str, remembered: Remembered) -> None:
+    _change(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
+
+
+def _forget(store: StateStore, table_id: str, name: str) -> None:
+    _change(store, table_id, lambda indexes: {key: value for key, value in indexes.items() if key != name})
+
+
+def _change(
+    store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]
+) -> None:
+    for _ in range(ATTEMPTS):
+        properties = store.table(table_id).properties
+        declared = with_indexes(properties, change(remembered_indexes(properties)))
+        try:
+            store.commit(
+                table_id,
+                [SetTableProperties({"declared": declared})],
+                [PropertiesAre({"declared": dict(properties.declared)})],
+            )
+        except Conflict:
+            continue
+        return
+    raise CommitTimedOut("the table's properties keep changing", where=f"table {table_id}", attempts=ATTEMPTS)
