@@ -50,6 +50,7 @@ def test_commands_in_the_documents_exist(text: str) -> None:
         if command == "deployer":
             with group.make_context("deployer", list(arguments), resilient_parsing=True) as context:
                 name, found, rest = group.resolve_command(context, [*context._protected_args, *context.args])
+                assert found is not None
                 found.make_context(name, rest, parent=context).close()
         elif command == "make":
             assert set(arguments) <= set(targets)
