@@ -141,13 +141,30 @@ def rewritten(change: Callable[[dict[str, object]], None], *, signed: bool) -> C
     return rewrite
 
 
+def cut_off(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:200])
+
+
+def binary(file: Path) -> None:
+    file.write_bytes(bytes(range(256)))
+
+
+def other_json(file: Path) -> None:
+    file.write_text("[1]", encoding="utf-8")
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 BROKEN: dict[str, tuple[Callable[[Path], None], int, str]] = {
-    "missing": (lambda file: file.unlink(), 1, "there is no such plan"),
-    "cut_off": (lambda file: file.write_bytes(file.read_bytes()[:200]), 1, "cut off"),
-    "binary": (lambda file: file.write_bytes(bytes(range(256))), 1, "this is no plan"),
-    "other_json": (lambda file: file.write_text("[1]"), 1, "this is no plan"),
-    "folder": (lambda file: (file.unlink(), file.mkdir())[0], 1, "is a directory"),
-    "edited": (rewritten(lambda d: d["allow_destroy"].append("table/air.flights"), signed=False), 1, "edited it"),  # type: ignore[attr-defined]
+    "missing": (Path.unlink, 1, "there is no such plan"),
+    "cut_off": (cut_off, 1, "cut off"),
+    "binary": (binary, 1, "this is no plan"),
+    "other_json": (other_json, 1, "this is no plan"),
+    "folder": (folder, 1, "is a directory"),
+    "edited": (rewritten(lambda d: d.update(allow_destroy=["table/air.x"]), signed=False), 1, "edited it"),
     "later_format": (rewritten(lambda d: d.update(format=2), signed=False), 3, "of format 2, which a later deployer"),
     "other_release": (rewritten(lambda d: d.update(deployer="9.9"), signed=True), 3, "made by deployer 9.9"),
     "other_stack": (rewritten(lambda d: d.update(stack="other/dev"), signed=True), 3, "for project other"),
