@@ -9,6 +9,7 @@ from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
+from deployer.provider.table_checks import check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
 from deployer.state.model import TableEntry
@@ -27,9 +28,10 @@ class TableKind:
         if missing:
             return news, missing
         try:
-            return table_inputs(table_of(news), news[ROOT]), ()
+            spec = table_of(news)
+            return table_inputs(spec, news[ROOT]), tuple(check_table(spec))
         except (DeployerError, ValueError, KeyError, TypeError) as error:
-            return news, (CheckFailure(COLUMNS, f"columns are a JSON list as `deployer schema` says: {error}"),)
+            return news, (CheckFailure(COLUMNS, f"a table cannot be read from these inputs: {error}"),)
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":

@@ -177,7 +177,14 @@ def test_deleting_what_is_gone_is_done(asked: Asked) -> None:
             "unknown type `int33`",
             id="unknown-type",
         ),
-        pytest.param({**TABLE_INPUTS, "columns": "a int32"}, "columns", "are a JSON list", id="no-json"),
+        pytest.param({**TABLE_INPUTS, "columns": "a int32"}, "columns", "cannot be read", id="no-json"),
+        pytest.param({**TABLE_INPUTS, "database": "../.."}, "database", "is no name", id="path-as-name"),
+        pytest.param({**TABLE_INPUTS, "name": "a/b"}, "name", "is no name", id="slash-in-name"),
+        pytest.param({**TABLE_INPUTS, "sort_keys": ["nope"]}, "sort_keys", "no column 'nope'", id="unknown-key"),
+        pytest.param(
+            {**TABLE_INPUTS, "row_keys": ["delay"], "partitions": {}}, "row_keys", "may be null", id="nullable-key"
+        ),
+        pytest.param({**TABLE_INPUTS, "sort_keys": ["gate"]}, "sort_keys", "has no order", id="unordered-key"),
     ],
 )
 def test_inputs_that_cannot_be_are_refused(asked: Asked, inputs: dict[str, Any], property: str, words: str) -> None:

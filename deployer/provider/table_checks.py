@@ -1,0 +1,33 @@
+"""What must hold of a table that a Pulumi program declares without specs, whose own checks it has not been through."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from deployer.provider.kinds import CheckFailure
+from deployer.specs.keys import is_key_type
+from deployer.specs.model import TableSpec
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
+    """Everything that is wrong with `spec`. Names become parts of paths, so they are held to what specs allow."""
+    for field, name in (("database", spec.database), ("name", spec.name)):
+        if not _NAME.fullmatch(name):
+            yield CheckFailure(field, f"{name!r} is no name; use letters, digits and _, and start with a letter or _")
+    columns = {column.name: column for column in spec.columns}
+    if len(columns) != len(spec.columns):
+        yield CheckFailure("columns", "two columns have the same name; rename one of them")
+    for field, keys in (("row_keys", spec.row_keys), ("sort_keys", spec.sort_keys)):
+        for key in keys:
+            column = columns.get(key)
+            if column is None:
+                yield CheckFailure(field, f"no column {key!r}; name one of {', '.join(columns)}")
+            elif not is_key_type(column.type):
+                yield CheckFailure(field, f"column {key!r} has no order; use numbers, text, binary, dates or times")
+            elif field == "row_keys" and column.nullable:
+                yield CheckFailure(field, f"row key {key!r} may be null; declare the column as not nullable")
+    if spec.split_points and not spec.row_keys:
+        yield CheckFailure("partitions", "split points need row keys")
