@@ -20,6 +20,7 @@ from deployer.compute.progress import Tasks, job_group
 from deployer.errors import DeployerError, Interrupted
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry, open_entry
+from deployer.tables.indexes import OnProgress
 from deployer.tables.ingest.distributed import SparkLoad, first_error
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
@@ -36,6 +37,7 @@ def run(
     cluster: LocalCluster | None = None,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+    on_index: OnProgress | None = None,
 ) -> IngestResult:
     """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`."""
 
@@ -44,7 +46,7 @@ def run(
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        return ingest(opened, request, with_spark, on_progress, on_engine)
+        return ingest(opened, request, with_spark, on_progress, on_engine, on_index)
 
 
 def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
@@ -93,6 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
+    parser.add_argument("--no-indexes", action="store_true", help="do not bring the table's indexes up to date")
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv)
     request = IngestRequest(
@@ -103,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.bad_rows,
         given.job_id,
         given.engine,
+        not given.no_indexes,
     )
     try:
         result = run(given.root, given.table, request, LocalCluster(given.cores, given.memory))

@@ -11,6 +11,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
+    from deployer.tables.indexes import CaughtUp
     from deployer.tables.ingest.job import IngestResult
     from deployer.tables.ingest.loading import Progress
 
@@ -63,6 +64,9 @@ def ingest(
     engine: Annotated[
         EngineName, typer.Option(help="auto: small files in this process, large ones with Spark.")
     ] = EngineName.AUTO,
+    no_indexes: Annotated[
+        bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later load.")
+    ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -93,10 +97,11 @@ def ingest(
         bad_rows,
         job_id,
         engine.value,
+        not no_indexes,
     )
     sizes = LocalCluster.of(cluster.options) if cluster else None
     with _Bar(quiet=as_json) as bar:
-        result = run(root, table, request, sizes, bar.progress, bar.engine)
+        result = run(root, table, request, sizes, bar.progress, bar.engine, bar.index)
     if as_json:
         print_json(asdict(result))
     else:
@@ -137,6 +142,10 @@ class _Bar:
         rows = f"{now.rows:,} rows read" if now.rows else "loading"
         self._bar.update(self._task, completed=now.done, total=now.total, description=rows)
 
+    def index(self, name: str, done: int, total: int | None) -> None:
+        if self._task is not None:
+            self._bar.update(self._task, completed=done, total=total, description=f"building index {name}")
+
 
 def _print(result: IngestResult, bad_rows: Path | None) -> None:
     from rich.filesize import decimal
@@ -145,6 +154,7 @@ def _print(result: IngestResult, bad_rows: Path | None) -> None:
 
     if result.already_done:
         stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
+        _print_indexes(result.indexes)
         return
     rate = result.rows / result.seconds if result.seconds else 0
     stdout().print(
@@ -154,3 +164,15 @@ def _print(result: IngestResult, bad_rows: Path | None) -> None:
     stdout().print(f"job {result.job_id}", style="dim")
     if result.bad_rows:
         stdout().print(f"{result.bad_rows:,} rows that do not fit were set aside in {bad_rows}", style="yellow")
+    _print_indexes(result.indexes)
+
+
+def _print_indexes(indexes: CaughtUp) -> None:
+    from deployer.cli.output import note, stdout
+
+    if indexes.built:
+        stdout().print(f"indexes built: {', '.join(indexes.built)}")
+    if indexes.updated:
+        stdout().print(f"indexes brought up to date: {', '.join(indexes.updated)}")
+    if indexes.failure:
+        note(f"the rows are loaded, and indexes are behind: {indexes.failure}; the next load tries again")

@@ -54,15 +54,19 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """A declaration. While it is built, `before` is the index that it takes the place of, `segments` that one's."""
+    """A declaration, and in which of the table's datasets it was seen last: a rewrite goes on to another, without it.
+
+    While it is built, `before` is the index that it takes the place of, and `segments` are that one's.
+    """
 
     index: IndexSpec
     status: Status
+    dataset: int = 1
     before: IndexSpec | None = None
     segments: frozenset[str] = frozenset()
 
     def to_json(self) -> dict[str, Any]:
-        form: dict[str, Any] = {"index": index_to_json(self.index), "status": self.status}
+        form: dict[str, Any] = {"index": index_to_json(self.index), "status": self.status, "dataset": self.dataset}
         if self.before is not None:
             form["before"] = index_to_json(self.before)
         if self.segments:
@@ -75,6 +79,7 @@ class Remembered:
         return Remembered(
             _index(form["index"]),
             form["status"],
+            form["dataset"],
             _index(before) if before else None,
             frozenset(form.get("segments", ())),
         )
@@ -101,11 +106,18 @@ def with_indexes(properties: TableProperties, indexes: Mapping[str, Remembered])
     return {**others, **({INDEXES: forms} if forms else {})}
 
 
-def live_indexes(properties: TableProperties) -> tuple[IndexSpec, ...]:
+def live_indexes(state: TableState) -> tuple[IndexSpec, ...]:
     """The indexes that the table has, by name: those that wait for rows too, not those whose building was cut off."""
-    remembered = remembered_indexes(properties).values()
-    found = (each.before if each.status == "building" else each.index for each in remembered)
+    found = (_live(each, state.dataset) for each in remembered_indexes(state.properties).values())
     return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
+
+
+def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
+    if remembered.status == "pending":
+        return remembered.index
+    if remembered.dataset != dataset:
+        return None
+    return remembered.index if remembered.status == "ready" else remembered.before
 
 
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
@@ -140,31 +152,35 @@ def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def reconciled(remembered: Mapping[str, Remembered], observed: Mapping[str, Observed]) -> dict[str, Remembered]:
-    """What is to be remembered of a dataset that has the `observed` indexes."""
-    found = {name: _known(remembered.get(name), index) for name, index in observed.items()}
+def reconciled(
+    remembered: Mapping[str, Remembered], observed: Mapping[str, Observed], dataset: int
+) -> dict[str, Remembered]:
+    """What is to be remembered when the table's dataset of that number has the `observed` indexes."""
+    found = {name: _known(remembered.get(name), index, dataset) for name, index in observed.items()}
     for name, each in remembered.items():
-        if name not in observed and each.status != "ready":
+        if name in observed:
+            continue
+        if each.status != "ready" or each.dataset != dataset:  # else somebody dropped it
             found[name] = replace(each, before=None, segments=frozenset())
     return found
 
 
-def _known(remembered: Remembered | None, observed: Observed) -> Remembered:
+def _known(remembered: Remembered | None, observed: Observed, dataset: int) -> Remembered:
     if remembered is None:
-        return Remembered(observed.index, "ready")
+        return Remembered(observed.index, "ready", dataset)
     declared = remembered.index
     of_before = bool(remembered.segments & observed.segments)
     if remembered.status == "building" and (of_before or not observed.fits(declared)):
         return remembered
     if observed.fits(declared):
-        return Remembered(replace(declared, columns=observed.index.columns), "ready")
-    return Remembered(observed.index, "ready")
+        return Remembered(replace(declared, columns=observed.index.columns), "ready", dataset)
+    return Remembered(observed.index, "ready", dataset)
 
 
 def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:
     """The update that makes the state remember what the opened version has; none when it does."""
     remembered = remembered_indexes(state.properties)
-    found = reconciled(remembered, observed_indexes(dataset))
+    found = reconciled(remembered, observed_indexes(dataset), state.dataset)
     if found == remembered:
         return []
     return [SetTableProperties({"declared": with_indexes(state.properties, found)})]

@@ -59,7 +59,7 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         deletion_protection=properties.deletion_protection,
         storage=Storage(**storage),
         tags={key: str(value) for key, value in properties.tags.items()},
-        indexes=live_indexes(properties),
+        indexes=live_indexes(state),
     )
     owner = str(properties.declared.get(OWNER, ""))
     return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))

@@ -17,6 +17,7 @@ from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable
+from deployer.tables.indexes import IndexInfo, index_infos
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class TableDescription:
     generation: int
     lance_version: int
     state_version: int
+    indexes: tuple[IndexInfo, ...] = ()
 
 
 def summaries(store: StateStore, root: str) -> list[TableSummary]:
@@ -113,6 +115,7 @@ def describe(table: OpenTable) -> TableDescription:
         properties.generation,
         state.lance_version,
         state.version,
+        index_infos(table),
     )
 
 

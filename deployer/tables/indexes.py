@@ -7,6 +7,7 @@ the number of partitions, and train the index with one.
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -41,6 +42,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 OnProgress = Callable[[str, int, int | None], None]  #: an index's name, work done, of how much where that is known
+
+# Lance says on stderr that it will leave centroids out of statistics, unless it is told to: nobody here reads them.
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
 
 ATTEMPTS = 8  #: how often an index is committed again after others committed first
 
@@ -79,7 +83,7 @@ def apply_index_change(store: StateStore, root: str, table_id: str, change: c.In
 
 def settle_indexes(store: StateStore, root: str, table_id: str, spec: TableSpec) -> None:
     """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
-    live = live_indexes(refresh(store, root, table_id).properties)
+    live = live_indexes(refresh(store, root, table_id))
     for change in index_changes(spec.address, live, spec.indexes):
         apply_index_change(store, root, table_id, change)
 
@@ -98,10 +102,11 @@ def build_index(
     if not has_rows_for(dataset, index):
         if existing is not None:
             drop_index(store, root, table_id, index.name)
-        _remember(store, table_id, Remembered(index, "pending"))
+        _remember(store, table_id, Remembered(index, "pending", state.dataset))
         return False
-    before = next((each for each in live_indexes(state.properties) if existing and each.name == index.name), None)
-    _remember(store, table_id, Remembered(index, "building", before, existing.segments if existing else frozenset()))
+    before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
+    segments = existing.segments if existing else frozenset[str]()
+    _remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
     _committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
     reached("tables.index.built")
@@ -131,8 +136,9 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
         entry = store.instance().tables[table_id]
         dataset = open_dataset(dataset_location(root, entry))
         for each in remembered.values():
-            wanted = each.status == "pending" and has_rows_for(dataset, each.index)
-            if wanted and build_index(store, root, table_id, each.index, on_progress):
+            missing = each.status == "pending" or (each.status == "ready" and each.dataset != state.dataset)
+            if missing and has_rows_for(dataset, each.index):
+                build_index(store, root, table_id, each.index, on_progress)
                 built.append(each.index.name)
         reached("tables.index.catching-up")
         behind = _behind(open_dataset(dataset_location(root, entry)), remembered)
@@ -235,9 +241,7 @@ def _forget(store: StateStore, table_id: str, name: str) -> None:
     _change(store, table_id, lambda indexes: {key: value for key, value in indexes.items() if key != name})
 
 
-def _change(
-    store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]
-) -> None:
+def _change(store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]) -> None:
     for _ in range(ATTEMPTS):
         properties = store.table(table_id).properties
         declared = with_indexes(properties, change(remembered_indexes(properties)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from deployer.live.lance_io import open_dataset
 from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
+from deployer.tables.indexes import CaughtUp, OnProgress, catch_up
 from deployer.tables.ingest.bad_rows import LISTED, refusal, write_bad_rows
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
@@ -42,6 +43,7 @@ class IngestRequest:
     bad_rows: Path | None = None
     job_id: str | None = None
     engine: Engine = "auto"
+    indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class IngestResult:
     reason: str
     seconds: float
     already_done: bool = False
+    indexes: CaughtUp = CaughtUp()
 
 
 def ingest(
@@ -67,12 +70,27 @@ def ingest(
     with_spark: LoadWithSpark,
     on_progress: Callable[[Progress], None] = lambda _: None,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+    on_index: OnProgress | None = None,
 ) -> IngestResult:
-    """Loads all sources as one version of the table, or nothing.
+    """Loads all sources as one version of the table, or nothing. Then brings the table's indexes up to date: what fails
+    of that is in the result, and the next load tries again.
 
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
     Conflict when the table was changed meanwhile.
     """
+    result = _load(table, request, with_spark, on_progress, on_engine)
+    if not request.indexes:
+        return result
+    return replace(result, indexes=catch_up(table.store, table.root, table.entry.table_id, on_index))
+
+
+def _load(
+    table: OpenTable,
+    request: IngestRequest,
+    with_spark: LoadWithSpark,
+    on_progress: Callable[[Progress], None],
+    on_engine: Callable[[str, str], None],
+) -> IngestResult:
     started = time.monotonic()
     job_id = request.job_id or uuid.uuid4().hex
     if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
@@ -134,8 +152,6 @@ def _engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
 
 def _for_tasks(plan: LoadPlan) -> LoadPlan:
     """The plan with large leaves cut, so that tasks share them."""
-    from dataclasses import replace
-
     import pyarrow as pa
 
     rows = sum(split.rows for split in plan.splits)
