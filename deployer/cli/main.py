@@ -19,10 +19,12 @@ from deployer.cli import (
     describe,
     destroy,
     history,
+    import_table,
     ingest,
     preview,
     query,
     render,
+    report,
     schema,
     sql,
     tables,
@@ -46,6 +48,7 @@ for name, command in (
     ("preview", preview.preview),
     ("up", up.up),
     ("destroy", destroy.destroy),
+    ("import", import_table.import_table),
     ("ingest", ingest.ingest),
     ("query", query.query),
     ("sql", sql.sql),
@@ -53,6 +56,7 @@ for name, command in (
     ("describe", describe.describe),
     ("history", history.history),
     ("render", render.render),
+    ("report", report.report),
 ):
     app.command(name)(command)
 app.add_typer(schema.app)

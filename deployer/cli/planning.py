@@ -42,7 +42,7 @@ def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
 
 def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first."""
-    engine = _engine(workspace, lake, allow_destroy)
+    engine = engine_for(workspace, lake, allow_destroy)
     config = {SPECS_KEY: str(workspace.specs)}
     with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
         operations = engine.preview(workspace.stack_ref, config=config).operations
@@ -60,7 +60,7 @@ def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planne
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    return Planned(plan, lake, _engine(workspace, lake, allow_destroy), {}, live)
+    return Planned(plan, lake, engine_for(workspace, lake, allow_destroy), {}, live)
 
 
 def read_live(root: str) -> LiveLake:
@@ -72,7 +72,8 @@ def read_live(root: str) -> LiveLake:
         return LiveLake(None)
 
 
-def _engine(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Engine:
+def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
+    """The engine that runs the stack's program, with the provider of lakes in this process."""
     provider = in_process_provider(workspace.dir, allow_destroy)
     os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(allow_destroy))
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": provider})

@@ -50,10 +50,7 @@ class Workspace:
 
 def open_workspace(project_dir: Path | None, stack: str, specs: Path | None) -> Workspace:
     """The workspace of a command's `--project`, `--stack` and `--specs`."""
-    project = read_project(_find_project(project_dir))
-    settings = _settings(StackRef(project, stack))
-    if specs is None:
-        specs = project.dir / settings.get(SPECS_KEY, "specs")
+    project, specs, settings = specs_place(project_dir, stack, specs)
     if not specs.exists():
         raise InvalidInput(
             "no such file or folder of specs",
@@ -62,6 +59,13 @@ def open_workspace(project_dir: Path | None, stack: str, specs: Path | None) -> 
         )
     values = {key.removeprefix(NAMESPACE): text for key, text in settings.items() if key != SPECS_KEY}
     return Workspace(project, stack, specs.resolve(), values)
+
+
+def specs_place(project_dir: Path | None, stack: str, specs: Path | None) -> tuple[Project, Path, Mapping[str, str]]:
+    """The project, where its specs are or would be, and the `deployer:…` settings of the stack."""
+    project = read_project(_find_project(project_dir))
+    settings = _settings(StackRef(project, stack))
+    return project, specs or project.dir / settings.get(SPECS_KEY, "specs"), settings
 
 
 def _settings(stack: StackRef) -> dict[str, str]:

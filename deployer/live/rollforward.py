@@ -109,6 +109,11 @@ def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
         return None
 
 
+def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
+    """The updates that make `state` tell the dataset's files, whoever wrote them: marks of other lakes do not count."""
+    return _View.of(dataset, state).adopt()
+
+
 def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
     """The updates that make `state` tell what the opened version of the dataset holds."""
     view = _View.of(dataset, state)

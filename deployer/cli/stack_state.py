@@ -1,0 +1,38 @@
+"""What Pulumi's state of a stack says was applied, and bringing single resources into it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from deployer.cli.planning import engine_for
+from deployer.cli.workspace import SPECS_KEY, Workspace
+from deployer.engine import Engine
+from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of
+from deployer.specs import known_lake
+
+
+def applied_inputs(workspace: Workspace, engine: Engine) -> dict[str, Mapping[str, Any]]:
+    """The inputs that each instance and table was last applied with, by address; empty for a stack without state."""
+    deployment = engine.export(workspace.stack_ref).get("deployment") or {}
+    return {
+        address: resource.get("inputs") or {}
+        for resource in deployment.get("resources") or ()
+        if not resource.get("delete") and (address := address_of(resource["urn"]))
+    }
+
+
+def apply_only(workspace: Workspace, addresses: Collection[str]) -> None:
+    """Applies what is declared at these addresses, and their instance where the stack has none yet; nothing else."""
+    lake = workspace.lake()
+    engine = engine_for(workspace, lake)
+    wanted = {*addresses} | ({lake.instance.address} - applied_inputs(workspace, engine).keys())
+    targets = frozenset(_urn(workspace, address) for address in wanted)
+    with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
+        engine.up(workspace.stack_ref, config={SPECS_KEY: str(workspace.specs)}, targets=targets)
+
+
+def _urn(workspace: Workspace, address: str) -> str:
+    kind, _, name = address.partition("/")
+    resource_type = {"instance": INSTANCE_TYPE, "table": TABLE_TYPE}[kind]
+    return f"urn:pulumi:{workspace.stack}::{workspace.project.name}::{resource_type}::{name}"

@@ -1,0 +1,129 @@
+"""Takes a plain Lance dataset that lies under an instance's root under management where it is; no data moves."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.live.lance_io import open_dataset
+from deployer.live.reader import OWNER, SPLIT_POINTS
+from deployer.live.rollforward import adopted_updates
+from deployer.specs.arrow import columns_of
+from deployer.specs.model import Storage, TableSpec
+from deployer.state.clock import Clock
+from deployer.state.commits import Part
+from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
+from deployer.state.partitions import partition_tree
+from deployer.state.requirements import LogEmpty, NameFree
+from deployer.state.store import StateStore
+from deployer.state.updates import CreateTable, RegisterTable
+
+MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can declare
+
+
+@dataclass(frozen=True, slots=True)
+class Adoptable:
+    """A dataset under the root: its location, relative to the root, and the spec that declares it as it is."""
+
+    location: str
+    spec: TableSpec
+
+
+def is_dataset(path: Path) -> bool:
+    """Whether a folder is a Lance dataset."""
+    return path.is_dir() and (path / "_versions").is_dir()
+
+
+def plain_datasets(root: str) -> Iterator[Path]:
+    """The datasets directly in a root on disk, as LanceDB keeps them, by name."""
+    folder = Path(root)
+    if folder.is_dir():
+        yield from (path for path in sorted(folder.glob("*.lance")) if is_dataset(path))
+
+
+def location_under(root: str, path: Path) -> str | None:
+    """The dataset's location relative to the root; None when it lies elsewhere."""
+    real, folder = path.resolve(), Path(root).resolve()
+    return real.relative_to(folder).as_posix() if real.is_relative_to(folder) and real != folder else None
+
+
+def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
+    """The dataset at `path` as table `database.name`, without row keys and exactly as it is.
+
+    Raises NotFound without a dataset, InvalidInput for columns that no table can have, Refused for a dataset outside of
+    the root or in an older file format.
+    """
+    if not is_dataset(path):
+        raise NotFound("there is no Lance dataset", where=path, remedy="give its folder, which ends in .lance")
+    location = location_under(root, path)
+    if location is None:
+        raise Refused("the dataset lies outside of the instance's root", where=path, remedy="import it by copy")
+    dataset = open_dataset(str(path))
+    version = str(dataset.data_storage_version)
+    if version not in MANAGED_VERSIONS:
+        raise Refused(
+            f"its files are of version {version}, and tables have {' or '.join(MANAGED_VERSIONS)}",
+            where=path,
+            remedy="import it by copy: add --copy",
+        )
+    stable = bool(dataset.has_stable_row_ids)
+    columns = columns_of(dataset.schema)
+    if reserved := [column.name for column in columns if not column.name.isidentifier()]:
+        raise InvalidInput(
+            f"column `{reserved[0]}` has a name that no spec can declare",
+            where=path,
+            remedy="rename it with Lance's alter_columns: letters, digits and _",
+        )
+    storage = Storage(data_storage_version=version, stable_row_ids=None if stable else False)
+    return Adoptable(location, TableSpec(database, name, columns, storage=storage))
+
+
+def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
+    """Registers the dataset, whole or not at all, as a table that `owner` manages; gives the table's id.
+
+    Nothing happens when it was adopted as that table before. Raises Conflict when the name or the dataset belongs to
+    another table.
+    """
+    spec = found.spec
+    entries = store.instance().tables.values()
+    for entry in entries:
+        if entry.location == found.location and entry.full_name == spec.full_name and entry.status == "active":
+            return entry.table_id
+        if entry.location == found.location:
+            raise Conflict(
+                f"the dataset belongs to table {entry.full_name}",
+                where=found.location,
+                remedy="nothing is to be imported",
+            )
+    dataset = open_dataset(f"{root.rstrip('/')}/{found.location}")
+    table_id, at = uuid.uuid4().hex, Clock().now()
+    properties = TableProperties(
+        deletion_protection=spec.deletion_protection,
+        storage={name: getattr(spec.storage, name) for name in Storage.__slots__},
+        declared={OWNER: owner, SPLIT_POINTS: []},
+    )
+    schema = dataset.schema.serialize().to_pybytes()
+    partitions = partition_tree((), lambda: uuid.uuid4().hex[:12])
+    create = CreateTable(properties, schema, dataset.version, partitions)
+    empty = TableState(
+        table_id=table_id,
+        properties=properties,
+        schema=schema,
+        lance_version=dataset.version,
+        partitions={partition.partition_id: partition for partition in partitions},
+    )
+    # One transaction: a table that is only being created would be made anew, and its data removed, by the next run.
+    store.commit_all(
+        [
+            Part(
+                INSTANCE_LOG,
+                [RegisterTable(TableEntry(table_id, spec.database, spec.name, found.location, "active", at))],
+                [NameFree(spec.database, spec.name)],
+            ),
+            Part(table_id, [create, *adopted_updates(dataset, empty)], [LogEmpty()]),
+        ]
+    )
+    return table_id

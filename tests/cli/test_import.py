@@ -1,0 +1,138 @@
+"""`import`: tables that exist come under management, in place or by copy, and a preview is clean afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.conftest import Deployer
+from tests.projects import make_project
+
+ROWS = pa.table({"id": pa.array([1, 2, 3]), "name": pa.array(["a", None, "b"])})
+
+
+def write(path: Path, rows: pa.Table = ROWS, version: str = "2.1") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lance.write_dataset(rows, str(path), data_storage_version=version)
+
+
+def clean(deployer: Deployer) -> bool:
+    return deployer("preview", "--exit-code").code == 0
+
+
+def count(deployer: Deployer, table: str) -> int:
+    rows = deployer("sql", f"SELECT count(*) AS n FROM {table}", "--json").json["rows"]
+    return int(rows[0]["n"])
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["before-up", "after-up"])
+def test_a_dataset_below_the_root_stays_where_it_is(deployer: Deployer, project: Path, applied: bool) -> None:
+    if applied:
+        assert deployer("up", "--yes").code == 0
+    path = project / "lakes" / "demo" / "trips.lance"
+    write(path)
+    before = sorted(path.rglob("*.lance"))
+    ran = deployer("import", "table/air.trips", "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["imported"][0]["location"] == "trips.lance"
+    assert sorted(path.rglob("*.lance")) == before
+    if applied:
+        assert clean(deployer)
+    else:  # the tables that were declared before are still to be created, and nothing else is
+        assert deployer("preview", "--json").json["counts"]["create"] == 2
+        assert deployer("up", "--yes").code == 0
+        assert clean(deployer)
+    assert count(deployer, "air.trips") == 3
+    (project / "more.csv").write_text("id,name\n4,c\n", encoding="utf-8")
+    assert deployer("ingest", "air.trips", "more.csv").code == 0
+    assert count(deployer, "air.trips") == 4
+    assert clean(deployer)
+
+
+def test_anything_else_is_copied(deployer: Deployer, project: Path, tmp_path: Path) -> None:
+    pq.write_table(ROWS, tmp_path / "trips.parquet")
+    write(tmp_path / "elsewhere" / "old.lance", version="2.0")
+    assert deployer("import", "table/air.trips", str(tmp_path / "trips.parquet")).code == 0
+    assert deployer("import", "air.old", str(tmp_path / "elsewhere" / "old.lance")).code == 0
+    assert deployer("up", "--yes").code == 0
+    assert (count(deployer, "air.trips"), count(deployer, "air.old")) == (3, 3)
+    assert clean(deployer)
+
+
+def test_a_grown_directory_is_declared_in_one_go(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project(tmp_path / "project", {})
+    monkeypatch.chdir(folder)
+    root = tmp_path / "grown"
+    described = pa.schema([pa.field("v", pa.list_(pa.float32(), 4), metadata={"description": "An embedding."})])
+    write(root / "trips.lance")
+    write(root / "Vectors-1.lance", pa.table({"v": [[1.0, 2.0, 3.0, 4.0]]}, schema=described), "2.2")
+    lance.write_dataset(ROWS, str(root / "trips.lance"), mode="append")
+    ran = deployer("import", "--all", str(root), "--database", "grown", "--json")
+    assert ran.code == 0, ran.err
+    assert [(each["address"], each["rows"]) for each in ran.json["imported"]] == [
+        ("table/grown.vectors_1", 1),
+        ("table/grown.trips", 6),
+    ]
+    assert clean(deployer)
+    assert deployer("import", "--all", str(root), "--database", "grown", "--json").json["imported"] == []
+    assert deployer("history", "trips").code == 0
+    assert "An embedding." in deployer("render").out
+
+
+def test_one_that_cannot_be_imported_does_not_stop_the_others(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(make_project(tmp_path / "project", {}))
+    write(tmp_path / "grown" / "old.lance", version="2.0")
+    write(tmp_path / "grown" / "new.lance")
+    ran = deployer("import", "--all", str(tmp_path / "grown"), "--json")
+    assert ran.code == 1
+    assert [each["address"] for each in ran.json["imported"]] == ["table/main.new"]
+    assert "version 2.0" in ran.json["failed"]["old.lance"]
+    assert clean(deployer)
+
+
+def test_what_was_imported_is_protected(deployer: Deployer, project: Path) -> None:
+    write(project / "lakes" / "demo" / "trips.lance")
+    assert deployer("import", "air.trips").code == 0
+    (project / "specs" / "trips.yaml").unlink()
+    ran = deployer("up", "--yes")
+    assert ran.code == 3, ran.out
+    assert lance.dataset(str(project / "lakes" / "demo" / "trips.lance")).count_rows() == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("air.flights",), "declare the table already"),
+        (("air.none",), "there is neither"),
+        (("none",), "is no table"),
+        ((), "give an ADDRESS"),
+        (("air.x", "s3://bucket/x"), "from a local disk only"),
+        (("--all", "."), "there is no *.lance dataset"),
+    ],
+    ids=["declared", "missing", "name", "nothing", "remote", "empty"],
+)
+def test_refusals_say_why_and_change_nothing(
+    deployer: Deployer, project: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    before = sorted(project.rglob("*"))
+    ran = deployer("import", *arguments)
+    assert ran.code != 0
+    assert said in ran.err
+    assert sorted(project.rglob("*")) == before
+
+
+def test_a_dataset_belongs_to_one_table(deployer: Deployer, project: Path) -> None:
+    write(project / "lakes" / "demo" / "trips.lance")
+    assert deployer("import", "air.trips").code == 0
+    ran = deployer("import", "air.again", str(project / "lakes" / "demo" / "trips.lance"))
+    assert ran.code == 1
+    assert "belongs to table air.trips" in ran.err
+    assert not (project / "specs" / "again.yaml").exists()
