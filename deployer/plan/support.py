@@ -13,9 +13,6 @@ from deployer.specs.types import format_type
 
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 _NAMES: dict[type, str] = {
-    c.ChangeRowKeys: "change row keys",
-    c.ChangeSortKeys: "change sort keys",
-    c.ChangeSplitPoints: "change split points",
     c.ChangeRoot: "move an instance's root",
     c.ChangeStateBackend: "move an instance's state store",
 }
@@ -34,10 +31,6 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS) -> str | None:
             return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
         case c.ConvertColumn(column=path) if len(path) > 1:
             return f"not yet: convert a field inside a nested column; add it to {path[0]} under another name"
-        case c.ChangeStorage(before=before, after=after) if before.data_storage_version != after.data_storage_version:
-            return "not yet: change the file format of a table, for which all files are written anew"
-        case c.ChangeStorage(before=before, after=after) if before.stable_row_ids != after.stable_row_ids:
-            return "not yet: change stable_row_ids of a table, which is fixed when it is created"
     later = _NAMES.get(type(change))
     return f"not yet: {later}" if later else None
 

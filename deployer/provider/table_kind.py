@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.plan.diff import diff
@@ -15,6 +16,9 @@ from deployer.provider.urn import owner_of
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, read_table, update_table
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
 
 _OWN_OUTPUTS = ("table_id", "location", "status")
 
@@ -73,7 +77,7 @@ class TableKind:
 
     def update(self, stores: Stores, id: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        update_table(store, root, id, table_of(news))
+        update_table(store, root, id, table_of(news), with_spark=_copy_with_spark)
         entry = store.instance().tables[id]
         return Resource(id, news, _outputs(news, entry))
 
@@ -81,6 +85,12 @@ class TableKind:
         address = f"table/{outputs['database']}.{outputs['name']}"
         store = stores.store(outputs[ROOT])
         delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
+
+
+def _copy_with_spark(plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+    from spark_jobs.rewrite import copy_with_spark
+
+    return copy_with_spark(plan, on_progress)
 
 
 def _outputs(inputs: Properties, entry: TableEntry) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.model import LiveTable
 from deployer.live.reader import OWNER, SPLIT_POINTS, live_table
-from deployer.live.rollforward import refresh
+from deployer.live.rollforward import current
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import keys_of, refuse_unsupported
@@ -43,6 +43,8 @@ from deployer.tables.storage import dataset_uri, remove_dataset, table_location
 
 if TYPE_CHECKING:
     import lance
+
+    from deployer.tables.ingest.job import LoadWithSpark
 
 Step = Callable[[str], None]  #: told what is being done, for progress
 
@@ -93,13 +95,21 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
 
 def read_table(store: StateStore, root: str, entry: TableEntry) -> LiveTable:
     """The live table of an active entry, rolled forward to its newest dataset version."""
-    return live_table(entry, refresh(store, root, entry.table_id))
+    return live_table(*current(store, root, entry, store.table(entry.table_id)))
 
 
-def update_table(store: StateStore, root: str, table_id: str, spec: TableSpec, step: Step | None = None) -> None:
+def update_table(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    step: Step | None = None,
+    with_spark: LoadWithSpark | None = None,
+) -> None:
     """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
 
-    Each change is complete on its own: a failure leaves those before it done and the others to the next call.
+    Each change is complete on its own: a failure leaves those before it done and the others to the next call. What is
+    too much for one process is rewritten by `with_spark`, where it is given.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -111,7 +121,7 @@ def update_table(store: StateStore, root: str, table_id: str, spec: TableSpec, s
     for change in in_order(changes):
         if step is not None:
             step(type(change).__name__)
-        _apply(store, root, live, spec, change)
+        _apply(store, root, live, spec, change, with_spark)
     if changes and spec.indexes:
         settle_indexes(store, root, table_id, spec)
 
@@ -178,13 +188,30 @@ def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
         store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
     reached("tables.delete.marked")
     remove_dataset(root, entry.location)
+    for location in _old_locations(store, entry.table_id):
+        remove_dataset(root, location)
     reached("tables.delete.removed")
     store.remove_table_log(entry.table_id)
     reached("tables.delete.forgotten")
     store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
 
 
-def _apply(store: StateStore, root: str, live: LiveTable, spec: TableSpec, change: c.Change) -> None:
+def _old_locations(store: StateStore, table_id: str) -> list[str]:
+    try:
+        datasets = store.table(table_id).datasets
+    except NotFound:  # its log was never written, or is removed already
+        return []
+    return [each.location for each in datasets if each.status in ("retired", "writing")]
+
+
+def _apply(
+    store: StateStore,
+    root: str,
+    live: LiveTable,
+    spec: TableSpec,
+    change: c.Change,
+    with_spark: LoadWithSpark | None,
+) -> None:
     """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
     match change:
         case (
@@ -205,8 +232,10 @@ def _apply(store: StateStore, root: str, live: LiveTable, spec: TableSpec, chang
                 [RenameTable(live.table_id, spec.database, spec.name)],
                 [NameFree(spec.database, spec.name)],
             )
-        case c.ChangeStorage(after=storage):
-            _set(store, live, storage=_storage(storage))
+        case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
+            from deployer.tables.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
+
+            rewrite_table(store, root, live.table_id, spec, with_spark)  # the first of them does what all of them say
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             apply_index_change(store, root, live.table_id, change)
         case c.SetOnline(online=online):
@@ -220,9 +249,6 @@ def _apply(store: StateStore, root: str, live: LiveTable, spec: TableSpec, chang
         case (
             c.CreateTable()
             | c.DeleteTable()
-            | c.ChangeRowKeys()
-            | c.ChangeSortKeys()
-            | c.ChangeSplitPoints()
             | c.CreateInstance()
             | c.DeleteInstance()
             | c.ChangeRoot()

@@ -1,0 +1,241 @@
+"""Writes a table anew in other row keys, sort keys, split points or another file format, and swaps it in by one commit.
+
+The rows go from one pinned version of the table's dataset into a new one at a place of its own. What was appended
+meanwhile is copied in further rounds, and the commit that swaps requires that the old dataset is still at the version
+that was copied last, so that nothing recorded is lost. Until then readers and writers know nothing of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.errors import Conflict, Corrupt, NotFound, Refused
+from deployer.live.lance_io import open_dataset
+from deployer.live.rollforward import current, marks_since, missing_updates
+from deployer.specs.model import TableSpec
+from deployer.state.commits import Part
+from deployer.state.failpoints import reached
+from deployer.state.files import Files
+from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableState
+from deployer.state.partitions import partition_tree
+from deployer.state.requirements import DatasetIs, GenerationIs, LanceVersionIs, TableHasStatus
+from deployer.state.store import StateStore
+from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
+from deployer.tables.dataset import OpenTable
+from deployer.tables.ingest.job import LoadWithSpark
+from deployer.tables.rewrite_cleanup import give_up
+from deployer.tables.rewrite_load import OnProgress, copy_rows
+from deployer.tables.rewrite_progress import Progress, Round
+from deployer.tables.rewrite_source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
+from deployer.tables.rewrite_target import Target, commit_fragments, create_target, rewrite_location, target_of
+from deployer.tables.split_points import encoded_split_points
+from deployer.tables.storage import dataset_uri
+
+if TYPE_CHECKING:
+    pass
+
+RESTARTS = 3  #: how often a rewrite begins anew because rows were changed, not only added, while it copied
+ROUNDS = 12  #: how many copies of added rows it makes before it gives up against those who add them
+
+
+def rewrite_table(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    with_spark: LoadWithSpark | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> None:
+    """Gives the table the row keys, sort keys, split points and storage of `spec`; nothing to do when it has them.
+
+    Goes on with a rewrite to the same target that was cut off; one to another target is given up. Raises Refused when
+    a new row key is null in some rows, Conflict when others change the table faster than it can be copied.
+    """
+    for _ in range(RESTARTS):
+        table = _open(store, root, table_id)
+        target = target_of(table, spec)
+        if target.is_recorded(table.state):
+            return
+        if target.needs_no_files(table.state):
+            _record(store, table, target)
+            return
+        refuse_null_keys(table, target)
+        if _rewrite(store, table, spec, target, with_spark, on_progress):
+            return
+    raise Conflict(
+        "rows were changed again and again while the table was being rewritten",
+        where=spec.address,
+        remedy="run `deployer up` again when fewer write",
+    )
+
+
+def _open(store: StateStore, root: str, table_id: str) -> OpenTable:
+    return OpenTable(store, root, *current(store, root, store.instance().tables[table_id], store.table(table_id)))
+
+
+def _record(store: StateStore, table: OpenTable, target: Target) -> None:
+    """Settings that only files written from now on have."""
+    unchanged = [GenerationIs(table.state.properties.generation)]
+    store.commit(table.entry.table_id, [SetTableProperties(target.properties(table.state))], unchanged)
+
+
+def _rewrite(
+    store: StateStore,
+    table: OpenTable,
+    spec: TableSpec,
+    target: Target,
+    with_spark: LoadWithSpark | None,
+    on_progress: OnProgress,
+) -> bool:
+    """One rewrite to its end; False when it has to begin anew."""
+    number, location = _begin(store, table, target)
+    progress = Progress(dataset_uri(table.root, location))
+    with progress.held():
+        if _status(store, table.entry.table_id, number) != "writing":
+            return False  # somebody gave it up before it was held here
+        new = dataset_uri(table.root, location)
+        create_target(new, table, target)
+        reached("tables.rewrite.created")
+        tree = progress.tree()
+        if tree is None:
+            tree = partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
+            progress.choose_tree(tree)
+        for _ in range(ROUNDS):
+            table = _open(store, table.root, table.entry.table_id)
+            if target_of(table, spec).fingerprint != target.fingerprint:
+                return False
+            copied = _copied_version(new, progress, table, target, number)
+            if copied == table.state.lance_version and _swap(store, table, target, number, location):
+                reached("tables.rewrite.swapped")
+                shutil.rmtree(progress.folder, ignore_errors=True)
+                return True
+            if copied == table.state.lance_version:
+                continue
+            try:
+                planned = _next_round(new, progress, table, target, number, copied)
+                if planned is None:
+                    give_up(store, table.root, table.entry.table_id, number, location)
+                    return False
+                load = plan_copy(table, planned, target, new)
+                ledger = progress.ledger(planned.number)
+                written = copy_rows(load, ledger, with_spark, on_progress, spec.address)
+            except (Refused, NotFound) as failure:
+                give_up(store, table.root, table.entry.table_id, number, location)
+                if isinstance(failure, Refused):
+                    raise
+                return False  # the version that was being copied was cleaned away
+            reached("tables.rewrite.copied")
+            commit_fragments(new, _job_id(table.entry, number, planned.number), written)
+            reached("tables.rewrite.committed")
+    raise Conflict(
+        "rows are added faster than they can be copied; the rewrite goes on where it is with the next `deployer up`",
+        where=spec.address,
+        remedy="run it again when fewer write",
+    )
+
+
+def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, str]:
+    """The number and place of the dataset to write: of the rewrite that was cut off, or new ones."""
+    table_id, state = table.entry.table_id, table.state
+    for each in state.datasets:
+        if each.status == "writing" and each.target == target.fingerprint:
+            return each.number, each.location
+    for each in state.datasets:
+        if each.status == "writing":
+            with Progress(dataset_uri(table.root, each.location)).held():
+                give_up(store, table.root, table_id, each.number, each.location)
+    number = max((each.number for each in state.datasets), default=1) + 1
+    location = rewrite_location(table.entry, number)
+    started = RewriteStarted(number, location, target.fingerprint)
+    store.commit(table_id, [started], [DatasetIs(state.dataset), GenerationIs(state.properties.generation)])
+    reached("tables.rewrite.started")
+    return number, location
+
+
+def _status(store: StateStore, table_id: str, number: int) -> str:
+    datasets: dict[int, Dataset] = {each.number: each for each in store.table(table_id).datasets}
+    return datasets[number].status
+
+
+def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
+    return f"rewrite-{entry.table_id[:8]}-{number}-{round_number}"
+
+
+def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
+    """How many rounds are committed to the new dataset: Lance knows, whatever was noted."""
+    done = {mark.job_id for mark in marks_since(open_dataset(new), 0).values()}
+    return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
+
+
+def _copied_version(new: str, progress: Progress, table: OpenTable, target: Target, number: int) -> int | None:
+    done = _rounds_done(new, table.entry, number)
+    last = progress.round(done, table.location, target.kinds) if done else None
+    return last.source_version if last else None
+
+
+def _next_round(
+    new: str, progress: Progress, table: OpenTable, target: Target, number: int, copied: int | None
+) -> Round | None:
+    """The round to copy next, as it was planned before or planned now; None when rows that were copied have changed."""
+    done = _rounds_done(new, table.entry, number)
+    planned = progress.round(done + 1, table.location, target.kinds)
+    if planned is None:
+        before = None if copied is None else open_dataset(table.location, copied)
+        if before is not None and changed_otherwise(before, table.dataset()):
+            return None
+        planned = plan_round(table, target, done + 1, progress.tree() or (), before)
+        progress.plan_round(planned, target.kinds)
+        reached("tables.rewrite.planned")
+    return planned
+
+
+def _swap(store: StateStore, table: OpenTable, target: Target, number: int, location: str) -> bool:
+    """Makes the new dataset the table's; False when the table has changed since it was copied."""
+    state, entry = table.state, table.entry
+    new = open_dataset(dataset_uri(table.root, location))
+    tree = Progress(dataset_uri(table.root, location)).tree() or ()
+    properties = replace(state.properties, row_keys=target.row_keys, sort_keys=target.sort_keys)
+    empty = TableState(
+        table_id=state.table_id,
+        properties=properties,
+        schema=new.schema.serialize().to_pybytes(),
+        lance_version=1,
+        partitions={each.partition_id: each for each in tree},
+        files=Files(),
+    )
+    added = [update for update in missing_updates(new, empty) if isinstance(update, FilesAdded)]
+    files = tuple(file for update in added for file in update.files)
+    rows = sum(file.rows for file in files)
+    if rows != state.files.rows:
+        raise Corrupt(
+            f"the copy holds {rows:,} rows and the table {state.files.rows:,}; the table is as it was",
+            where=table.address,
+            remedy="run `deployer up` again, and report it when it happens again",
+        )
+    rewritten = TableRewritten(number, entry.location, empty.schema, new.version, tree, files)
+    reached("tables.rewrite.before-swap")
+    try:
+        store.commit_all(
+            [
+                Part(
+                    INSTANCE_LOG,
+                    [SetTableDataset(entry.table_id, location, number)],
+                    [TableHasStatus(entry.table_id, "active")],
+                ),
+                Part(
+                    entry.table_id,
+                    [SetTableProperties(target.properties(state)), rewritten],
+                    [
+                        DatasetIs(state.dataset),
+                        LanceVersionIs(state.lance_version),
+                        GenerationIs(state.properties.generation),
+                    ],
+                ),
+            ]
+        )
+    except Conflict:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""Removes datasets that rewrites left: retired ones when their time is over, and unfinished ones."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from deployer.errors import Conflict, NotFound
+from deployer.live.lance_io import latest_version, open_dataset
+from deployer.live.rollforward import marks_since
+from deployer.state.failpoints import reached
+from deployer.state.model import Dataset, TableEntry
+from deployer.state.store import StateStore
+from deployer.state.updates import DatasetRemoved
+from deployer.tables.rewrite_progress import Progress
+from deployer.tables.storage import dataset_uri, remove_dataset
+
+GRACE_DAYS = 7.0  #: how long a retired dataset is kept for those who read it and for time travel
+
+
+@dataclass(frozen=True, slots=True)
+class OldDataset:
+    """What became of one old dataset of a table; `why` it was kept, empty when it was removed."""
+
+    table: str
+    location: str
+    why: str = ""
+
+
+def remove_old_datasets(
+    store: StateStore, root: str, grace_days: float = GRACE_DAYS, now_ms: int | None = None
+) -> list[OldDataset]:
+    """Removes what no longer has to be kept of all tables; can be repeated after a crash.
+
+    A retired dataset stays while it is younger than `grace_days`, and for as long as somebody else than deployer has
+    committed to it since it was retired: these rows are in no table. Rewrites that nobody runs are given up.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
+    found: list[OldDataset] = []
+    for table_id, state in store.tables(tuple(entries)).items():
+        for each in state.datasets:
+            if each.status == "retired" and now - each.since >= grace_days * 86_400_000:
+                found.append(_remove_retired(store, root, entries[table_id], each))
+            elif each.status == "writing" and _is_left(store, root, table_id, each):
+                found.append(OldDataset(entries[table_id].full_name, each.location))
+    return found
+
+
+def give_up(store: StateStore, root: str, table_id: str, number: int, location: str) -> None:
+    """Removes the dataset of a rewrite that its caller holds, and says so in the log."""
+    remove_dataset(root, location)
+    reached("tables.rewrite.given-up")
+    store.commit(table_id, [DatasetRemoved(number)])
+
+
+def _is_left(store: StateStore, root: str, table_id: str, dataset: Dataset) -> bool:
+    """Gives the rewrite up; False when it is being worked on or was finished meanwhile."""
+    try:
+        with Progress(dataset_uri(root, dataset.location)).held():
+            now = {each.number: each.status for each in store.table(table_id).datasets}
+            if now[dataset.number] != "writing":
+                return False
+            give_up(store, root, table_id, dataset.number, dataset.location)
+    except Conflict:
+        return False
+    return True
+
+
+def _remove_retired(store: StateStore, root: str, entry: TableEntry, dataset: Dataset) -> OldDataset:
+    late = _foreign_versions(dataset_uri(root, dataset.location), dataset.lance_version)
+    if late:
+        why = f"others committed {late} versions to it after it was retired; move their rows, then delete it"
+        return OldDataset(entry.full_name, dataset.location, why)
+    remove_dataset(root, dataset.location)
+    reached("tables.rewrite.old-removed")
+    store.commit(entry.table_id, [DatasetRemoved(dataset.number)])
+    return OldDataset(entry.full_name, dataset.location)
+
+
+def _foreign_versions(location: str, last: int) -> int:
+    """How many versions above the last recorded one were not committed by a job, whose rows were never acknowledged."""
+    try:
+        if latest_version(location) <= last:
+            return 0
+        dataset = open_dataset(location)
+    except NotFound:
+        return 0
+    return int(dataset.version) - last - len(marks_since(dataset, last))

@@ -1,0 +1,145 @@
+"""What a rewrite has done so far, kept beside the dataset that it writes, so that a killed one goes on.
+
+A rewrite copies its source in rounds: the first copies one version, each further one the fragments added since.
+A round is planned once (`plan.json`: what is read, which ranges it is parted into) and notes each range that is written
+in a file of its own, which is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from deployer.errors import Conflict
+from deployer.live.key_ranges import KeyRange
+from deployer.state.codec import decode, encode
+from deployer.state.failpoints import reached
+from deployer.state.keys import decode_key, encode_key
+from deployer.state.model import Partition
+from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.ingest.sources import Format, Source, Split
+from deployer.tables.writer import Written
+
+FOLDER = "_rewrite"  #: in the dataset's folder; Lance leaves names that it does not know alone
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One copy: the version of the source that it brings the new dataset up to, the splits read, the ranges written."""
+
+    number: int
+    source_version: int
+    splits: tuple[Split, ...]
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLedger:
+    """Notes the ranges of one round that are written; tasks in other processes use it too."""
+
+    folder: str
+
+    def record(self, number: int, written: Sequence[Written]) -> None:
+        _put(Path(self.folder) / f"{number}.json", [_written_to_json(each) for each in written])
+        reached("tables.rewrite.range-written")
+
+    def finished(self) -> dict[int, tuple[Written, ...]]:
+        """What was written, by the number of its range."""
+        found = {}
+        for path in Path(self.folder).glob("[0-9]*.json"):
+            found[int(path.stem)] = tuple(map(_written_from_json, json.loads(path.read_text(encoding="utf-8"))))
+        return found
+
+
+class Progress:
+    """The notes of the rewrite that writes the dataset at `location`, a local folder."""
+
+    def __init__(self, location: str) -> None:
+        self.folder = Path(location) / FOLDER
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise Conflict(
+                    "another process rewrites the table", where=str(self.folder.parent), remedy="wait until it is done"
+                ) from None
+            yield
+        finally:
+            os.close(handle)
+
+    def tree(self) -> tuple[Partition, ...] | None:
+        """The partition tree that rows are placed in; None when none was chosen yet."""
+        found = _get(self.folder / "partitions.json")
+        return None if found is None else tuple(decode(Partition, each) for each in found)
+
+    def choose_tree(self, tree: Sequence[Partition]) -> None:
+        _put(self.folder / "partitions.json", [encode(each) for each in tree])
+
+    def ledger(self, number: int) -> RangeLedger:
+        return RangeLedger(str(self.folder / f"round-{number}"))
+
+    def round(self, number: int, location: str, kinds: Sequence[str]) -> Round | None:
+        """The plan of a round over the source at `location`; `kinds` are of the new row keys. None: not planned yet."""
+        found = _get(self.folder / f"round-{number}" / "plan.json")
+        if found is None:
+            return None
+        source = Source(location, Format.LANCE, location, False, found["source_version"])
+        splits = tuple(Split(source=source, **each) for each in found["splits"])
+        points = tuple(decode_key(kinds, b64decode(point)) for point in found["points"])
+        return Round(number, found["source_version"], splits, Ranges(points, tuple(found["partitions"])))
+
+    def plan_round(self, planned: Round, kinds: Sequence[str]) -> None:
+        document = {
+            "source_version": planned.source_version,
+            "splits": [{k: v for k, v in asdict(split).items() if k != "source"} for split in planned.splits],
+            "points": [b64encode(encode_key(kinds[: len(point)], point)).decode() for point in planned.ranges.splits],
+            "partitions": planned.ranges.partitions,
+        }
+        _put(self.folder / f"round-{planned.number}" / "plan.json", document)
+
+
+def _put(path: Path, document: Any) -> None:
+    """Writes the file whole or not at all, and makes sure that a crash of the machine keeps it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def _get(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+
+
+def _written_to_json(each: Written) -> dict[str, Any]:
+    keys = None if each.keys is None else encode(each.keys)
+    return {
+        "metadata": each.metadata,
+        "partition": each.partition,
+        "rows": each.rows,
+        "keys": keys,
+        "sorted": each.sorted,
+    }
+
+
+def _written_from_json(form: Mapping[str, Any]) -> Written:
+    keys = None if form["keys"] is None else decode(KeyRange, form["keys"])
+    return Written(form["metadata"], form["partition"], form["rows"], keys, form["sorted"])

@@ -1,0 +1,170 @@
+"""What a rewrite makes: the keys and storage that the table shall have, and the dataset that gets its rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deployer.live.key_ranges import key_kinds
+from deployer.live.lance_io import latest_version, open_dataset
+from deployer.live.marks import Mark
+from deployer.live.reader import SPLIT_POINTS
+from deployer.specs.json_form import key_to_json
+from deployer.specs.model import Storage, TableSpec
+from deployer.state.model import JSON, TableEntry, TableState
+from deployer.tables.dataset import OpenTable
+from deployer.tables.writer import Layout, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`kinds` are those of the new row keys; `fingerprint` names all of it, the table's columns included."""
+
+    row_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...]
+    split_points: tuple[JSON, ...]
+    storage: Storage
+    kinds: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def stable_row_ids(self) -> bool:
+        return _stable(self.storage.stable_row_ids, self.row_keys)
+
+    def properties(self, state: TableState) -> dict[str, JSON]:
+        """The table's properties that it changes."""
+        return {
+            "row_keys": list(self.row_keys),
+            "sort_keys": list(self.sort_keys),
+            "storage": _plain(self.storage),
+            "declared": {**state.properties.declared, SPLIT_POINTS: list(self.split_points)},
+        }
+
+    def is_recorded(self, state: TableState) -> bool:
+        return self._same_order(state) and dict(state.properties.storage) == _plain(self.storage)
+
+    def needs_no_files(self, state: TableState) -> bool:
+        """Whether the files that there are can stay as they are."""
+        now: Any = state.properties.storage
+        return (
+            self._same_order(state)
+            and now.get("data_storage_version") == self.storage.data_storage_version
+            and _stable(now.get("stable_row_ids"), state.properties.row_keys) == self.stable_row_ids
+        )
+
+    def _same_order(self, state: TableState) -> bool:
+        now = state.properties
+        points: Any = now.declared.get(SPLIT_POINTS) or []
+        return (
+            now.row_keys == self.row_keys
+            and now.sort_keys == self.sort_keys
+            and json.dumps(list(points)) == json.dumps(list(self.split_points))
+        )
+
+    def layout(self, table: OpenTable, location: str) -> Layout:
+        """How its rows are written."""
+        return Layout(
+            location,
+            table.schema.serialize().to_pybytes(),
+            self.row_keys,
+            self.sort_keys,
+            self.storage.data_storage_version,
+            self.storage.max_rows_per_file,
+            self.storage.max_bytes_per_file,
+        )
+
+
+def target_of(table: OpenTable, spec: TableSpec) -> Target:
+    """The target that `spec` declares for the table as it is."""
+    points = tuple(key_to_json(point) for point in spec.split_points)
+    document = [spec.row_keys, spec.sort_keys, points, _plain(spec.storage), table.schema.to_string()]
+    fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
+    kinds = key_kinds(table.schema, spec.row_keys)
+    return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, fingerprint)
+
+
+def rewrite_location(entry: TableEntry, number: int) -> str:
+    """A place that was never used: beside the table's dataset, under the number that no other has."""
+    stem = re.sub(r"(-g\d+)?\.lance$", "", entry.location)
+    return f"{stem}-g{number}.lance"
+
+
+def create_target(location: str, table: OpenTable, target: Target) -> None:
+    """The new dataset, without rows, with the columns, metadata and settings of the old one; unless it is there."""
+    import lance
+    import pyarrow as pa
+
+    if (Path(location) / "_versions").is_dir() and any((Path(location) / "_versions").iterdir()):
+        return
+    old = table.dataset()
+    schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in table.schema])
+    made = lance.write_dataset(
+        pa.Table.from_batches([], schema),
+        location,
+        mode="create",
+        data_storage_version=target.storage.data_storage_version,
+        enable_stable_row_ids=target.stable_row_ids,
+    )
+    del made
+    old_settings = _text(old.config())
+    found = open_dataset(location)
+    if missing := {name: value for name, value in old_settings.items() if found.config().get(name) != value}:
+        found.update_config(missing)
+    if about := _text(old.schema.metadata or {}):
+        found.update_schema_metadata(about)
+
+
+def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> None:
+    """Makes the fragments part of the new dataset, as one version that says so; nobody else writes to it.
+
+    Files that an interrupted attempt left and nobody noted are removed first.
+    """
+    import lance
+    from lance.fragment import FragmentMetadata
+
+    _remove_strays(location, written)
+    transaction = lance.Transaction(
+        read_version=latest_version(location),
+        operation=lance.LanceOperation.Append(
+            [FragmentMetadata.from_json(json.dumps(each.metadata)) for each in written]
+        ),
+        transaction_properties=Mark(
+            job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written)
+        ).to_properties(),
+    )
+    lance.LanceDataset.commit(location, transaction)
+
+
+def _remove_strays(location: str, written: Sequence[Written]) -> None:
+    kept = {file["path"] for each in written for file in each.metadata["files"]}
+    for fragment in open_dataset(location).get_fragments():
+        kept |= {file.path for file in fragment.metadata.files}
+    folder = Path(location) / "data"
+    for path in folder.glob("*.lance") if folder.is_dir() else ():
+        if path.name not in kept:
+            path.unlink()
+
+
+def _with_metadata(field: Any, old: Any) -> Any:
+    return field.with_metadata({**(old.metadata or {}), **(field.metadata or {})}) if old.metadata else field
+
+
+def _text(settings: Mapping[Any, Any]) -> dict[str, str]:
+    return {_decoded(name): _decoded(value) for name, value in settings.items()}
+
+
+def _decoded(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _stable(declared: Any, row_keys: Sequence[str]) -> bool:
+    return not row_keys if declared is None else bool(declared)
+
+
+def _plain(storage: Storage) -> dict[str, JSON]:
+    return {name: getattr(storage, name) for name in Storage.__slots__}
