@@ -18,9 +18,11 @@ from deployer import __version__
 from deployer.cli import (
     describe,
     destroy,
+    graph,
     history,
     import_table,
     ingest,
+    init,
     preview,
     query,
     render,
@@ -48,6 +50,7 @@ for name, command in (
     ("preview", preview.preview),
     ("up", up.up),
     ("destroy", destroy.destroy),
+    ("init", init.init),
     ("import", import_table.import_table),
     ("ingest", ingest.ingest),
     ("query", query.query),
@@ -55,6 +58,7 @@ for name, command in (
     ("tables", tables.tables),
     ("describe", describe.describe),
     ("history", history.history),
+    ("graph", graph.graph),
     ("render", render.render),
     ("report", report.report),
 ):

@@ -1,0 +1,61 @@
+"""`init`: a project that is applied unchanged, and nothing written where something is."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deployer.starter.write import FILES
+from tests.cli.conftest import Deployer
+from tests.projects import REPOSITORY
+
+
+@pytest.mark.parametrize("name", ["my lake 1", "2nd", "plain"])
+def test_the_project_is_applied_unchanged(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert deployer("init", str(tmp_path / name)).code == 0
+    monkeypatch.chdir(tmp_path / name)
+    assert deployer("validate").code == 0
+    for stack in ("dev", "prod"):
+        assert deployer("up", "--yes", "--stack", stack).code == 0
+        assert deployer("preview", "--exit-code", "--stack", stack).code == 0
+    assert (Path("lakes/dev").is_dir(), Path("lakes/prod").is_dir()) == (True, True)
+    Path("trips.csv").write_text("trip_id,started_at,origin,distance\n1,2026-01-01T00:00:00Z,a,2.5\n", encoding="utf-8")
+    assert deployer("ingest", "trips", "trips.csv", "--json").json["rows"] == 1
+    assert "deletion_protection" in deployer("render").out
+    assert "deletion_protection" not in deployer("render", "--stack", "prod").out
+
+
+def test_the_provider_is_found_by_its_path(tmp_path: Path, deployer: Deployer) -> None:
+    deployer("init", str(tmp_path / "new"), "--name", "lake")
+    project = yaml.safe_load((tmp_path / "new" / "Pulumi.yaml").read_text(encoding="utf-8"))
+    assert project["name"] == "lake"
+    plugin = tmp_path / "new" / project["plugins"]["providers"][0]["path"] / "pulumi-resource-lake"
+    assert plugin.is_file()
+
+
+def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, deployer: Deployer) -> None:
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    ran = deployer("init", str(tmp_path))
+    assert (ran.code, [path.name for path in tmp_path.iterdir()]) == (3, ["notes.txt"])
+    assert "not empty: notes.txt" in ran.err
+
+
+def test_a_fresh_repository_is_empty_enough(tmp_path: Path, deployer: Deployer) -> None:
+    (tmp_path / ".git").mkdir()
+    assert deployer("init", str(tmp_path), "--name", "lake").code == 0
+
+
+def test_the_program_is_the_one_of_this_repository() -> None:
+    for packaged, own in (("main.py.txt", "__main__.py"), ("local.py.txt", "local.py")):
+        text = files("deployer.starter").joinpath("files", "stacks", packaged).read_text(encoding="utf-8")
+        assert text == (REPOSITORY / "stacks" / own).read_text(encoding="utf-8")
+
+
+def test_every_packaged_file_is_written() -> None:
+    folder = Path(str(files("deployer.starter"))) / "files"
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == set(FILES)
