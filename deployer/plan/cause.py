@@ -29,6 +29,7 @@ _COLUMN_PROPERTY: dict[type, str] = {
     c.RelaxNullability: "nullable",
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
+    c.ChangeColumnDefault: "default",
     c.RenameColumn: "renamed_from",
 }
 

@@ -152,6 +152,16 @@ class ChangeColumnDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeColumnDefault:
+    """The SQL expression for rows that come without the column; empty: they get null."""
+
+    address: str
+    column: ColumnPath
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeRowKeys:
     address: str
     before: tuple[str, ...]
@@ -250,6 +260,7 @@ ColumnChange = (
     | TightenNullability
     | ReorderColumns
     | ChangeColumnDescription
+    | ChangeColumnDefault
 )
 IndexChange = CreateIndex | DropIndex | RebuildIndex
 TableChange = (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from deployer.plan.changes import (
     AddColumn,
+    ChangeColumnDefault,
     ChangeColumnDescription,
     ColumnChange,
     ColumnPath,
@@ -62,6 +63,8 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield TightenNullability(address, path)
     if live.description != desired.description:
         yield ChangeColumnDescription(address, path, live.description, desired.description)
+    if live.default != desired.default:
+        yield ChangeColumnDefault(address, path, live.default, desired.default)
 
 
 def _diff_type(
@@ -87,7 +90,7 @@ def _diff_type(
 
 def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
     """Items of lists and maps have conventional names, which are no change of their own."""
-    renamed = Column(live.name, desired.type, desired.nullable, desired.description)
+    renamed = Column(live.name, desired.type, desired.nullable, desired.description, default=desired.default)
     yield from _diff_column(address, live, renamed, path)
 
 

@@ -56,6 +56,10 @@ def assess(change: c.Change, statistics: TableStatistics) -> Assessment:
             ):
                 return Assessment(Risk.SAFE, why="applies to files written from now on")
             return _rewrite(statistics, "files are written anew in the other format")
+        case c.AddColumn(definition=column) if column.default:
+            return _rewrite(statistics, "a file with the column's values is written beside each of the others")
+        case c.ChangeColumnDefault():
+            return Assessment(Risk.SAFE, why="applies to rows loaded from now on")
         case c.AddColumn(definition=column) if not column.nullable:
             return _rewrite(statistics, "a column that is never null needs values for existing rows")
         case c.AddColumn():

@@ -21,8 +21,10 @@ _NAMES: dict[type, str] = {
 def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS) -> str | None:
     """Why `change` cannot be applied by this release, None when it can. `keys` are those of both specs."""
     match change:
-        case c.AddColumn(definition=column) if not column.nullable:
-            return "existing rows have no value for it: add it nullable, fill it, then make it not nullable"
+        case c.AddColumn(column=path, definition=column) if not column.nullable and not (
+            column.default and len(path) == 1
+        ):
+            return "existing rows have no value for it: give it a `default:`, or add it nullable and fill it"
         case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
             return f"column {name} is a row key, by which rows are placed: give the table other row keys first"
         case c.ConvertColumn(column=(name,)) if name in keys:

@@ -40,7 +40,8 @@ def describe(change: c.Change) -> str:
             return f"rename table {before} → {after}"
         case c.AddColumn(column=path, definition=column):
             null = "" if column.nullable else " not null"
-            return f"add column {dotted(path)}: {format_type(column.type)}{null}"
+            default = f" default {column.default}" if column.default else ""
+            return f"add column {dotted(path)}: {format_type(column.type)}{null}{default}"
         case c.DropColumn(column=path):
             return f"drop column {dotted(path)}"
         case c.RenameColumn(column=path, after=after):
@@ -59,6 +60,8 @@ def describe(change: c.Change) -> str:
             return f"reorder columns{place}: {_names(moved)}"
         case c.ChangeColumnDescription(column=path, before=before, after=after):
             return f"describe column {dotted(path)}: {_text(before)} → {_text(after)}"
+        case c.ChangeColumnDefault(column=path, before=before, after=after):
+            return f"default of column {dotted(path)}: {before or 'none'} → {after or 'none'}"
         case c.ChangeRowKeys(before=old_keys, after=new_keys):
             return f"row keys {_names(old_keys)} → {_names(new_keys)}"
         case c.ChangeSortKeys(before=old_keys, after=new_keys):

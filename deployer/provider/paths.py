@@ -29,6 +29,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.RelaxNullability()
             | c.TightenNullability()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnDefault()
             | c.ReorderColumns()
         ):
             return "columns", "update"

@@ -24,7 +24,7 @@ from deployer.specs.types import (
     Struct,
 )
 
-DESCRIPTION = b"description"
+DESCRIPTION, DEFAULT = b"description", b"deployer.default"
 BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
 EXTENSION_NAME = b"ARROW:extension:name"
 BLOB_EXTENSION = "lance.blob.v2"
@@ -73,6 +73,8 @@ def arrow_field(column: Column) -> pa.Field:
     metadata: dict[bytes, bytes] = {}
     if column.description:
         metadata[DESCRIPTION] = column.description.encode()
+    if column.default:
+        metadata[DEFAULT] = column.default.encode()
     if isinstance(column.type, Blob):
         metadata.update([BLOB_MARK])
     return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
@@ -113,10 +115,10 @@ def column_of(field: pa.Field) -> Column:
 
 def _column(field: pa.Field, name: str) -> Column:
     metadata: Mapping[bytes, bytes] = field.metadata or {}
-    description = metadata.get(DESCRIPTION, b"").decode(errors="replace")
+    description, default = (metadata.get(key, b"").decode(errors="replace") for key in (DESCRIPTION, DEFAULT))
     if metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode():
-        return Column(name, Blob(), field.nullable, description)
-    return Column(name, _type(field.type, name), field.nullable, description)
+        return Column(name, Blob(), field.nullable, description, default=default)
+    return Column(name, _type(field.type, name), field.nullable, description, default=default)
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:

@@ -64,10 +64,11 @@ def _column(node: Node) -> Column:
 
 def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    nullable, description, renamed_from, using = (
+    nullable, description, renamed_from, default, using = (
         properties.get("nullable"),
         properties.get("description"),
         properties.get("renamed_from"),
+        properties.get("default"),
         properties.get("using"),
     )
     return Column(
@@ -77,6 +78,7 @@ def _named(node: Node, name: str) -> Column:
         str(description.value).strip() if description else "",
         str(renamed_from.value) if renamed_from else None,
         node.at,
+        str(default.value).strip() if default else "",
         str(using.value).strip() if using else None,
     )
 

@@ -1,6 +1,6 @@
 """Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
 
-A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "using", "fields"}`,
+A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "default", "using", "fields"}`,
 where `fields` is
 what a type's text cannot hold: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when
 true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct
@@ -56,6 +56,8 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["description"] = column.description
     if column.renamed_from is not None:
         form["renamed_from"] = column.renamed_from
+    if column.default:
+        form["default"] = column.default
     if column.using is not None:
         form["using"] = column.using
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
@@ -68,6 +70,7 @@ def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
         column,
         description=form.get("description", ""),
         renamed_from=form.get("renamed_from"),
+        default=form.get("default", ""),
         using=form.get("using"),
     )
     fields = form.get("fields")

@@ -36,6 +36,10 @@ _COLUMN = object_schema(
         "nullable": flag("Whether the column may hold nulls. Row keys may not.", True),
         "description": text("What the column means, with its unit. Kept in the table's schema, where readers see it."),
         "renamed_from": ref("name", "The name before a rename, so that the data is kept."),
+        "default": text(
+            "SQL for rows that come without the column, such as `0`, `'none'` or `distance * 2`; those that are there "
+            "when it is added get it too. Not inside of structs."
+        ),
         "using": text(
             "SQL that gives each row's value when the type changes so that values may be lost: `TRY_CAST(delay AS INT)`."
             " Names columns as they are before; may stay once it was applied."

@@ -78,6 +78,7 @@ class Column:
     description: str = ""
     renamed_from: str | None = None
     at: Position | None = field(default=None, compare=False, repr=False)
+    default: str = ""  #: SQL for the values of rows that come without the column; top-level columns only
     using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
 
 

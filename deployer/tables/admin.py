@@ -224,6 +224,7 @@ def _apply(
             | c.TightenNullability()
             | c.ReorderColumns()
             | c.ChangeColumnDescription()
+            | c.ChangeColumnDefault()
         ):
             apply_column_change(store, root, live.table_id, spec, change)
         case c.RenameTable():

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, assert_never
 
 from deployer.plan import changes as c
 from deployer.plan.words import describe
+from deployer.specs.arrow import DEFAULT, DESCRIPTION
 from deployer.specs.types import Column, ColumnType, children
 from deployer.tables.schema_change import (
     add_null_column,
-    describe_column,
     drop_column,
+    note_column,
     rename_column,
     reorder_columns,
     set_nullable,
 )
 from deployer.tables.schema_check import refuse_what_fails
 from deployer.tables.schema_commit import commit_schema_change
-from deployer.tables.schema_rewrite import convert_column
+from deployer.tables.schema_rewrite import convert_column, fill_column
 
 if TYPE_CHECKING:
     import lance
@@ -51,6 +52,8 @@ def _operation(
     dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange
 ) -> lance.LanceOperation.BaseOperation:
     match change:
+        case c.AddColumn(definition=column, after=after) if column.default:
+            return fill_column(dataset, column, after)
         case c.AddColumn(column=path, definition=column, after=after):
             return add_null_column(dataset, path[:-1], column, after)
         case c.DropColumn(column=path):
@@ -68,7 +71,9 @@ def _operation(
         case c.ReorderColumns(column=path):
             return reorder_columns(dataset, path, [column.name for column in _declared(spec.columns, path)])
         case c.ChangeColumnDescription(column=path, after=text):
-            return describe_column(dataset, path, text)
+            return note_column(dataset, path, DESCRIPTION, text)
+        case c.ChangeColumnDefault(column=path, after=text):
+            return note_column(dataset, path, DEFAULT, text)
         case _:
             assert_never(change)
 

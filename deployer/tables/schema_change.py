@@ -46,9 +46,11 @@ def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -
     return _altered(dataset, path, lambda field: replace(field, name=name))
 
 
-def describe_column(dataset: lance.LanceDataset, path: Sequence[str], text: str) -> lance.LanceOperation.BaseOperation:
-    """Another description for a column or field; an empty one removes it."""
-    return _altered(dataset, path, lambda field: field.described(text))
+def note_column(
+    dataset: lance.LanceDataset, path: Sequence[str], note: bytes, text: str
+) -> lance.LanceOperation.BaseOperation:
+    """Another description or default (see `deployer.specs.arrow`) for a column or field; an empty one removes it."""
+    return _altered(dataset, path, lambda field: field.noted(note, text))
 
 
 def set_nullable(

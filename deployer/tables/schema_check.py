@@ -14,7 +14,7 @@ from deployer.live.lance_io import open_dataset
 from deployer.plan import changes as c
 from deployer.plan.words import count, dotted
 from deployer.specs.arrow import arrow_type
-from deployer.tables.sql_value import MOST_COUNTED, check_expression, failing_rows
+from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows
 
 if TYPE_CHECKING:
     import lance
@@ -45,17 +45,28 @@ def failing(dataset: lance.LanceDataset, change: c.Change) -> Failing | None:
         case c.TightenNullability(column=path):
             return Failing(_nulls(dataset, path), dataset.count_rows(), _NULL)
         case c.ConvertColumn(column=(name,), after=after, using=str(expression)):
-            target = arrow_type(after)
-            check_expression(dataset.schema, expression, change.address)
-            batches = dataset.scanner(batch_size=8192).to_batches()
-            rows = 0
-            for batch in batches:
-                rows += failing_rows(batch, expression, target, name)
-                if rows >= MOST_COUNTED:
-                    break
+            rows = _failing(
+                dataset, change.address, expression, arrow_type(after), lambda rows: pc.is_valid(rows[name])
+            )
+            return Failing(rows, dataset.count_rows(), "fail or become null")
+        case c.AddColumn(definition=column) if column.default:
+            never_null = None if column.nullable else lambda rows: pa.repeat(True, rows.num_rows)
+            rows = _failing(dataset, change.address, column.default, arrow_type(column.type), never_null)
             return Failing(rows, dataset.count_rows(), "fail or become null")
         case _:
             return None
+
+
+def _failing(
+    dataset: lance.LanceDataset, address: str, expression: str, target: pa.DataType, never_null: NeverNull | None
+) -> int:
+    check_expression(dataset.schema, expression, address)
+    failing = 0
+    for batch in dataset.scanner(batch_size=8192).to_batches():
+        failing += failing_rows(batch, expression, target, never_null)
+        if failing >= MOST_COUNTED:
+            break
+    return failing
 
 
 def refuse_what_fails(dataset: lance.LanceDataset, change: c.Change) -> None:
@@ -93,7 +104,7 @@ def _dataset(root: str, table: LiveTable) -> lance.LanceDataset:
     return open_dataset(f"{root.rstrip('/')}/{table.location}", table.statistics.lance_version)
 
 
-_LOOKING = (c.TightenNullability, c.ConvertColumn)  #: changes that rows can stand against
+_LOOKING = (c.TightenNullability, c.ConvertColumn, c.AddColumn)  #: changes that rows can stand against
 
 
 def _looks(planned: PlannedChange) -> bool:
@@ -117,12 +128,9 @@ def _as_before(change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath]) -
 
     None when that cannot be said: an expression names a column as it is after its rename.
     """
-    if not isinstance(change, c.TightenNullability | c.ConvertColumn):
-        return None
-    path = _path_before(change.column, renames)
-    if isinstance(change, c.ConvertColumn) and renames:
-        return None
-    return replace(change, column=path)
+    if isinstance(change, c.TightenNullability):
+        return replace(change, column=_path_before(change.column, renames))
+    return change if isinstance(change, _LOOKING) and not renames else None
 
 
 def _named(planned: PlannedChange, why: str) -> PlannedChange:
@@ -151,6 +159,8 @@ def _column(change: c.Change) -> str:
 
 
 def _remedy(change: c.Change) -> str:
+    if isinstance(change, c.AddColumn):
+        return "mend `default:` so that it has a value for each row"
     if isinstance(change, c.ConvertColumn):
         return "mend the rows, or let `using:` give them a value"
     return "give them values first, or leave the column nullable"

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Refused
-from deployer.specs.arrow import DESCRIPTION, arrow_field
+from deployer.specs.arrow import arrow_field
 from deployer.specs.types import Column
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ class SchemaField:
     children: tuple[SchemaField, ...]
     proto: bytes
 
-    def described(self, text: str) -> SchemaField:
-        """The field with another description; an empty text removes it."""
-        key = DESCRIPTION.decode()
+    def noted(self, note: bytes, text: str) -> SchemaField:
+        """The field with another description (or default) in its metadata; an empty text removes it."""
+        key = note.decode()
         kept = {name: value for name, value in self.metadata.items() if name != key}
         return replace(self, metadata=kept | ({key: text.encode()} if text else {}))
 

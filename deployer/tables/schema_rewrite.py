@@ -16,6 +16,7 @@ from deployer.errors import Refused
 from deployer.specs.arrow import arrow_field, column_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
 from deployer.tables.ingest.casts import lossless
+from deployer.tables.schema_change import with_column
 from deployer.tables.schema_fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.tables.sql_value import values_of
 
@@ -44,6 +45,16 @@ def convert_column(
     place = tree.fields.index(old)
     fields = (*tree.fields[:place], written, *tree.fields[place + 1 :])
     return lance.LanceOperation.Merge(fragments, replace(tree, fields=fields).to_lance())
+
+
+def fill_column(dataset: lance.LanceDataset, column: Column, after: str | None) -> lance.LanceOperation.BaseOperation:
+    """A new column behind `after` (None: as the first), with its default in existing rows."""
+    import lance
+
+    compute = _expression(column.default, arrow_field(column).type)
+    written, fragments = write_column(dataset, column, compute, None)
+    tree = with_column(FieldTree.of(dataset.lance_schema), (), written, after)
+    return lance.LanceOperation.Merge(fragments, tree.to_lance())
 
 
 def write_column(

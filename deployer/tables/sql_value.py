@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.casts import lossless
 
+NeverNull = Callable[[pa.RecordBatch], Any]  #: which rows may not become null, as booleans
 MOST_COUNTED = 1000  #: rows that fail are told apart up to this many a batch; more are only "at least so many"
 
 
@@ -39,8 +41,8 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
     return array
 
 
-def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, before: str | None) -> int:
-    """How many rows the expression fails for, or makes null though column `before` is not (None: nulls are meant).
+def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> int:
+    """How many rows the expression fails for, or makes null where `never_null` says that they may not be.
 
     Stops at about MOST_COUNTED.
     """
@@ -58,8 +60,8 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, bef
             middle = part.num_rows // 2
             pending += [part.slice(middle), part.slice(0, middle)]
             continue
-        if before is not None:
-            lost = pc.and_(pc.is_valid(part.column(before)), pc.is_null(values))
+        if never_null is not None:
+            lost = pc.and_(never_null(part), pc.is_null(values))
             failing += pc.sum(lost).as_py() or 0
     return failing
 

@@ -70,16 +70,16 @@ def test_what_up_can_change_is_nothing_to_do_afterwards(project: Path, deployer:
     assert schema.field("gate").metadata == {b"description": b"Where."}
 
 
-def test_a_change_that_is_not_supported_yet_changes_nothing(project: Path, deployer: Deployer) -> None:
+def test_a_change_that_is_refused_changes_nothing(project: Path, deployer: Deployer) -> None:
     deployer("up", "--yes")
-    edit(project / "specs" / "flights.yaml", "int32", "int64")
+    edit(project / "specs" / "flights.yaml", "int32", "string")
     edit(project / "specs" / "planes.yaml", "row_keys", "description: Planes.\nrow_keys")
     refused = deployer("up", "--yes")
     assert refused.code == 3
-    assert "not yet: widen a column's type" in refused.out
+    assert "values may be lost: say with `using:`" in refused.out
     assert "1 change is refused, nothing was changed" in refused.err
     kinds = [change["kind"] for item in deployer("preview", "--json").json["resources"] for change in item["changes"]]
-    assert kinds == ["WidenColumn", "ChangeDescription"]
+    assert kinds == ["ConvertColumn", "ChangeDescription"]
 
 
 def test_a_table_with_rows_is_deleted_only_by_name(project: Path, deployer: Deployer) -> None:

@@ -35,6 +35,10 @@ TABLES: dict[str, TableSpec] = {
     "drop_column": without_column("stops"),
     "drop_field": with_column("gate", Column("gate", Struct((Column("hall", TEXT),)))),
     "rename_column": replace(with_column("delay", Column("late", INT32, renamed_from="delay")), sort_keys=("late",)),
+    "add_column_default": replace(
+        FLIGHTS, columns=(*FLIGHTS.columns, Column("remark", TEXT, nullable=False, default="'none'"))
+    ),
+    "column_default": with_column("delay", Column("delay", INT32, default="0")),
     "rename_row_key": replace(
         with_column("carrier", Column("airline", TEXT, False, "Two letters.", renamed_from="carrier")),
         row_keys=("airline", "flight"),

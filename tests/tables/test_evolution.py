@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.errors import Refused
 from deployer.plan.diff import diff
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.type_text import parse_type
@@ -21,6 +22,7 @@ from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, read_table, update_table
 from deployer.tables.table import open_table
 from deployer.tables.versions import history
+from tests.tables.lakes import Lake
 
 FORMATS = [
     pytest.param(Storage(version, stable_row_ids=stable), id=f"{version}-{'stable' if stable else 'moving'}-row-ids")
@@ -88,6 +90,15 @@ CASES: dict[str, Case] = {
         having(stops=column("stops: list<struct<at: string, wait: int32, why: string>>")),
         lambda row: {**row, "stops": stops(row, lambda stop: {**stop, "why": None})},
         ["add column stops.item.why"],
+    ),
+    "add with a default": Case(
+        (*COLUMNS, column("late: bool not null", default="coalesce(delay, 0) > 0")),
+        lambda row: {**row, "late": (row["delay"] or 0) > 0},
+        ["add column late"],
+        True,
+    ),
+    "change a default": Case(
+        having(delay=column("delay: int16", default="0")), lambda row: row, ["default of column delay"]
     ),
     "drop": Case(
         (COLUMNS[0], *COLUMNS[2:]),
@@ -244,3 +255,31 @@ def test_an_empty_table_changes_too(name: str, tmp_path: Path) -> None:
     assert table.change(columns=tuple(case.columns)) == list(case.kinds)
     table.append([case.rows(row) for row in ROWS])
     assert table.rows() == [case.rows(row) for row in ROWS]
+
+
+def test_a_default_fills_rows_that_come_without_the_column(lake: Lake) -> None:
+    delay = column("delay: int16", default="id * 2")
+    spec = TableSpec("air", "flights", (COLUMNS[0], delay, column("late: bool not null", default="delay > 5")))
+    create_table(lake.store, lake.root, spec, "tests/dev")
+    lake.ingest(lake.file(pa.table({"id": [1, 2], "delay": pa.array([9, 1], pa.int16())})))
+    lake.ingest(lake.text("more.csv", "id\n3\n"), lake.text("more.json", '{"id": 4, "late": false}\n'))
+    rows = sorted(lake.open().scan().to_table().to_pylist(), key=lambda row: int(row["id"]))
+    assert rows[:2] == [{"id": 1, "delay": 9, "late": True}, {"id": 2, "delay": 1, "late": False}]
+    assert [row["delay"] for row in rows[2:]] == [6, 8]
+    assert rows[3]["late"] is False
+
+
+def test_rows_that_a_default_fails_for_are_told(lake: Lake) -> None:
+    spec = TableSpec("air", "flights", (column("code: string"), column("number: int32", default="CAST(code AS INT)")))
+    create_table(lake.store, lake.root, spec, "tests/dev")
+    with pytest.raises(Refused, match=r"(?s)1 row cannot be loaded.*'number'"):
+        lake.ingest(lake.file(pa.table({"code": ["1", "x", "3"]})))
+
+
+def test_a_default_that_fails_for_rows_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    table = Evolving(tmp_path)
+    table.append([{**ROWS[0], "code": "seven"}])
+    version = table.dataset.version
+    with pytest.raises(Refused, match="1 of 1 row fail or become null in column number"):
+        table.change(columns=(*COLUMNS[1:], COLUMNS[0], column("number: int32", default="CAST(code AS INT)")))
+    assert table.dataset.version == version

@@ -16,6 +16,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows, Problem, as_text
 from deployer.tables.ingest.casts import castable, lossless
+from deployer.tables.ingest.defaults import default_of, defaulted, filled
 from deployer.tables.ingest.nulls import forbidden_nulls, relaxed, with_type
 from deployer.tables.ingest.text_values import parsed
 
@@ -56,7 +57,7 @@ def match_columns(
             problems.append(f"the table has no column {name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
     for field in table:
         if field.name not in source.names:
-            if not field.nullable and not absent_is_null:
+            if not field.nullable and not absent_is_null and not default_of(field):
                 problems.append(f"column {field.name!r} is missing, and the table needs it")
         elif source.names.count(field.name) == 1:
             theirs = source.field(field.name).type
@@ -72,23 +73,46 @@ def match_columns(
 
 
 def check(
-    source: SourceRows, table: pa.Schema, row_keys: Sequence[str], *, text: bool, listed: int | None = None
+    source: SourceRows,
+    table: pa.Schema,
+    row_keys: Sequence[str],
+    *,
+    text: bool,
+    listed: int | None = None,
+    absent_is_null: bool = False,
 ) -> Checked:
     """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
 
     All bad rows are counted; problems are told of the first `listed` of them (None: of all).
+    `absent_is_null`: rows need not name every column (JSON), so that nulls take a column's default.
     """
     arrays: list[Any] = []
     found: list[_Finding] = []
+    # What a default sees: the source's columns and the defaults before it; anything else is null.
+    known = {field.name: pa.nulls(source.rows.num_rows, relaxed(field.type)) for field in table}
+    converted = {
+        field.name: _convert(source.rows.column(field.name), field, text=text)
+        for field in table
+        if field.name in source.rows.schema.names
+    }
+    known.update((name, array) for name, (array, _) in converted.items())
     for field in table:
-        if field.name in source.rows.schema.names:
+        reason = f"does not fit {_type_name(field)}"
+        if field.name in converted:
             values = source.rows.column(field.name)
-            array, misfits = _convert(values, field, text=text)
+            array, misfits = converted[field.name]
+            if absent_is_null and array.null_count and default_of(field):
+                array, misfits = filled(array, misfits, pa.RecordBatch.from_pydict(known), default_of(field))
+                known[field.name] = array
+        elif expression := default_of(field):
+            array, misfits = defaulted(pa.RecordBatch.from_pydict(known), expression, relaxed(field.type))
+            values = known[field.name] = array
+            reason = f"has no value by its default {expression}"
         else:
-            values = array = pa.nulls(source.rows.num_rows, relaxed(field.type))
+            values = array = known[field.name]
             misfits = None
         if misfits is not None:
-            found.append(_Finding(misfits, field.name, f"does not fit {_type_name(field)}", values))
+            found.append(_Finding(misfits, field.name, reason, values))
         nulls = forbidden_nulls(array, field.with_nullable(field.nullable and field.name not in row_keys))
         if nulls is not None and misfits is not None:
             nulls = nulls & ~misfits

@@ -118,7 +118,14 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
             seen = [int(source.numbers[-1])] if len(source.numbers) else []
             seen += [problem.row for problem in source.unreadable.problems]
             report.rows = max(report.rows, *seen) if seen else report.rows
-            found = check(source, table, reading.row_keys, text=text, listed=reading.listed)
+            found = check(
+                source,
+                table,
+                reading.row_keys,
+                text=text,
+                listed=reading.listed,
+                absent_is_null=split.source.format is Format.JSON,
+            )
             if found.bad.rows:
                 joined = report.bad.joined(found.bad)
                 report.bad = joined if reading.listed is None else joined.first(reading.listed)
