@@ -18,6 +18,7 @@ from deployer import __version__
 from deployer.cli import (
     describe,
     destroy,
+    drift,
     graph,
     history,
     import_table,
@@ -39,7 +40,7 @@ from deployer.errors import DeployerError, Interrupted
 app = typer.Typer(
     name="deployer",
     help="Infrastructure as code for lakehouse tables.",
-    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code), 3 refused, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift), 3 refused, 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -52,6 +53,7 @@ for name, command in (
     ("destroy", destroy.destroy),
     ("init", init.init),
     ("import", import_table.import_table),
+    ("drift", drift.drift),
     ("ingest", ingest.ingest),
     ("query", query.query),
     ("sql", sql.sql),

@@ -1,0 +1,55 @@
+"""`deployer graph`: the declared resources and what they depend on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
+
+
+class GraphFormat(StrEnum):
+    """How the graph is given."""
+
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+def graph(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    format: Annotated[
+        GraphFormat, typer.Option("--format", help="Mermaid for Markdown, SVG for a picture.")
+    ] = GraphFormat.MERMAID,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="File to write; stdout unless given.", show_default=False),
+    ] = None,
+) -> int:
+    """Draw the resource graph that the specs declare. Reads no live state."""
+    import sys
+
+    from deployer.cli.output import note
+    from deployer.cli.workspace import open_workspace
+    from deployer.errors import InvalidInput
+    from deployer.graph import build_graph
+    from deployer.graph.drawing import graph_as_svg
+    from deployer.graph.mermaid import graph_as_mermaid
+
+    declared = build_graph(open_workspace(project, stack, specs).lake())
+    text = graph_as_svg(declared) if format is GraphFormat.SVG else graph_as_mermaid(declared)
+    if output is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"the graph cannot be written: {error.strerror}", where=output, remedy="choose another file"
+        ) from error
+    note(f"wrote {output}")
+    return 0
