@@ -27,6 +27,7 @@ INDEXES = "indexes"
 Status = Literal["pending", "building", "ready"]
 
 _OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
+_UNTOLD = frozenset(("custom_stop_words",))  # pylance 14 always says that there are none
 _KINDS: Mapping[str, str] = {
     "BTree": "btree",
     "Bitmap": "bitmap",
@@ -141,7 +142,8 @@ def _observed(described: Any) -> Observed:
 
 def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "inverted":
-        return {name: _plain(details[name]) for name in parameter_names(kind) if name in details}
+        told = (name for name in parameter_names(kind) if name in details and name not in _UNTOLD)
+        return {name: _plain(details[name]) for name in told}
     found: dict[str, Any] = {}
     if metric := details.get("metric_type"):
         found["metric"] = str(metric).lower()

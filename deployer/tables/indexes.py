@@ -108,6 +108,8 @@ def build_index(
     segments = existing.segments if existing else frozenset[str]()
     _remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
+    if existing is not None and existing.index.columns != index.columns:  # which Lance does not replace
+        _committed(entry, root, lambda dataset: dataset.drop_index(index.name))
     _committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
     reached("tables.index.built")
     refresh(store, root, table_id)
@@ -141,23 +143,31 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
                 build_index(store, root, table_id, each.index, on_progress)
                 built.append(each.index.name)
         reached("tables.index.catching-up")
-        behind = _behind(open_dataset(dataset_location(root, entry)), remembered)
+        dataset = open_dataset(dataset_location(root, entry))
+        fragments = _fragments(dataset)
+        behind = _behind(dataset, remembered, fragments)
         if behind:
             _committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
             refresh(store, root, table_id)
+        left = _behind(open_dataset(dataset_location(root, entry)), remembered, fragments) if behind else []
     except DeployerError as failure:
         return CaughtUp(tuple(built), failure=str(failure))
     except KeyboardInterrupt:
         return CaughtUp(tuple(built), failure="interrupted")
-    return CaughtUp(tuple(built), tuple(behind))
+    # Lance passes over an index whose files it cannot open with a warning in its log alone.
+    passed_over = f"Lance left {', '.join(left)} as it was (its warning is above)" if left else ""
+    return CaughtUp(tuple(built), tuple(name for name in behind if name not in left), passed_over)
 
 
-def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered]) -> list[str]:
-    """Ready indexes that some fragments are not in."""
-    fragments = {fragment.fragment_id for fragment in dataset.get_fragments()}
-    observed = observed_indexes(dataset)
+def _fragments(dataset: lance.LanceDataset) -> frozenset[int]:
+    return frozenset(fragment.fragment_id for fragment in dataset.get_fragments())
+
+
+def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+    """Ready indexes that some of the fragments are not in, as far as the dataset still has these."""
+    observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
     ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
-    return [name for name in ready if fragments - observed[name].fragments]
+    return [name for name in ready if now - observed[name].fragments]
 
 
 def index_infos(table: OpenTable) -> tuple[IndexInfo, ...]:
@@ -178,9 +188,10 @@ def _info(state: TableState, remembered: Remembered, observed: Observed | None) 
 
 
 def rows_needed(index: IndexSpec) -> int:
-    """How many rows with a value the index learns from: a codeword or a partition needs one of its own."""
+    """How many rows the index is built on at least: a codeword or a partition needs a vector of its own."""
     if index.kind not in VECTOR_KINDS:
-        return 0
+        # Lance cannot go on from an index that was built on a field of a struct while there were no rows.
+        return 1 if "." in index.columns[0] else 0
     partitions = index.parameters.get("num_partitions")
     return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
 
@@ -190,8 +201,8 @@ def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
     needed = rows_needed(index)
     if not needed:
         return True
-    if dataset.count_rows() < needed:
-        return False
+    if index.kind not in VECTOR_KINDS or dataset.count_rows() < needed:
+        return int(dataset.count_rows()) >= needed
     return int(dataset.count_rows(filter=f"{_quoted(index.columns[0])} IS NOT NULL")) >= needed
 
 
@@ -226,6 +237,8 @@ def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDatase
             return commit(dataset)
         except Exception as failure:
             said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+            if "too many concurrent writers" in str(failure).lower():  # Lance tried for half a minute itself
+                break
             if "conflict" not in str(failure).lower():
                 what = f"Lance could not change an index: {said}"
                 raise DeployerError(what, where=where, remedy="try again") from failure

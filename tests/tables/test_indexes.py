@@ -1,0 +1,240 @@
+"""Indexes on real tables: built, dropped, built anew, caught up by loads, and no difference that nobody made."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex
+from deployer.specs.model import IndexSpec
+from deployer.specs.types import Scalar
+from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, TEXT, TREE, Indexed, rows
+from tests.tables.lakes import Lake
+
+ALL = (TREE, BITMAP, LABELS, TEXT, NESTED, PQ, GRAPH)
+
+
+def append(table: Indexed, count: int, start: int) -> None:
+    """Rows by plain Lance."""
+    lance.write_dataset(rows(count, start), table.dataset.uri, mode="append")
+
+
+@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "unkeyed"])
+@pytest.mark.parametrize("storage", ["2.1", "2.2"])
+def test_indexes_are_as_declared_whatever_moves(lake: Lake, storage: str, keyed: bool) -> None:
+    table = Indexed(lake, ALL, storage, keyed)
+    steps: list[Callable[[], Any]] = [
+        lambda: None,
+        lambda: table.add(100),
+        lambda: table.add(1_000, 100),
+        lambda: table.add(200, 1_100, indexes=False),
+        lambda: append(table, 300, 1_300),
+        lambda: table.dataset.optimize.optimize_indices(),
+        lambda: table.dataset.optimize.compact_files(),
+        lambda: table.dataset.delete("id < 10"),
+        lambda: table.add(50, 2_000),
+    ]
+    for step in steps:
+        step()
+        assert table.changes() == ()
+    infos = table.infos()
+    assert infos.keys() == {index.name for index in ALL}
+    assert {(info.status, info.unindexed_rows) for info in infos.values()} == {("ready", 0)}
+    assert {info.indexed_rows for info in infos.values()} == {1_640}
+
+
+CHANGED = {
+    "bitmap-to-btree": (BITMAP, replace(BITMAP, kind="btree")),
+    "column": (TREE, replace(TREE, columns=("gate.number",))),
+    "full-text": (TEXT, replace(TEXT, parameters={"base_tokenizer": "ngram", "max_ngram_length": 4})),
+    "stop-words": (TEXT, replace(TEXT, parameters={"custom_stop_words": ["by", "fog"]})),
+    "metric": (PQ, replace(PQ, parameters={**PQ.parameters, "metric": "cosine"})),
+    "partitions": (PQ, replace(PQ, parameters={**PQ.parameters, "num_partitions": 2})),
+    "sub-vectors": (PQ, replace(PQ, parameters={**PQ.parameters, "num_sub_vectors": 4})),
+    "graph": (GRAPH, replace(GRAPH, parameters={"m": 8})),
+    "quantization": (GRAPH, replace(GRAPH, kind="ivf_hnsw_pq", parameters={"num_sub_vectors": 4})),
+}
+
+
+@pytest.mark.parametrize("case", CHANGED)
+def test_an_index_is_built_anew_when_its_declaration_changes(lake: Lake, case: str) -> None:
+    before, after = CHANGED[case]
+    table = Indexed(lake, [before])
+    table.add(1_000)
+    [segments] = [index.segments for index in table.dataset.describe_indices()]
+    table.spec = table.with_indexes(table.spec, [after])
+    assert table.changes() == (RebuildIndex("table/air.flights", before, after),)
+    table.apply()
+    assert table.changes() == ()
+    [index] = table.dataset.describe_indices()
+    assert {each.uuid for each in index.segments}.isdisjoint(each.uuid for each in segments)
+    assert table.infos()[after.name].indexed_rows == 1_000
+    table.add(500, 1_000)
+    assert table.changes() == ()
+
+
+def test_indexes_are_added_to_and_dropped_from_tables_with_rows(lake: Lake) -> None:
+    table = Indexed(lake, [])
+    table.add(1_000)
+    table.declare(*ALL)
+    assert table.changes() == ()
+    assert {info.indexed_rows for info in table.infos().values()} == {1_000}
+    table.declare(TREE)
+    assert [index.name for index in table.dataset.describe_indices()] == [TREE.name]
+    table.declare()
+    assert table.dataset.describe_indices() == []
+    assert table.changes() == ()
+
+
+FOREIGN: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "dropped": (lambda dataset: dataset.drop_index(TREE.name), CreateIndex("table/air.flights", TREE)),
+    "added": (
+        lambda dataset: dataset.create_scalar_index("carrier", "BITMAP", name="mine"),
+        DropIndex("table/air.flights", IndexSpec("mine", ("carrier",), "bitmap")),
+    ),
+    "added-of-another-kind": (
+        lambda dataset: dataset.create_scalar_index("carrier", "ZONEMAP", name="mine"),
+        DropIndex("table/air.flights", IndexSpec("mine", ("carrier",), "zonemap")),
+    ),
+    "built-otherwise": (
+        lambda dataset: dataset.create_scalar_index("remark", "INVERTED", name=TEXT.name, replace=True),
+        RebuildIndex("table/air.flights", replace(TEXT, parameters={}), TEXT),
+    ),
+    "built-with-another-metric": (
+        lambda dataset: dataset.create_index("embedding", "IVF_FLAT", name=PQ.name, metric="dot", replace=True),
+        RebuildIndex("table/air.flights", replace(PQ, kind="ivf_flat", parameters={"metric": "dot"}), PQ),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_what_plain_lance_does_to_indexes_is_a_difference_and_undone(lake: Lake, case: str) -> None:
+    do, change = FOREIGN[case]
+    table = Indexed(lake, [TREE, TEXT, PQ])
+    table.add(1_000)
+    do(table.dataset)
+    assert table.changes() == (change,)
+    table.add(100, 1_000)
+    assert table.changes() == (change,)
+    table.apply()
+    assert table.changes() == ()
+
+
+@pytest.mark.parametrize(
+    ("index", "needed"), [(PQ, 256), (GRAPH, 1), (replace(GRAPH, parameters={"num_partitions": 40}), 40)]
+)
+def test_an_index_on_vectors_waits_for_its_rows(lake: Lake, index: IndexSpec, needed: int) -> None:
+    table = Indexed(lake, [index])
+    info = table.infos()[index.name]
+    assert (info.status, info.waits_for_rows) == ("pending", needed)
+    assert table.dataset.describe_indices() == []
+    if needed > 1:
+        assert table.add(needed - 1).indexes.built == ()
+        assert (table.infos()[index.name].status, table.changes()) == ("pending", ())
+    assert table.add(1, needed).indexes.built == (index.name,)
+    assert (table.infos()[index.name].status, table.changes()) == ("ready", ())
+
+
+def test_rows_without_a_vector_are_no_rows_to_learn_from(lake: Lake) -> None:
+    table = Indexed(lake, [PQ])
+    empty = rows(1_000).set_column(4, SCHEMA.field("embedding"), pa.nulls(1_000, SCHEMA.field("embedding").type))
+    lake.ingest(lake.file_arrow(empty))
+    assert table.infos()[PQ.name].status == "pending"
+    table.add(300, 1_000)
+    assert table.infos()[PQ.name].status == "ready"
+
+
+def test_a_waiting_index_can_be_dropped_and_changed(lake: Lake) -> None:
+    table = Indexed(lake, [PQ])
+    table.declare(replace(PQ, parameters={"num_sub_vectors": 2}))
+    assert (table.changes(), table.infos()[PQ.name].parameters) == ((), {"num_sub_vectors": 2})
+    table.declare()
+    assert (table.changes(), table.infos()) == ((), {})
+
+
+def test_a_load_brings_indexes_up_unless_told_not_to(lake: Lake) -> None:
+    table = Indexed(lake, [TREE, TEXT])
+    assert table.add(100, indexes=False).indexes.updated == ()
+    assert {info.unindexed_rows for info in table.infos().values()} == {100}
+    assert sorted(table.add(100, 100).indexes.updated) == [TREE.name, TEXT.name]
+    assert {(info.indexed_rows, info.unindexed_rows) for info in table.infos().values()} == {(200, 0)}
+
+
+def test_a_load_stands_when_indexes_cannot_be_brought_up_and_the_next_one_tries_again(lake: Lake) -> None:
+    table = Indexed(lake, [TREE])
+    table.add(100)
+    folder = Path(table.dataset.uri) / "_indices"
+    away = folder.with_name("away")
+    shutil.move(folder, away)
+    folder.write_text("no folder to write an index into")
+    result = table.add(100, 100)
+    assert (result.rows, result.indexes.updated) == (100, ())
+    assert result.indexes.failure == "Lance left id_btree as it was (its warning is above)"
+    assert lake.open().count() == 200
+    assert table.infos()[TREE.name].unindexed_rows == 100
+    folder.unlink()
+    shutil.move(away, folder)
+    assert table.add(100, 200).indexes.updated == (TREE.name,)
+    assert table.infos()[TREE.name].unindexed_rows == 0
+
+
+def test_indexes_are_built_while_others_write(lake: Lake) -> None:
+    table = Indexed(lake, [])
+    table.add(2_000)
+    uri, stop = table.dataset.uri, threading.Event()
+
+    def write() -> None:
+        place = 10_000
+        while not stop.is_set():
+            lance.write_dataset(rows(20, place), uri, mode="append")
+            place += 20
+            time.sleep(0.05)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        table.declare(*ALL)
+    finally:
+        stop.set()
+        writer.join()
+    table.add(10, 5_000)
+    assert table.changes() == ()
+    assert {info.unindexed_rows for info in table.infos().values()} == {0}
+    assert table.dataset.count_rows() == lake.open().count()
+
+
+def test_an_index_follows_its_column_through_renaming_and_widening(lake: Lake) -> None:
+    number = IndexSpec("numbers", ("gate.number",), "btree")
+    table = Indexed(lake, [number, replace(TREE, name="ids"), replace(PQ, name="vectors")])
+    table.add(1_000)
+    renamed = [
+        replace(column, name="vector", renamed_from="embedding") if column.name == "embedding" else column
+        for column in table.spec.columns
+    ]
+    table.spec = replace(table.spec, columns=tuple(renamed))
+    table.declare(number, replace(TREE, name="ids"), replace(PQ, name="vectors", columns=("vector",)))
+    assert table.changes() == ()
+    assert table.infos()["vectors"].parameters == PQ.parameters
+    assert table.dataset.describe_indices()[2].field_names == ["vector"]
+
+
+def test_an_index_is_there_again_after_its_column_changed_its_type(lake: Lake) -> None:
+    table = Indexed(lake, [BITMAP])
+    table.add(500)
+    wider = [
+        replace(column, type=Scalar("large_string")) if column.name == "carrier" else column
+        for column in table.spec.columns
+    ]
+    table.spec = replace(table.spec, columns=tuple(wider))
+    table.apply()
+    assert table.changes() == ()
+    assert table.infos()[BITMAP.name].indexed_rows == 500
