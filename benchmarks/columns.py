@@ -1,11 +1,11 @@
-"""What it costs to add a nullable column to a table that holds rows, and that no data file is written for it.
+"""What it costs to add a nullable column to a table that holds rows, to rename it and to drop it, without a data file.
 
     python -m benchmarks.columns [--rows 3400000] [--fragments 16] [--repeat 11]
 
 The table is `nyc.flights` as specs/nyc declares it, with made-up rows (ten times the real ones unless told) that plain
 Lance appended. Each change is what the provider does in `up`: open the state store, compare, change, record. The peer
-is plain Lance on a copy of the dataset: open, add_columns, which can only put a column at the end. All take turns; the
-first turn is not counted.
+is plain Lance on a copy of the dataset: open, and add_columns (which only puts a column at the end), alter_columns or
+drop_columns. All take turns; the first turn is not counted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ from deployer.tables.instance import create_instance
 OWNER = "bench/dev"
 HOUR = 3_600_000_000  # in microseconds
 MILLISECONDS = {3_400_000: 50.0}  # by rows
-AT_THE_END, IN_THE_MIDDLE, PLAIN = "deployer, at the end", "deployer, in the middle", "plain Lance add_columns"
+AT_THE_END, IN_THE_MIDDLE, PLAIN = "add, at the end", "add, in the middle", "plain Lance add_columns"
+RENAME, PLAIN_RENAME, DROP, PLAIN_DROP = "rename", "plain Lance alter_columns", "drop", "plain Lance drop_columns"
+COLUMN_OF = {AT_THE_END: "last", IN_THE_MIDDLE: "middle", RENAME: "middle", DROP: "middle"} | dict.fromkeys(
+    (PLAIN, PLAIN_RENAME, PLAIN_DROP), "plain"
+)
 
 
 @dataclass(slots=True)
@@ -53,6 +57,20 @@ class Filled:
     def add_column(self, name: str, place: int) -> None:
         columns = [*self.spec.columns]
         columns.insert(place, Column(name, Scalar("string"), description="Added by the benchmark."))
+        self._apply(columns)
+
+    def rename_column(self, name: str) -> None:
+        """To the same name with `_renamed` behind it."""
+        columns = [
+            replace(column, name=f"{name}_renamed", renamed_from=name) if column.name == name else column
+            for column in self.spec.columns
+        ]
+        self._apply(columns)
+
+    def drop_column(self, name: str) -> None:
+        self._apply([column for column in self.spec.columns if column.name != name])
+
+    def _apply(self, columns: list[Column]) -> None:
         wanted = replace(self.spec, columns=tuple(columns))
         with closing(open_store(self.root)) as store:
             update_table(store, str(self.root), self.table_id, wanted)
@@ -101,16 +119,20 @@ def measure(rows: int, fragments: int, repeat: int, folder: Path) -> None:
     ways: dict[str, Callable[[str], object]] = {
         AT_THE_END: lambda name: table.add_column(name, len(table.spec.columns)),
         IN_THE_MIDDLE: lambda name: table.add_column(name, 3),
+        RENAME: table.rename_column,
+        DROP: lambda name: table.drop_column(f"{name}_renamed"),
         PLAIN: lambda name: lance.dataset(str(copy)).add_columns(pa.field(name, pa.string())),
+        PLAIN_RENAME: lambda name: lance.dataset(str(copy)).alter_columns({"path": name, "name": f"{name}_renamed"}),
+        PLAIN_DROP: lambda name: lance.dataset(str(copy)).drop_columns([f"{name}_renamed"]),
     }
-    where = {AT_THE_END: table.location, IN_THE_MIDDLE: table.location, PLAIN: copy}
+    where = {name: copy if name.startswith("plain") else table.location for name in ways}
     taken: dict[str, list[float]] = {name: [] for name in ways}
     written = dict.fromkeys(ways, 0)
     for turn in range(repeat + 1):
-        for number, (name, add) in enumerate(ways.items()):
+        for name, change in ways.items():
             before = data_files(where[name])
             begun = time.perf_counter()
-            add(f"added_{turn}_{number}")
+            change(f"{COLUMN_OF[name]}_{turn}")  # a rename and a drop take what was added before in the same turn
             milliseconds = 1000 * (time.perf_counter() - begun)
             written[name] += data_files(where[name]) - before
             if turn:
@@ -118,7 +140,7 @@ def measure(rows: int, fragments: int, repeat: int, folder: Path) -> None:
     assert lance.dataset(str(table.location)).schema.names == [column.name for column in table.spec.columns]
     heads = ("a nullable column", "runs", "median ms", "least ms", "most ms", "data files written")
     print_table(heads, ([name, *_cells(times), str(written[name])] for name, times in taken.items()))
-    for name in (AT_THE_END, IN_THE_MIDDLE):
+    for name in (AT_THE_END, IN_THE_MIDDLE, RENAME, DROP):
         print_figure(f"{name}, {rows:,} rows", statistics.median(taken[name]), "ms", MILLISECONDS.get(rows))
 
 
@@ -132,7 +154,7 @@ def main() -> None:
     parser.add_argument("--fragments", type=int, default=16)
     parser.add_argument("--repeat", type=int, default=11)
     given = parser.parse_args()
-    print_heading("Adding a nullable column", f"load {os.getloadavg()[0]:.1f}")
+    print_heading("Adding, renaming and dropping a nullable column", f"load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
         measure(given.rows, given.fragments, given.repeat, Path(folder))
 
