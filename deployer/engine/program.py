@@ -66,7 +66,7 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
     with _program_folder(folder, stack.project.dir):
         try:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(run_in_stack(lambda: _execute(main)))
+            loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
         except (Exception, SystemExit) as error:
             _ignore_followers(loop)
             if isinstance(error, DeployerError):
@@ -78,6 +78,19 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
             _ignore_followers(loop)
             asyncio.set_event_loop(None)
             loop.close()
+
+
+async def _to_the_end(main: Path) -> None:
+    """Executes the program and waits for what it started.
+
+    The SDK waits too, but looks at every outstanding task again whenever one is done, which is quadratic in resources.
+    A task that failed is left to the SDK to find and report.
+    """
+    _execute(main)
+    while pending := [task for task in list(runtime_settings.SETTINGS.outputs) if not task.done()]:
+        done, _ = await asyncio.wait(pending, return_when=asyncio.FIRST_EXCEPTION)
+        if any(task.cancelled() or task.exception() for task in done):
+            return
 
 
 def _execute(main: Path) -> None:

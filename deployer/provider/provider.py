@@ -49,6 +49,7 @@ class LakeProvider(sdk.Provider):
         return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        self._stores.start_run()
         return sdk.ConfigureResponse(accept_secrets=False, accept_outputs=False, supports_preview=True)
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.live.model import LiveTable
 from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
@@ -65,15 +66,16 @@ class TableKind:
             store = stores.store(declared_root)
         except NotFound:
             return None
+        root = stores.path(declared_root)
+        if known := stores.at_start(declared_root).get(table):
+            return _resource(read_table(store, root, *known), declared_root, known[0])
         table_id = _id_of(store, table)
         entry = store.instance().tables.get(table_id)
         if entry is None or entry.status == "creating":
             return None
         if entry.status == "deleting":  # cut off; it is there until somebody finishes it
             return Resource(table_id, inputs, _outputs(inputs, entry))
-        live = read_table(store, stores.path(declared_root), entry)
-        found = table_inputs(live.spec, declared_root)
-        return Resource(table_id, found, _outputs(found, entry))
+        return _resource(read_table(store, root, entry), declared_root, entry)
 
     def update(self, stores: Stores, id: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
@@ -91,6 +93,11 @@ def _copy_with_spark(plan: LoadPlan, on_progress: Callable[[Progress], None]) ->
     from spark_jobs.rewrite import copy_with_spark
 
     return copy_with_spark(plan, on_progress)
+
+
+def _resource(live: LiveTable, root: str, entry: TableEntry) -> Resource:
+    found = table_inputs(live.spec, root)
+    return Resource(entry.table_id, found, _outputs(found, entry))
 
 
 def _outputs(inputs: Properties, entry: TableEntry) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Snapshots:
         data = self._objects.get(path)
         if digest(data).hex() != manifest["parts"][name]["digest"]:
             raise _damaged(pointer, f"the checksum of {path} does not match")
-        return pq.read_table(pa.BufferReader(data))
+        return pq.ParquetFile(pa.BufferReader(data)).read()  # read_table() would import pandas
 
 
 def _location(state: State, unique: str) -> str:

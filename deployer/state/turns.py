@@ -1,8 +1,9 @@
-"""Taking turns among the processes of one machine, so that writers seldom lose races to each other.
+"""Taking turns among the threads and processes of one machine, so that writers seldom lose races to each other.
 
 SQLite's own waiting sleeps ever longer (up to 100 ms), and a lost race costs a whole attempt: eight writers that take
 turns commit several times as often. A process that is stopped while it has the turn must hold nobody up, so the wait
-is short, and who waited in vain does without for a while.
+is short, and who waited in vain does without for a while. Threads of one process queue for a plain lock first: they are
+stopped together, and starve each other where they poll.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -26,10 +28,18 @@ class Turns:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._without_until = 0.0
+        self._threads, self._process = threading.Lock(), os.getpid()
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Waits for the turn, at most `PATIENCE`, and goes on with it or without."""
+        """Waits for the turn, at most `PATIENCE` among processes, and goes on with it or without."""
+        if self._process != os.getpid():  # after a fork the lock may be held by a thread that is not here
+            self._threads, self._process = threading.Lock(), os.getpid()
+        with self._threads, self._taken_here():
+            yield
+
+    @contextmanager
+    def _taken_here(self) -> Iterator[None]:
         if time.monotonic() < self._without_until:
             yield
             return

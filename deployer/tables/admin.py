@@ -23,7 +23,7 @@ from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
 from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties
+from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties, TableState
 from deployer.state.partitions import partition_tree
 from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
 from deployer.state.store import StateStore
@@ -93,9 +93,12 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
     return entry.table_id
 
 
-def read_table(store: StateStore, root: str, entry: TableEntry) -> LiveTable:
-    """The live table of an active entry, rolled forward to its newest dataset version."""
-    return live_table(*current(store, root, entry, store.table(entry.table_id)))
+def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
+    """The live table of an active entry, rolled forward to its newest dataset version.
+
+    `state` is for a caller who has read many at once.
+    """
+    return live_table(*current(store, root, entry, state or store.table(entry.table_id)))
 
 
 def update_table(
