@@ -46,7 +46,8 @@ def history(
         what = each.kind or each.operation or "unknown"
         rows = "" if each.rows is None else f"{each.rows:+,}"
         who = "not deployer" if each.foreign else each.author
-        shown.add_row(str(each.version), f"{each.at:%Y-%m-%d %H:%M:%S}", what, rows, who, each.job_id)
+        number = str(each.version) if each.dataset == versions[0].dataset else f"{each.dataset}:{each.version}"
+        shown.add_row(number, f"{each.at:%Y-%m-%d %H:%M:%S}", what, rows, who, each.job_id)
     stdout().print(shown)
     if len(chosen) < len(versions):
         note(f"{len(versions) - len(chosen):,} older versions (--limit 0 shows all)")

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.live.lance_io import open_dataset
 from deployer.state import open_store
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.key_values import Interval, require_row_key
 from deployer.tables.predicate import KeyPredicate, key_predicate
-from deployer.tables.versions import TableVersion, history, resolve_version
+from deployer.tables.versions import TableVersion, dataset_at, history
 from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
@@ -109,12 +110,16 @@ class Table:
             refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
         version = self.opened.state.lance_version
         dataset = self._dataset(version)
-        if at is not None and (wanted := resolve_version(dataset, at)) != version:
-            version, dataset = wanted, self._dataset(wanted)
+        if at is not None:
+            number, then, version = dataset_at(self.opened, at)
+            is_newest = (number, version) == (self.opened.state.dataset, self.opened.state.lance_version)
+            dataset = dataset if is_newest else open_dataset(then.uri, version)
+        else:
+            is_newest = True
         predicate = self._predicate(keys, ranges)
         fragments = dataset.get_fragments()
         total = len(fragments)
-        if not predicate.is_empty and version == self.opened.state.lance_version:
+        if not predicate.is_empty and is_newest:
             chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
             fragments = [fragment for fragment in fragments if fragment.fragment_id in chosen]
         names = self._columns(columns, dataset.schema)

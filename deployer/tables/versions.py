@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.live.lance_io import open_dataset
 from deployer.live.marks import Mark
-from deployer.live.rollforward import transaction_of
+from deployer.live.rollforward import marks_since, transaction_of
+from deployer.state.model import Dataset
 from deployer.tables.dataset import OpenTable
 
 if TYPE_CHECKING:
@@ -31,22 +33,50 @@ class TableVersion:
     author: str
     rows: int | None
     foreign: bool
+    dataset: int = 1  #: which of the table's datasets: a rewrite makes the next, whose versions count anew
 
 
 def history(table: OpenTable) -> list[TableVersion]:
-    """All versions that the dataset still keeps, the newest first."""
-    dataset = table.dataset()
+    """All versions that are kept, the newest first; those of retired datasets too."""
+    number = table.state.dataset
+    found = sorted(_history(table, number, table.dataset()), key=lambda each: -each.version)
+    for each in reversed(table.state.datasets):
+        if each.status == "retired" and (old := _open_retired(table, each)) is not None:
+            older = [version for version in _history(table, each.number, old) if version.version <= each.lance_version]
+            found += sorted(older, key=lambda version: -version.version)
+    return found
+
+
+def _open_retired(table: OpenTable, dataset: Dataset) -> lance.LanceDataset | None:
+    try:
+        return open_dataset(f"{table.root.rstrip('/')}/{dataset.location}")
+    except NotFound:
+        return None  # removed, and not recorded yet
+
+
+def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list[TableVersion]:
+    first = _first_version(number, dataset)
     authors = {
         getattr(update, "job_id", None): entry.author
         for entry in table.store.log(table.entry.table_id)
         for update in entry.updates
         if type(update).__name__ == "CommitStarted"
     }
+    rewriters = [
+        entry.author
+        for entry in table.store.log(table.entry.table_id)
+        for update in entry.updates
+        if type(update).__name__ == "TableRewritten" and getattr(update, "number", 0) == number
+    ]
     created = next((e for e in table.store.log(table.entry.table_id, limit=1)), None)
-    jobs = {job.lance_version: job for job in table.state.jobs.values()}
+    since = next((each.since for each in table.state.datasets if each.status == "current"), 0)
+    recorded = table.state.jobs.values() if number == table.state.dataset else ()
+    jobs = {job.lance_version: job for job in recorded if job.at >= since}
     found = []
     for each in dataset.versions():
         version = int(each["version"])
+        if version < first:
+            continue
         transaction = transaction_of(dataset, version)
         operation = _operation(transaction)
         mark = Mark.of(transaction.transaction_properties) if transaction is not None else None
@@ -56,8 +86,19 @@ def history(table: OpenTable) -> list[TableVersion]:
         author = authors.get(job_id, "") if job_id else created.author if version == 1 and created else ""
         rows = mark.rows if mark else _rows_added(transaction)
         foreign = not kind and operation in _ROW_OPERATIONS
-        found.append(TableVersion(version, _utc(each["timestamp"]), operation, job_id, kind, author, rows, foreign))
-    return sorted(found, key=lambda each: -each.version)
+        if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
+            rows, author = None, rewriters[-1] if rewriters else ""
+        at = _utc(each["timestamp"])
+        found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number))
+    return found
+
+
+def _first_version(number: int, dataset: lance.LanceDataset) -> int:
+    """The version that was the table's first in this dataset: before it, a rewrite was still copying."""
+    if number == 1:
+        return 1
+    copied = [version for version, mark in marks_since(dataset, 0).items() if mark.kind == "rewrite"]
+    return max(copied, default=1)
 
 
 # Others change schemas, indexes and settings too, but so does the deployer, and leaves no mark on these.
@@ -82,6 +123,51 @@ def _utc(stamp: dt.datetime) -> dt.datetime:
     return stamp.astimezone(dt.UTC)  # Lance gives local time without a zone
 
 
+def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lance.LanceDataset, int]:
+    """The number of the dataset that the table had then, the dataset, and the version of it.
+
+    `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those
+    of before a rewrite. Raises InvalidInput and NotFound.
+    """
+    state = table.state
+    newest = table.dataset()
+    kept = {each.number: each for each in state.datasets if each.status == "retired"}
+    if isinstance(at, str) and (named := re.fullmatch(r"\s*(\d+):(\d+)\s*", at)):
+        number, version = int(named[1]), int(named[2])
+        if number == state.dataset:
+            return number, newest, resolve_version(newest, version)
+        old = _open_retired(table, kept[number]) if number in kept else None
+        if old is None:
+            raise NotFound(
+                f"dataset {number} of the table is not kept",
+                where=table.address,
+                remedy="it was removed some time after the table was rewritten; `deployer history` lists what is kept",
+            )
+        return number, old, resolve_version(old, version)
+    moment = _time(at) if isinstance(at, str) and not at.strip().isdecimal() else at
+    since = next((each.since for each in state.datasets if each.status == "current"), 0)
+    if not isinstance(moment, dt.datetime) or _aware(moment).timestamp() * 1000 >= since:
+        return state.dataset, newest, resolve_version(newest, moment)
+    for number in sorted(kept, reverse=True):
+        old = _open_retired(table, kept[number])
+        if old is not None and _is_from(number, old, _aware(moment)):
+            return number, old, min(resolve_version(old, moment), kept[number].lance_version)
+    raise NotFound(
+        f"the table's rows of {_aware(moment).isoformat()} are not kept",
+        where=table.address,
+        remedy="it was rewritten since, and the dataset of before is removed; `deployer history` lists what is kept",
+    )
+
+
+def _is_from(number: int, dataset: lance.LanceDataset, moment: dt.datetime) -> bool:
+    first = _first_version(number, dataset)
+    return any(int(each["version"]) >= first and _utc(each["timestamp"]) <= moment for each in dataset.versions())
+
+
+def _aware(moment: dt.datetime) -> dt.datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
 def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime) -> int:
     """The version meant by a number that `history` lists, or the newest one at an ISO 8601 time (UTC unless it says).
 
@@ -95,7 +181,7 @@ def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime) ->
         if at not in dict(versions):
             raise NotFound(f"there is no version {at}", remedy=f"choose one that `deployer history` lists ({kept})")
         return at
-    moment = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
+    moment = _aware(at)
     before = [version for version, committed in versions if committed <= moment]
     if not before:
         raise NotFound(
