@@ -20,7 +20,8 @@ from deployer.provider.stores import Stores
 from deployer.provider.table_inputs import table_inputs
 from deployer.provider.urn import address_of, owner_of, type_of
 from deployer.specs.json_form import instance_to_json
-from tests.plan.lakes import INSTANCE, without_column
+from deployer.specs.types import Column, Scalar
+from tests.plan.lakes import INSTANCE, with_column, without_column
 
 FLIGHTS = without_column("notes")  # maps need file version 2.2
 STACK = "urn:pulumi:dev::lakes::"
@@ -124,8 +125,9 @@ def test_what_is_gone_reads_as_gone(asked: Asked, urn: str, id: str, inputs: dic
 
 def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked) -> None:
     id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
-    spec = replace(FLIGHTS, description="New.", row_keys=("flight",), split_points=())
-    with pytest.raises(Refused, match="not yet: change row keys; not yet: change split points"):
+    converted = with_column("stops", Column("stops", Scalar("string")), FLIGHTS)
+    spec = replace(converted, description="New.", online=False)
+    with pytest.raises(Refused, match="values may be lost"):
         asked.update(TABLE_URN, id, table_inputs(spec, INSTANCE.root))
     assert asked.read(TABLE_URN, id, TABLE_INPUTS)[1] == TABLE_INPUTS
 
