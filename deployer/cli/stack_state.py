@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from deployer.cli.planning import engine_for
@@ -12,11 +13,19 @@ from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of
 from deployer.specs import known_lake
 
 
-def applied_inputs(workspace: Workspace, engine: Engine) -> dict[str, Mapping[str, Any]]:
-    """The inputs that each instance and table was last applied with, by address; empty for a stack without state."""
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A resource as it was last applied: its inputs, and its id (a table's is that of the state store)."""
+
+    inputs: Mapping[str, Any]
+    id: str
+
+
+def applied_resources(workspace: Workspace, engine: Engine) -> dict[str, Applied]:
+    """Instances and tables as they were last applied, by address; empty for a stack without state."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     return {
-        address: resource.get("inputs") or {}
+        address: Applied(resource.get("inputs") or {}, str(resource.get("id") or ""))
         for resource in deployment.get("resources") or ()
         if not resource.get("delete") and (address := address_of(resource["urn"]))
     }
@@ -26,7 +35,7 @@ def apply_only(workspace: Workspace, addresses: Collection[str]) -> None:
     """Applies what is declared at these addresses, and their instance where the stack has none yet; nothing else."""
     lake = workspace.lake()
     engine = engine_for(workspace, lake)
-    wanted = {*addresses} | ({lake.instance.address} - applied_inputs(workspace, engine).keys())
+    wanted = {*addresses} | ({lake.instance.address} - applied_resources(workspace, engine).keys())
     targets = frozenset(_urn(workspace, address) for address in wanted)
     with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
         engine.up(workspace.stack_ref, config={SPECS_KEY: str(workspace.specs)}, targets=targets)

@@ -1,0 +1,88 @@
+"""`deployer drift`: what live state has otherwise than it was last applied, by whom, and into the specs with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.cli.drift_found import Drift
+
+
+def drift(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    write_spec: Annotated[
+        bool, typer.Option("--write-spec", help="Edit the specs so that they declare what is live.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what live state has otherwise than it was last applied, by whom and when. Exit code 2 when there is any."""
+    from deployer.cli.drift_found import find_drift
+    from deployer.cli.drift_write import take_over
+    from deployer.cli.output import print_json
+    from deployer.cli.workspace import open_workspace
+
+    workspace = open_workspace(project, stack, specs)
+    found = find_drift(workspace)
+    written: list[str] = []
+    if write_spec and found.items:
+        written = take_over(workspace, found)
+    if as_json:
+        print_json({**_as_json(found), "written": written})
+    else:
+        _print(found, stack)
+        for file in written:
+            _line(f"edited {file}")
+    return 0 if written and not found.undeclared else 2 if found.items or found.undeclared else 0
+
+
+def _as_json(found: Drift) -> dict[str, Any]:
+    from deployer.plan.words import describe
+
+    return {
+        "drift": [
+            {
+                "address": item.address,
+                "kind": type(item.change).__name__,
+                "summary": describe(item.change),
+                "who": item.origin.who if item.origin else None,
+                "at": item.origin.at.isoformat() if item.origin else None,
+                "version": item.origin.version if item.origin else None,
+            }
+            for item in found.items
+        ],
+        "undeclared": [{"what": each.what, "why": each.why} for each in found.undeclared],
+    }
+
+
+def _print(found: Drift, stack: str) -> None:
+    from deployer.plan.words import count, describe
+
+    if not found.items and not found.undeclared:
+        _line(f"no drift: live state is what stack {stack} last applied")
+        return
+    address = ""
+    for item in found.items:
+        if item.address != address:
+            address = item.address
+            _line(address, "bold")
+        origin = item.origin
+        by = f"  {origin.who}, {origin.at:%Y-%m-%d %H:%M:%S} UTC" if origin else "  by whom is not known"
+        version = f" (version {origin.version})" if origin and origin.version else ""
+        _line(f"  {describe(item.change)}{by}{version}")
+    for each in found.undeclared:
+        _line(each.what, "bold")
+        _line(f"  {each.why}")
+    total = count(len(found.items), "difference")
+    _line(f"\n{total}, {len(found.undeclared)} that nobody declared")
+
+
+def _line(text: str, style: str | None = None) -> None:
+    from deployer.cli.output import stdout
+
+    stdout().print(text, style=style, soft_wrap=True)
