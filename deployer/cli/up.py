@@ -88,7 +88,26 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
+    _remove_old_datasets(workspace.root(planned.lake))
     return 0
+
+
+def _remove_old_datasets(root: str) -> None:
+    """Remove what rewrites left and nobody needs any more; datasets that have to be looked at first are named."""
+    from contextlib import closing
+
+    from deployer.cli.output import note
+    from deployer.errors import NotFound
+    from deployer.state import open_store
+    from deployer.tables.rewrite_cleanup import remove_old_datasets
+
+    try:
+        store = open_store(root)
+    except NotFound:
+        return
+    with closing(store):
+        for old in remove_old_datasets(store, root):
+            note(f"{old.table}: {old.location} {f'is kept: {old.why}' if old.why else 'is removed: it was rewritten'}")
 
 
 def _refuse_moved(file: Path, moved: list[Moved], *, as_json: bool) -> int:

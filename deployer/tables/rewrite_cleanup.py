@@ -12,7 +12,6 @@ from deployer.state.failpoints import reached
 from deployer.state.model import Dataset, TableEntry
 from deployer.state.store import StateStore
 from deployer.state.updates import DatasetRemoved
-from deployer.tables.rewrite_progress import Progress
 from deployer.tables.storage import dataset_uri, remove_dataset
 
 GRACE_DAYS = 7.0  #: how long a retired dataset is kept for those who read it and for time travel
@@ -56,6 +55,8 @@ def give_up(store: StateStore, root: str, table_id: str, number: int, location: 
 
 def _is_left(store: StateStore, root: str, table_id: str, dataset: Dataset) -> bool:
     """Gives the rewrite up; False when it is being worked on or was finished meanwhile."""
+    from deployer.tables.rewrite_progress import Progress  # it loads Arrow, which most runs can do without
+
     try:
         with Progress(dataset_uri(root, dataset.location)).held():
             now = {each.number: each.status for each in store.table(table_id).datasets}
