@@ -19,7 +19,7 @@ from deployer.tables.schema_change import (
 )
 from deployer.tables.schema_check import refuse_what_fails
 from deployer.tables.schema_commit import commit_schema_change
-from deployer.tables.schema_rewrite import convert_column, fill_column
+from deployer.tables.schema_rewrite import convert_column, drop_field, fill_column
 
 if TYPE_CHECKING:
     import lance
@@ -57,7 +57,7 @@ def _operation(
         case c.AddColumn(column=path, definition=column, after=after):
             return add_null_column(dataset, path[:-1], column, after)
         case c.DropColumn(column=path):
-            return drop_column(dataset, path)
+            return drop_field(dataset, path) if len(path) > 1 else drop_column(dataset, path)
         case c.RenameColumn(column=path, after=name):
             return rename_column(dataset, path, name)
         case c.WidenColumn(column=path, after=after):

@@ -35,10 +35,13 @@ def with_column(tree: FieldTree, parent: Sequence[str], added: SchemaField, afte
 
 def drop_column(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceOperation.BaseOperation:
     """The column or field is gone for readers; its values stay in the data files until those are compacted."""
-    tree = FieldTree.of(dataset.lance_schema)
-    target = tree.at(path).id
-    parent = path[:-1]
-    return _project(tree.with_siblings(parent, [field for field in tree.siblings(parent) if field.id != target]))
+    return _project(without_column(FieldTree.of(dataset.lance_schema), path))
+
+
+def without_column(tree: FieldTree, path: Sequence[str]) -> FieldTree:
+    """The schema without the field at `path`."""
+    target, parent = tree.at(path).id, path[:-1]
+    return tree.with_siblings(parent, [field for field in tree.siblings(parent) if field.id != target])
 
 
 def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -> lance.LanceOperation.BaseOperation:

@@ -16,7 +16,7 @@ from deployer.errors import Refused
 from deployer.specs.arrow import arrow_field, column_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
 from deployer.tables.ingest.casts import lossless
-from deployer.tables.schema_change import with_column
+from deployer.tables.schema_change import drop_column, with_column, without_column
 from deployer.tables.schema_fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.tables.sql_value import values_of
 
@@ -36,15 +36,49 @@ def convert_column(
     import lance
 
     top = path[0]
-    column = _retyped(column_of(dataset.schema.field(top)), path[1:], after)
+    column = _changed(column_of(dataset.schema.field(top)), path[1:], lambda inner: replace(inner, type=after))
     target = arrow_field(column)
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
     written, fragments = write_column(dataset, column, compute, [top] if using is None else None)
+    return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
+
+
+def drop_field(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceOperation.BaseOperation:
+    """Drops a field of a struct. When a data file would then hold no field of the struct, the column is written anew.
+
+    Files hold the innermost fields only: which structs are null, and how long lists are, is known from those.
+    """
+    import lance
+
+    tree = without_column(FieldTree.of(dataset.lance_schema), path)
+    held = _innermost(tree.at(path[:-1]))
+    in_files = [{field for file in each.metadata.files for field in file.fields} for each in dataset.get_fragments()]
+    if all(held & fields for fields in in_files):
+        return drop_column(dataset, path)
+    top = column_of(dataset.schema.field(path[0]))
+    column = _changed(top, path[1:-1], lambda parent: _without(parent, path[-1]))
+    target = arrow_field(column).type
+    # From Python's values: no cast of Arrow takes fields away. What a fragment holds of such a column is all null.
+    written, fragments = write_column(
+        dataset, column, lambda rows: pa.array(rows.column(path[0]).to_pylist(), target), [path[0]]
+    )
+    return lance.LanceOperation.Merge(fragments, _replaced(dataset, path[0], written))
+
+
+def _innermost(field: SchemaField) -> set[int]:
+    return set().union(*map(_innermost, field.children)) if field.children else {field.id}
+
+
+def _without(column: Column, name: str) -> Column:
+    assert isinstance(column.type, Struct)  # noqa: S101
+    return replace(column, type=Struct(tuple(field for field in column.type.fields if field.name != name)))
+
+
+def _replaced(dataset: lance.LanceDataset, name: str, written: SchemaField) -> lance.schema.LanceSchema:
+    """The schema with another field in the place of the top-level column `name`."""
     tree = FieldTree.of(dataset.lance_schema)
-    old = tree.at(path[:1])
-    place = tree.fields.index(old)
-    fields = (*tree.fields[:place], written, *tree.fields[place + 1 :])
-    return lance.LanceOperation.Merge(fragments, replace(tree, fields=fields).to_lance())
+    fields = tuple(written if field.name == name else field for field in tree.fields)
+    return replace(tree, fields=fields).to_lance()
 
 
 def fill_column(dataset: lance.LanceDataset, column: Column, after: str | None) -> lance.LanceOperation.BaseOperation:
@@ -101,22 +135,22 @@ def _expression(using: str, target: pa.DataType) -> Compute:
     return lambda rows: values_of(rows, using, target)
 
 
-def _retyped(column: Column, path: Sequence[str], after: ColumnType) -> Column:
-    """The column with another type at `path` inside of it."""
+def _changed(column: Column, path: Sequence[str], change: Callable[[Column], Column]) -> Column:
+    """The column with what is at `path` inside of it as `change` makes it."""
     if not path:
-        return replace(column, type=after)
+        return change(column)
     rest = path[1:]
     match column.type:
         case Struct(fields):
-            inner = (_retyped(each, rest, after) if each.name == path[0] else each for each in fields)
+            inner = (_changed(each, rest, change) if each.name == path[0] else each for each in fields)
             return replace(column, type=Struct(tuple(inner)))
         case ListOf(item, large):
-            return replace(column, type=ListOf(_retyped(item, rest, after), large))
+            return replace(column, type=ListOf(_changed(item, rest, change), large))
         case FixedSizeList(item, size):
-            return replace(column, type=FixedSizeList(_retyped(item, rest, after), size))
+            return replace(column, type=FixedSizeList(_changed(item, rest, change), size))
         case MapOf(key, value):
             if path[0] == "key":
-                return replace(column, type=MapOf(_retyped(key, rest, after), value))
-            return replace(column, type=MapOf(key, _retyped(value, rest, after)))
+                return replace(column, type=MapOf(_changed(key, rest, change), value))
+            return replace(column, type=MapOf(key, _changed(value, rest, change)))
         case _:
             raise Refused(f"column {column.name} has no field {path[0]}")

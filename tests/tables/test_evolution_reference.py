@@ -1,0 +1,30 @@
+"""docs/changes.md says of each kind of change what the planner says."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import get_args
+
+from deployer.live.model import TableStatistics
+from deployer.plan.changes import Change
+from deployer.plan.diff import diff
+from deployer.plan.risk import assess
+from tests.plan.lakes import FLIGHTS, INSTANCE
+from tests.plan.test_diff import INSTANCES, TABLES
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "changes.md"
+ROW = re.compile(r"^\| [^|]+ \| `(\w+)` \| ([a-z, ]+) \|", re.MULTILINE)
+
+
+def test_the_reference_has_each_kind_with_its_risks() -> None:
+    told = {kind: set(risks.split(", ")) for kind, risks in ROW.findall(REFERENCE.read_text(encoding="utf-8"))}
+    assert set(told) == {kind.__name__ for kind in get_args(Change)}
+    changes = [change for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)]
+    changes += [change for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)]
+    changes += [change for after in (FLIGHTS, INSTANCE) for change in diff(None, after)]
+    found: dict[str, set[str]] = defaultdict(set)
+    for change in changes:
+        found[type(change).__name__].add(assess(change, TableStatistics(rows=10, bytes=100)).risk.value)
+    assert {kind: told[kind] for kind in found} == dict(found)
