@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from deployer.specs.index_kinds import all_parameters, declared_parameters, parameter_names
+from deployer.specs.index_kinds import KINDS, all_parameters, declared_parameters, parameter_names
 from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
 from deployer.state.updates import SetTableProperties
@@ -122,9 +122,14 @@ def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
 
 
 def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
-    """The indexes of the opened version by name."""
+    """The indexes of the opened version by name; those that no spec can declare are left to who made them."""
     described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
-    return {each.name: _observed(each) for each in described}
+    observed = {each.name: _observed(each) for each in described}
+    return {name: each for name, each in observed.items() if _declarable(each.index)}
+
+
+def _declarable(index: IndexSpec) -> bool:
+    return index.kind in KINDS and len(index.columns) == 1 and index.name.isidentifier() and index.name.isascii()
 
 
 def _observed(described: Any) -> Observed:

@@ -110,8 +110,9 @@ def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
 
 
 def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
-    """The updates that make `state` tell the dataset's files, whoever wrote them: marks of other lakes do not count."""
-    return _View.of(dataset, state).adopt()
+    """The updates that make `state` tell the dataset's files and indexes, whoever wrote them: marks of other lakes do
+    not count."""
+    return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
 
 
 def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:

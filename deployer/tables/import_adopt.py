@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.live.indexes import observed_indexes
 from deployer.live.lance_io import open_dataset
 from deployer.live.reader import OWNER, SPLIT_POINTS
 from deployer.live.rollforward import adopted_updates
@@ -78,7 +79,9 @@ def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
             remedy="rename it with Lance's alter_columns: letters, digits and _",
         )
     storage = Storage(data_storage_version=version, stable_row_ids=None if stable else False)
-    return Adoptable(location, TableSpec(database, name, columns, storage=storage))
+    observed = observed_indexes(dataset)
+    indexes = tuple(observed[index].index for index in sorted(observed))
+    return Adoptable(location, TableSpec(database, name, columns, storage=storage, indexes=indexes))
 
 
 def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:

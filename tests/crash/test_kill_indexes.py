@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.cli.main import run
+from deployer.live.indexes import remembered_indexes
 from deployer.state import open_store
 from tests.crash.test_kill_up import killed
 from tests.projects import INSTANCE, make_project, table
@@ -53,8 +54,8 @@ def check_is_as_declared(project: Path, count: int, names: set[str]) -> None:
     root = project / "lakes" / "demo"
     with closing(open_store(root)) as store:
         [entry] = store.instance().tables.values()
-        remembered = store.table(entry.table_id).properties.declared.get("indexes", {})
-        assert {each["status"] for each in remembered.values()} <= {"ready"}
+        remembered = remembered_indexes(store.table(entry.table_id).properties)
+        assert {each.status for each in remembered.values()} <= {"ready"}
     dataset = lance.dataset(str(root / entry.location))
     assert dataset.count_rows() == len(set(dataset.to_table(columns=["id"])["id"].to_pylist())) == count
     assert {each.name for each in dataset.describe_indices()} == names

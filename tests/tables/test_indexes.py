@@ -15,8 +15,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex
+from deployer.plan.diff import diff
 from deployer.specs.model import IndexSpec
 from deployer.specs.types import Scalar
+from deployer.tables.admin import read_table
+from deployer.tables.import_adopt import adopt, adoptable
 from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, TEXT, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 
@@ -100,10 +103,6 @@ FOREIGN: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "added": (
         lambda dataset: dataset.create_scalar_index("carrier", "BITMAP", name="mine"),
         DropIndex("table/air.flights", IndexSpec("mine", ("carrier",), "bitmap")),
-    ),
-    "added-of-another-kind": (
-        lambda dataset: dataset.create_scalar_index("carrier", "ZONEMAP", name="mine"),
-        DropIndex("table/air.flights", IndexSpec("mine", ("carrier",), "zonemap")),
     ),
     "built-otherwise": (
         lambda dataset: dataset.create_scalar_index("remark", "INVERTED", name=TEXT.name, replace=True),
@@ -238,3 +237,29 @@ def test_an_index_is_there_again_after_its_column_changed_its_type(lake: Lake) -
     table.apply()
     assert table.changes() == ()
     assert table.infos()[BITMAP.name].indexed_rows == 500
+
+
+def test_an_index_that_no_spec_can_declare_is_left_alone(lake: Lake) -> None:
+    table = Indexed(lake, [TREE])
+    table.add(100)
+    table.dataset.create_scalar_index("carrier", "ZONEMAP", name="mine")
+    assert table.changes() == ()
+    table.declare()
+    assert [index.name for index in table.dataset.describe_indices()] == ["mine"]
+
+
+def test_indexes_of_an_imported_dataset_are_declared(lake: Lake) -> None:
+    path = Path(lake.root) / "trips.lance"
+    dataset = lance.write_dataset(rows(1_000), str(path), data_storage_version="2.1")
+    dataset.create_scalar_index("carrier", "BTREE", name="carrier_idx")
+    dataset.create_scalar_index("remark", "INVERTED", name="words", stem=False)
+    dataset.create_index("embedding", "IVF_PQ", name="vector_idx", num_partitions=2, num_sub_vectors=4, metric="cosine")
+    found = adoptable(lake.root, path, "air", "trips")
+    assert found.spec.indexes == (
+        IndexSpec("carrier_idx", ("carrier",), "btree"),
+        IndexSpec("vector_idx", ("embedding",), "ivf_pq", {"metric": "cosine", "num_sub_vectors": 4}),
+        IndexSpec("words", ("remark",), "inverted", {"stem": False}),
+    )
+    table_id = adopt(lake.store, lake.root, found, "tests/dev")
+    live = read_table(lake.store, lake.root, lake.store.instance().tables[table_id])
+    assert diff(live.spec, found.spec) == ()
