@@ -69,14 +69,14 @@ def _print(found: TableDescription) -> None:
         columns.add_row(column.name, column.type, null, column.key, column.description.strip())
     console.print(columns)
     if found.indexes:
-        indexes = Table("index", "kind", "column", "status", "parameters", box=SIMPLE_HEAD, pad_edge=False)
+        indexes = Table("index", "on", "status", box=SIMPLE_HEAD, pad_edge=False)
         indexes.add_column("rows in it", justify="right")
         indexes.add_column("not in it", justify="right")
         for index in found.indexes:
-            parameters = ", ".join(f"{name} {value}" for name, value in index.parameters.items())
-            status = f"waits for {index.waits_for_rows:,} rows" if index.waits_for_rows else index.status
+            parameters = "".join(f", {name} {value}" for name, value in index.parameters.items())
+            status = f"waits for {index.waits_for_rows:,}\nrows to learn from" if index.waits_for_rows else index.status
             rows = (f"{index.indexed_rows:,}", f"{index.unindexed_rows:,}")
-            indexes.add_row(index.name, index.kind, ", ".join(index.columns), status, parameters, *rows)
+            indexes.add_row(index.name, f"{', '.join(index.columns)}: {index.kind}{parameters}", status, *rows)
         console.print(indexes)
     if found.row_keys:
         leaves = Table(box=SIMPLE_HEAD, pad_edge=False)
