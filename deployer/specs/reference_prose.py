@@ -51,21 +51,25 @@ kind: Instance
 name: nyc
 root: ${root}
 ---
+kind: Table
+database: nyc
+name: planes
+columns:
+  - { name: tailnum, type: string, nullable: false }
+deletion_protection: ${protect}
+---
 kind: Overlay
 stack: prod
-target: table/nyc.flights
+target: table/nyc.planes
 set:
-  deletion_protection: ${protect}
   tags: { owner: operations }
   columns:
     - { name: tailnum, description: Tail number of the plane. }
----
-stack: prod
-include: [prod/*.yaml]
 ```
 
 A value that is one `${name}` and nothing else has the variable's type; inside of `{…}` and `[…]` write it in quotes.
-Keys and `include` take no variables. A problem in a value that an overlay sets points at the overlay.
+Keys and `include` take no variables. A document `stack: prod` with `include: [prod/*.yaml]` reads files for one stack
+only. A problem in a value that an overlay sets points at the overlay.
 """
 
 TYPES = """\
