@@ -88,3 +88,4 @@ class Rule(StrEnum):
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"
     RENAMED_FROM_TWICE = "renamed-from-twice"
+    SQL_OF_A_FIELD = "sql-of-a-field"

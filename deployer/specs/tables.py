@@ -46,6 +46,8 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
     _check_row_keys(document, by_name, report)
     split_points = _split_points(document, [by_name.get(key) for key in row_keys], label, report)
     _check_column_renames(columns, report)
+    for column in columns:
+        _check_no_sql(column, column, report)
     indexes = read_indexes(document.get("indexes"), columns, composed.complete, report)
     return TableSpec(
         database=database,
@@ -242,3 +244,14 @@ def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
             what = f"columns `{sources[before]}` and `{column.name}` are both renamed from `{before}`"
             report(column.at, Rule.RENAMED_FROM_TWICE, what, "keep `renamed_from` in one of them")
         sources.setdefault(before, column.name)
+
+
+def _check_no_sql(column: Column, inside: Column, report: Report) -> None:
+    """Values are computed for whole columns only."""
+    for field in children(inside.type):
+        for name, text in (("default", field.default), ("using", field.using)):
+            if text and field.at is not None:
+                what = f"`{name}` of a field inside column `{column.name}`, which only columns can have"
+                remedy = f"remove it, or give `{column.name}` one for its whole value"
+                report(field.at, Rule.SQL_OF_A_FIELD, what, remedy)
+        _check_no_sql(column, field, report)
