@@ -15,8 +15,8 @@ app.command("infer")(infer)
 def schema(context: typer.Context, as_json: AsJson = False) -> int:
     """Print the JSON Schema of spec documents, with or without --json, so that editors complete and check them."""
     from deployer.cli.output import print_json
-    from deployer.specs.json_schema import json_schema
+    from deployer.specs.editor_schema import editor_schema
 
     if context.invoked_subcommand is None:
-        print_json(json_schema())
+        print_json(editor_schema())
     return 0
