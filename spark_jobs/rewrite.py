@@ -1,5 +1,4 @@
-"""The job that copies a table's rows into its next dataset with Spark, for tables too large for one process.
-"""
+"""The job that copies a table's rows into its next dataset with Spark, for tables too large for one process."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ def _remove_old_datasets(root: str) -> None:
         return
     with closing(store):
         for old in remove_old_datasets(store, root):
-            note(f"{old.table}: {old.location} {f'is kept: {old.why}' if old.why else 'is removed: it was rewritten'}")
+            gone = "a rewrite that is not wanted any more" if old.given_up else "the table was rewritten since"
+            note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 
 
 def _refuse_moved(file: Path, moved: list[Moved], *, as_json: bool) -> int:

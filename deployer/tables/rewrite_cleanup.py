@@ -19,11 +19,15 @@ GRACE_DAYS = 7.0  #: how long a retired dataset is kept for those who read it an
 
 @dataclass(frozen=True, slots=True)
 class OldDataset:
-    """What became of one old dataset of a table; `why` it was kept, empty when it was removed."""
+    """What became of one old dataset of a table; `why` it was kept, empty when it was removed.
+
+    `given_up`: it was never the table's, but that of a rewrite that was cut off and is not wanted any more.
+    """
 
     table: str
     location: str
     why: str = ""
+    given_up: bool = False
 
 
 def remove_old_datasets(
@@ -42,7 +46,7 @@ def remove_old_datasets(
             if each.status == "retired" and now - each.since >= grace_days * 86_400_000:
                 found.append(_remove_retired(store, root, entries[table_id], each))
             elif each.status == "writing" and _is_left(store, root, table_id, each):
-                found.append(OldDataset(entries[table_id].full_name, each.location))
+                found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found
 
 

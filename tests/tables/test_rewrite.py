@@ -214,7 +214,7 @@ def test_a_rewrite_that_is_not_wanted_any_more_is_removed(lake: Lake) -> None:
     lake.ingest(lake.file(flights(100)))
     ended(start(lake, other_keys(spec_of(lake)), "tables.rewrite.copied"))
     assert len(places(lake)) == 2
-    assert [old.why for old in remove_old_datasets(lake.store, lake.root)] == [""]
+    assert [(old.why, old.given_up) for old in remove_old_datasets(lake.store, lake.root)] == [("", True)]
     assert len(places(lake)) == 1
     assert [each.status for each in lake.open().opened.state.datasets] == ["removed"]
     table = apply(lake, other_keys)
