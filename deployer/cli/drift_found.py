@@ -18,6 +18,7 @@ from deployer.plan.diff import diff
 from deployer.provider.table_inputs import table_of
 from deployer.specs.json_form import instance_from_json
 from deployer.specs.model import Lake
+from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.store import StateStore
 from deployer.tables.import_adopt import location_under, plain_datasets
@@ -70,7 +71,7 @@ def find_drift(workspace: Workspace) -> Drift:
         raise NotFound(
             f"stack {workspace.stack} never applied anything", where=workspace.dir, remedy="run `deployer up` first"
         )
-    root = workspace.root(lake)
+    root = _applied_root(workspace, lake, applied)
     try:
         with closing(open_store(root)) as store:
             live = read_lake(store, root)
@@ -79,6 +80,12 @@ def find_drift(workspace: Workspace) -> Drift:
     except NotFound:
         gone = (DriftItem(address, c.DeleteTable(address), None) for address in applied if address.startswith("table/"))
         return Drift(tuple(gone), (), lake, LiveLake(None))
+
+
+def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
+    """Where the lake was applied; the specs may have moved it since."""
+    roots = (each.inputs.get("root") for address, each in applied.items() if address.startswith("instance/"))
+    return resolve_root(workspace.dir, str(next(roots, None) or lake.instance.root))
 
 
 def _items(store: StateStore, root: str, applied: Mapping[str, Applied], live: LiveLake) -> Iterator[DriftItem]:

@@ -119,7 +119,8 @@ def _import_all(
         raise Refused(
             f"the instance's root is {lake.instance.root}", where=all_of, remedy="import its tables one by one, by copy"
         )
-    known = {table.location for table in read_live(root).tables.values()}
+    live = read_live(root).tables.values()
+    known = {table.location for table in live if lake.table(table.spec.full_name)}  # others were cut off half-way
     found: list[Adoptable] = []
     failed: dict[str, str] = {}
     for path in datasets:

@@ -107,6 +107,12 @@ def test_an_edited_spec_is_no_drift(deployer: Deployer, applied: Path) -> None:
     assert deployer("preview", "--exit-code").code == 2
 
 
+def test_it_looks_where_the_lake_was_applied(deployer: Deployer, applied: Path) -> None:
+    spec = applied / "specs" / "demo.yaml"
+    spec.write_text(INSTANCE.replace("lakes/demo", "lakes/moved"), encoding="utf-8")
+    assert deployer("drift").code == 0
+
+
 def test_it_says_what_by_whom_and_when(deployer: Deployer, applied: Path) -> None:
     dataset(applied, "flights").add_columns(pa.schema([pa.field("tail", pa.string())]))
     set_properties(applied, "flights", tags={"owner": "night"})

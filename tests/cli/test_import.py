@@ -25,7 +25,7 @@ def clean(deployer: Deployer) -> bool:
 
 
 def count(deployer: Deployer, table: str) -> int:
-    rows = deployer("sql", f"SELECT count(*) AS n FROM {table}", "--json").json["rows"]
+    rows = deployer("sql", f"SELECT count(*) AS n FROM {table}", "--json").json["rows"]  # noqa: S608
     return int(rows[0]["n"])
 
 
@@ -83,6 +83,20 @@ def test_a_grown_directory_is_declared_in_one_go(
     assert deployer("import", "--all", str(root), "--database", "grown", "--json").json["imported"] == []
     assert deployer("history", "trips").code == 0
     assert "An embedding." in deployer("render").out
+
+
+def test_an_import_that_was_cut_off_goes_on(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project(tmp_path / "project", {})
+    monkeypatch.chdir(folder)
+    write(tmp_path / "grown" / "trips.lance")
+    assert deployer("import", "--all", str(tmp_path / "grown")).code == 0
+    (folder / "specs" / "trips.yaml").unlink()  # what is left when the process ends before the specs are kept
+    assert [
+        each["address"] for each in deployer("import", "--all", str(tmp_path / "grown"), "--json").json["imported"]
+    ] == ["table/main.trips"]
+    assert clean(deployer)
 
 
 def test_one_that_cannot_be_imported_does_not_stop_the_others(
