@@ -55,6 +55,11 @@ def _print(found: TableDescription) -> None:
         "online": "yes" if summary.online else "no: automatic services leave it alone",
         "deletion protection": "yes" if found.deletion_protection else "no",
         "location": found.location,
+        **(
+            {"dataset": f"{found.dataset}; kept from before: {', '.join(found.retired) or 'none'}"}
+            if found.dataset > 1
+            else {}
+        ),
         "table id": found.table_id,
         **{name.replace("_", " "): str(value) for name, value in found.storage.items() if value is not None},
         **({"tags": ", ".join(f"{k}={v}" for k, v in found.tags.items())} if found.tags else {}),

@@ -76,6 +76,8 @@ class TableDescription:
     lance_version: int
     state_version: int
     indexes: tuple[IndexInfo, ...] = ()
+    dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
+    retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
 
 
 def summaries(store: StateStore, root: str) -> list[TableSummary]:
@@ -116,6 +118,8 @@ def describe(table: OpenTable) -> TableDescription:
         state.lance_version,
         state.version,
         index_infos(table),
+        state.dataset,
+        tuple(each.location for each in state.datasets if each.status == "retired"),
     )
 
 
