@@ -83,6 +83,7 @@ def _view(table: TableReport, largest: int, index: int) -> dict[str, Any]:
         "listed": table.versions[:_LISTED_VERSIONS],
         "older": max(len(table.versions) - _LISTED_VERSIONS, 0),
         "what": what,
+        "label": lambda version: label(version, table.versions),
     }
 
 
@@ -142,7 +143,7 @@ def timeline(versions: Sequence[TableVersion]) -> Drawing:
         tall = max(round(height * (abs(version.rows or 0) / most) ** 0.5), 6)
         rows = "" if version.rows is None else f", {version.rows:+,} rows"
         who = ", not by deployer" if version.foreign else f", by {version.author}" if version.author else ""
-        title = f"version {version.version}: {what(version)}{rows}, {version.at:%Y-%m-%d %H:%M:%S} UTC{who}"
+        title = f"version {label(version, versions)}: {what(version)}{rows}, {version.at:%Y-%m-%d %H:%M:%S} UTC{who}"
         kind = "event foreign" if version.foreign else "event rows" if version.rows else "event"
         bars.append(Bar(round(index * step, 3), round(step * 0.72, 3), height - tall, tall, kind, title))
     labels: tuple[Label, ...] = ()
@@ -155,6 +156,11 @@ def timeline(versions: Sequence[TableVersion]) -> Drawing:
 def what(version: TableVersion) -> str:
     """What a version did, in the words that `deployer history` has."""
     return version.kind or version.operation or "unknown"
+
+
+def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
+    """A version's number as `query --at` takes it: versions of before a rewrite have their dataset's before it."""
+    return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
 
 
 def _bounds(lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> str:
