@@ -42,7 +42,7 @@ _COLUMN = object_schema(
         ),
         "using": text(
             "SQL that gives each row's value when the type changes so that values may be lost: `TRY_CAST(delay AS INT)`."
-            " Names columns as they are before; may stay once it was applied."
+            " Names columns as the spec does; may stay once it was applied."
         ),
     },
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from deployer.live.lance_io import open_dataset
 from deployer.plan import changes as c
 from deployer.plan.words import count, dotted
 from deployer.specs.arrow import arrow_type
+from deployer.specs.types import Column
 from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows
 
 if TYPE_CHECKING:
@@ -37,41 +39,57 @@ class Failing:
 
 
 _NULL = "hold null"
+_NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
 
-def failing(dataset: lance.LanceDataset, change: c.Change) -> Failing | None:
-    """The rows that `change` fails for; None for a change that looks at no rows."""
+def failing(
+    dataset: lance.LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
+) -> Failing | None:
+    """The rows that `change` fails for; None for a change that looks at no rows.
+
+    `renames` are made before the change: paths after them to the paths that the dataset has.
+    """
+    names = {before[0]: after[0] for after, before in renames.items()}
     match change:
         case c.TightenNullability(column=path):
-            return Failing(_nulls(dataset, path), dataset.count_rows(), _NULL)
+            return Failing(_nulls(dataset, _path_before(path, renames)), dataset.count_rows(), _NULL)
         case c.ConvertColumn(column=(name,), after=after, using=str(expression)):
             rows = _failing(
-                dataset, change.address, expression, arrow_type(after), lambda rows: pc.is_valid(rows[name])
+                dataset, names, change.address, expression, arrow_type(after), lambda rows: pc.is_valid(rows[name])
             )
             return Failing(rows, dataset.count_rows(), "fail or become null")
         case c.AddColumn(definition=column) if column.default:
             never_null = None if column.nullable else lambda rows: pa.repeat(True, rows.num_rows)
-            rows = _failing(dataset, change.address, column.default, arrow_type(column.type), never_null)
+            rows = _failing(dataset, names, change.address, column.default, arrow_type(column.type), never_null)
             return Failing(rows, dataset.count_rows(), "fail or become null")
         case _:
             return None
 
 
 def _failing(
-    dataset: lance.LanceDataset, address: str, expression: str, target: pa.DataType, never_null: NeverNull | None
+    dataset: lance.LanceDataset,
+    names: Mapping[str, str],
+    address: str,
+    expression: str,
+    target: pa.DataType,
+    never_null: NeverNull | None,
 ) -> int:
-    check_expression(dataset.schema, expression, address)
+    columns = [names.get(name, name) for name in dataset.schema.names]
+    schema = pa.schema([field.with_name(name) for field, name in zip(dataset.schema, columns, strict=True)])
+    check_expression(schema, expression, address)
     failing = 0
     for batch in dataset.scanner(batch_size=8192).to_batches():
-        failing += failing_rows(batch, expression, target, never_null)
+        failing += failing_rows(batch.rename_columns(columns), expression, target, never_null)
         if failing >= MOST_COUNTED:
             break
     return failing
 
 
-def refuse_what_fails(dataset: lance.LanceDataset, change: c.Change) -> None:
+def refuse_what_fails(
+    dataset: lance.LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
+) -> None:
     """Raises Refused when rows stand against the change."""
-    found = failing(dataset, change)
+    found = failing(dataset, change, renames)
     if found is not None and found.rows:
         raise Refused(f"{found} in column {_column(change)}", where=change.address, remedy=_remedy(change))
 
@@ -82,8 +100,8 @@ def refuse_what_rows_forbid(root: str, live: LiveTable, changes: Sequence[c.Chan
         dataset = _dataset(root, live)
         renames = _renames(changes)
         for change in changes:
-            if isinstance(change, _LOOKING) and (asked := _as_before(change, renames)) is not None:
-                refuse_what_fails(dataset, asked)
+            if _can_be_asked(change, changes):
+                refuse_what_fails(dataset, change, renames)
 
 
 def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
@@ -93,8 +111,11 @@ def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
         table = live.tables.get(resource.address) or live.tables.get(_before(resource.changes))
         if table is not None and table.statistics.rows and any(_looks(each) for each in resource.changes):
             dataset = _dataset(root, table)
-            renames = _renames([each.change for each in resource.changes])
-            changes = tuple(_checked(dataset, each, renames) for each in resource.changes)
+            planned = [each.change for each in resource.changes]
+            changes = tuple(
+                _checked(dataset, each, _renames(planned)) if _can_be_asked(each.change, planned) else each
+                for each in resource.changes
+            )
             resource = replace(resource, changes=changes)
         resources.append(resource)
     return replace(plan, resources=tuple(resources))
@@ -114,8 +135,7 @@ def _looks(planned: PlannedChange) -> bool:
 def _checked(
     dataset: lance.LanceDataset, planned: PlannedChange, renames: Mapping[c.ColumnPath, c.ColumnPath]
 ) -> PlannedChange:
-    asked = _as_before(planned.change, renames) if _looks(planned) else None
-    found = failing(dataset, asked) if asked is not None else None
+    found = failing(dataset, planned.change, renames) if _looks(planned) else None
     if found is None:
         return planned
     if found.rows:
@@ -123,14 +143,20 @@ def _checked(
     return _named(planned, f"{planned.assessment.why}; none of {count(found.of, 'row')} stands against it")
 
 
-def _as_before(change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath]) -> c.Change | None:
-    """The change as it would be without the plan's renames, for rows that are not renamed yet.
+def _can_be_asked(change: c.Change, changes: Sequence[c.Change]) -> bool:
+    """Whether the rows can tell before any of `changes` is made.
 
-    None when that cannot be said: an expression names a column as it is after its rename.
+    An expression over fields that are renamed, or columns that are added with it, is checked when its turn comes.
     """
-    if isinstance(change, c.TightenNullability):
-        return replace(change, column=_path_before(change.column, renames))
-    return change if isinstance(change, _LOOKING) and not renames else None
+    match change:
+        case c.TightenNullability():
+            return True
+        case c.ConvertColumn(using=str(expression)) | c.AddColumn(definition=Column(default=expression)):
+            nested = any(isinstance(each, c.RenameColumn) and len(each.column) > 1 for each in changes)
+            added = (each.column[-1] for each in changes if isinstance(each, c.AddColumn) and each is not change)
+            return not nested and not any(name in expression for name in added)
+        case _:
+            return False
 
 
 def _named(planned: PlannedChange, why: str) -> PlannedChange:
