@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.specs.json_schema import json_schema
+from deployer.specs.editor_schema import editor_schema
 
 PROJECT = "name: lakes\nruntime: python\nmain: stacks\nbackend:\n  url: file://.\n"
 INSTANCE = "kind: Instance\nname: lake\nroot: lakes/lake\n"
@@ -63,4 +63,4 @@ def test_problems_are_lines_with_their_place(project: Path) -> None:
 def test_the_schema_is_printed_as_json(tmp_path: Path) -> None:
     done = deployer(tmp_path, "schema")
     assert done.returncode == 0
-    assert json.loads(done.stdout) == json_schema()
+    assert json.loads(done.stdout) == editor_schema()
