@@ -18,7 +18,7 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
-	cd stacks && ../$(BIN)/mypy --config-file ../pyproject.toml .
+	cd stacks && MYPYPATH=.. ../$(BIN)/mypy --config-file ../pyproject.toml .
 
 docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
 	$(BIN)/mkdocs build --strict --quiet

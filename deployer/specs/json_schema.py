@@ -41,8 +41,8 @@ _COLUMN = object_schema(
             "when it is added get it too. Not inside of structs."
         ),
         "using": text(
-            "SQL that gives each row's value when the type changes so that values may be lost: `TRY_CAST(delay AS INT)`."
-            " Names columns as the spec does; may stay once it was applied."
+            "SQL that gives each row's value when the type changes so that values may be lost: "
+            "`TRY_CAST(delay AS INT)`. Names columns as the spec does; may stay once it was applied."
         ),
     },
 )
