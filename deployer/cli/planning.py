@@ -16,6 +16,7 @@ from deployer.live.model import LiveLake
 from deployer.live.reader import read_lake
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.provider.in_process import in_process_provider
+from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import ALLOW_DESTROY_VARIABLE
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
@@ -42,12 +43,13 @@ def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
 
 def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first."""
-    engine = engine_for(workspace, lake, allow_destroy)
+    provider = in_process_provider(workspace.dir, allow_destroy)
+    engine = _engine(workspace, lake, provider)
     config = {SPECS_KEY: str(workspace.specs)}
     with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
         operations = engine.preview(workspace.stack_ref, config=config).operations
     graph = build_graph(lake)
-    live = read_live(workspace.root(lake))
+    live = provider.stores.live_lake(workspace.root(lake))  # what the engine's refresh has read
     plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)
     plan = checked_on_data(plan, live, workspace.root(lake))
     return Planned(_with_foreign(plan, operations), lake, engine, config, live)
@@ -74,8 +76,11 @@ def read_live(root: str) -> LiveLake:
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
     """The engine that runs the stack's program, with the provider of lakes in this process."""
-    provider = in_process_provider(workspace.dir, allow_destroy)
-    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(allow_destroy))
+    return _engine(workspace, lake, in_process_provider(workspace.dir, allow_destroy))
+
+
+def _engine(workspace: Workspace, lake: Lake, provider: LakeProvider) -> Engine:
+    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(provider.stores.allow_destroy))
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": provider})
 
 

@@ -40,7 +40,7 @@ class LakeProvider(sdk.Provider):
     resumes_creates = True  #: a create that was cut off is gone on with by the next one
 
     def __init__(self, stores: Stores, *, in_threads: bool = False) -> None:
-        self._stores, self._in_threads = stores, in_threads
+        self.stores, self._in_threads = stores, in_threads
 
     async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         return sdk.CheckResponse(request.new_inputs, None)
@@ -49,7 +49,7 @@ class LakeProvider(sdk.Provider):
         return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        self._stores.start_run()
+        self.stores.start_run()
         return sdk.ConfigureResponse(accept_secrets=False, accept_outputs=False, supports_preview=True)
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
@@ -74,12 +74,12 @@ class LakeProvider(sdk.Provider):
         kind, news = _kind(request.urn), _plain(request.properties)
         if request.preview:
             return sdk.CreateResponse("", _properties(kind.preview(news)))
-        made = await self._work(lambda: kind.create(self._stores, request.urn, news))
+        made = await self._work(lambda: kind.create(self.stores, request.urn, news))
         return sdk.CreateResponse(made.id, _properties(made.outputs))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         kind, inputs = _kind(request.urn), _plain(request.inputs)
-        found = await self._work(lambda: kind.read(self._stores, request.resource_id, inputs))
+        found = await self._work(lambda: kind.read(self.stores, request.resource_id, inputs))
         if found is None:
             return sdk.ReadResponse(None, {}, {})
         return sdk.ReadResponse(found.id, _properties(found.outputs), _properties(found.inputs))
@@ -88,15 +88,15 @@ class LakeProvider(sdk.Provider):
         kind, news = _kind(request.urn), _plain(request.news)
         if request.preview:
             return sdk.UpdateResponse(_properties(kind.preview(news)))
-        updated = await self._work(lambda: kind.update(self._stores, request.resource_id, news))
+        updated = await self._work(lambda: kind.update(self.stores, request.resource_id, news))
         return sdk.UpdateResponse(_properties(updated.outputs))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
         kind, outputs = _kind(request.urn), _plain(request.properties)
-        await self._work(lambda: kind.delete(self._stores, request.resource_id, outputs))
+        await self._work(lambda: kind.delete(self.stores, request.resource_id, outputs))
 
     async def cancel(self) -> None:
-        self._stores.close()
+        self.stores.close()
 
     async def _work(self, call: Callable[[], T]) -> T:
         return await asyncio.to_thread(call) if self._in_threads else call()

@@ -6,10 +6,14 @@ import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from deployer.errors import NotFound
+from deployer.live.model import LiveLake, LiveTable
+from deployer.live.reader import live_instance
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
 from deployer.state.store import StateStore
+from deployer.tables.admin import read_table
 
 Tables = Mapping[str, tuple[TableEntry, TableState]]
 
@@ -29,6 +33,7 @@ class Stores:
         self.allow_destroy = frozenset(allow_destroy)
         self._open: dict[str, StateStore] = {}
         self._at_start: dict[str, Tables] = {}
+        self._live: dict[tuple[str, str], LiveTable] = {}
         self._lock = threading.Lock()
 
     def path(self, root: str) -> str:
@@ -43,8 +48,27 @@ class Stores:
                 self._open[path] = open_store(path)
             return self._open[path]
 
-    def at_start(self, root: str) -> Tables:
-        """The active tables of a root as this run found them, read at once for a refresh that asks for each."""
+    def live_lake(self, root: str) -> LiveLake:
+        """The lake as this run found it, rolled forward to what Lance has; an empty one where there is none yet."""
+        try:
+            store = self.store(root)
+        except NotFound:
+            return LiveLake(None)
+        tables = [self.live_table(root, table_id) for table_id in self._found(root)]
+        return LiveLake(live_instance(store.instance()), {table.spec.address: table for table in tables if table})
+
+    def live_table(self, root: str, table_id: str) -> LiveTable | None:
+        """One active table as this run found it; None when it had none of that id. Each is read once a run."""
+        found = self._found(root).get(table_id)
+        if found is None:
+            return None
+        key = (self.path(root), table_id)
+        if key not in self._live:
+            self._live[key] = read_table(self.store(root), self.path(root), *found)
+        return self._live[key]
+
+    def _found(self, root: str) -> Tables:
+        """The active tables of a root, read at once for a refresh that asks for each."""
         path, store = self.path(root), self.store(root)
         with self._lock:
             if path not in self._at_start:
@@ -58,6 +82,7 @@ class Stores:
         """Forget what an earlier run found."""
         with self._lock:
             self._at_start.clear()
+            self._live.clear()
 
     def forget(self, root: str) -> None:
         """Close the store of a root that is about to be removed."""

@@ -67,15 +67,15 @@ class TableKind:
         except NotFound:
             return None
         root = stores.path(declared_root)
-        if known := stores.at_start(declared_root).get(table):
-            return _resource(read_table(store, root, *known), declared_root, known[0])
+        if live := stores.live_table(declared_root, table):
+            return _resource(live, declared_root)
         table_id = _id_of(store, table)
         entry = store.instance().tables.get(table_id)
         if entry is None or entry.status == "creating":
             return None
         if entry.status == "deleting":  # cut off; it is there until somebody finishes it
             return Resource(table_id, inputs, _outputs(inputs, entry))
-        return _resource(read_table(store, root, entry), declared_root, entry)
+        return _resource(read_table(store, root, entry), declared_root)
 
     def update(self, stores: Stores, id: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
@@ -95,9 +95,10 @@ def _copy_with_spark(plan: LoadPlan, on_progress: Callable[[Progress], None]) ->
     return copy_with_spark(plan, on_progress)
 
 
-def _resource(live: LiveTable, root: str, entry: TableEntry) -> Resource:
+def _resource(live: LiveTable, root: str) -> Resource:
     found = table_inputs(live.spec, root)
-    return Resource(entry.table_id, found, _outputs(found, entry))
+    own = {"table_id": live.table_id, "location": live.location, "status": "active"}
+    return Resource(live.table_id, found, {**found, **own})
 
 
 def _outputs(inputs: Properties, entry: TableEntry) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -230,7 +231,7 @@ class SqliteBackend:
             self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=_Connection
         )
         connection.process = os.getpid()
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         connection.execute("PRAGMA synchronous = FULL")
         self._local.connection = connection
         self._connections.add(connection)
@@ -263,3 +264,17 @@ def _format_of(connection: sqlite3.Connection) -> int:
 
 def _missing(path: Path) -> NotFound:
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Turns the write-ahead log on. SQLite refuses that at once, without waiting, while another does it on a new file."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.001)
+        else:
+            return

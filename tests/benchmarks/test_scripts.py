@@ -109,9 +109,11 @@ def test_columns_writes_no_data_file() -> None:
     assert table[0] == ["a nullable column", "runs", "median ms", "least ms", "most ms", "data files written"]
     ways = [(line[0], line[-1]) for line in table[1:]]
     assert ways == [
-        ("deployer, at the end", "0"),
-        ("deployer, in the middle", "0"),
-        ("plain Lance add_columns", "0"),
+        ("add, at the end", "0"),
+        ("add, in the middle", "0"),
+        ("rename", "0"),
+        ("drop", "0"),
+        *((f"plain Lance {call}", "0") for call in ("add_columns", "alter_columns", "drop_columns")),
     ]
 
 
