@@ -267,7 +267,7 @@ def _missing(path: Path) -> NotFound:
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Turns the write-ahead log on. SQLite refuses that at once, without waiting, while another does it on a new file."""
+    """Turns the write-ahead log on. While another does it on a new file, SQLite refuses at once and does not wait."""
     deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
