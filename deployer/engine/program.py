@@ -10,12 +10,16 @@ import runpy
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pulumi
 from pulumi.runtime import config as runtime_config
+from pulumi.runtime import resource as sdk_resource
 from pulumi.runtime import settings as runtime_settings
+from pulumi.runtime.proto import source_pb2
 from pulumi.runtime.stack import run_in_stack
 
 from deployer.engine.config import StackConfig
@@ -63,7 +67,7 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: warn(f"{context['message']}: {context.get('exception')}"))
     loop.set_default_executor(StepExecutor(parallel, thread_name_prefix="register"))
-    with _program_folder(folder, stack.project.dir):
+    with _program_folder(folder, stack.project.dir), _short_stack_traces(folder):
         try:
             asyncio.set_event_loop(loop)
             loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
@@ -128,6 +132,32 @@ def _program_folder(folder: Path, project: Path) -> Iterator[None]:
         sys.dont_write_bytecode = keeps_bytecode
         sys.path[:] = path
         _forget(folder, set(sys.modules) - modules)
+
+
+@contextlib.contextmanager
+def _short_stack_traces(folder: Path) -> Iterator[None]:
+    """Lets the SDK look up the program's own line for each resource, and not the whole stack with every file's URI,
+    which took an eighth of the time of a preview of a thousand resources."""
+    whole = sdk_resource._get_stack_trace
+
+    @cache
+    def uri(file: str) -> str:
+        return Path(file).as_uri()
+
+    def short() -> source_pb2.StackTrace:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not frame.f_code.co_filename.startswith(str(folder)):
+            frame = frame.f_back
+        if frame is None:
+            return source_pb2.StackTrace()
+        position = source_pb2.SourcePosition(uri=uri(frame.f_code.co_filename), line=frame.f_lineno)
+        return source_pb2.StackTrace(frames=[source_pb2.StackFrame(pc=position)])
+
+    sdk_resource._get_stack_trace = short
+    try:
+        yield
+    finally:
+        sdk_resource._get_stack_trace = whole
 
 
 def _forget(folder: Path, names: set[str]) -> None:

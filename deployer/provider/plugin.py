@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import provider_pb2_grpc
@@ -38,7 +39,7 @@ async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed)
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[_ErrorsInWords()])
-    servicer = ProviderServicer([], __version__, LakeProvider(stores, in_threads=True), engine_address)
+    servicer = ProviderServicer([], __version__, _Served(LakeProvider(stores)), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -53,6 +54,43 @@ async def _serve(engine_address: str) -> None:
 def _project_dir() -> Path:
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / "Pulumi.yaml").is_file()), here)
+
+
+class _Served(sdk.Provider):
+    """The provider as the SDK's servicer calls it; work is done in threads, so that its event loop stays free."""
+
+    def __init__(self, provider: LakeProvider) -> None:
+        self._provider = provider
+
+    async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        return self._provider.check_config(request)
+
+    async def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        return self._provider.diff_config(request)
+
+    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+        return self._provider.configure(request)
+
+    async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        return self._provider.check(request)
+
+    async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+        return self._provider.diff(request)
+
+    async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+        return await asyncio.to_thread(self._provider.create, request)
+
+    async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+        return await asyncio.to_thread(self._provider.read, request)
+
+    async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+        return await asyncio.to_thread(self._provider.update, request)
+
+    async def delete(self, request: sdk.DeleteRequest) -> None:
+        await asyncio.to_thread(self._provider.delete, request)
+
+    async def cancel(self) -> None:
+        self._provider.cancel()
 
 
 class _ErrorsInWords(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types

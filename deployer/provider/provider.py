@@ -1,14 +1,13 @@
 """The provider `lake` of Pulumi's protocol: hands each request to the kind of its resource.
 
-The same object is served over gRPC by `pulumi-resource-lake` and called in-process by the embedded engine. The methods
-are not coroutines inside: they do their work on the calling thread, which is the engine's worker or the server's.
+Its methods are those of the SDK's `Provider`, without `async`: they work on the thread that calls them. The embedded
+engine calls them as they are; `pulumi-resource-lake` serves them over gRPC, each call in a thread of its own.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
@@ -28,37 +27,32 @@ _DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
     "update": sdk.PropertyDiffKind.UPDATE,
 }
 
-T = TypeVar("T")
 
-
-class LakeProvider(sdk.Provider):
-    """Instances and tables as Pulumi resources.
-
-    `in_threads` moves the work of each call to a thread of its own, so that a server's event loop is free meanwhile.
-    """
+class LakeProvider:
+    """Instances and tables as Pulumi resources. Safe for threads."""
 
     resumes_creates = True  #: a create that was cut off is gone on with by the next one
 
-    def __init__(self, stores: Stores, *, in_threads: bool = False) -> None:
-        self.stores, self._in_threads = stores, in_threads
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
 
-    async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+    def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         return sdk.CheckResponse(request.new_inputs, None)
 
-    async def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+    def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
         return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
-    async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
+    def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
         self.stores.start_run()
         return sdk.ConfigureResponse(accept_secrets=False, accept_outputs=False, supports_preview=True)
 
-    async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+    def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
         return sdk.CheckResponse(
             _properties(inputs), [sdk.CheckFailure(failure.property, failure.reason) for failure in failures]
         )
 
-    async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
+    def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
         found = _kind(request.urn).diff(_plain(request.old_state), _plain(request.new_inputs))
         detailed = {path: sdk.PropertyDiff(_DIFF_KINDS[kind], True) for path, kind in found.detailed.items()}
         return sdk.DiffResponse(
@@ -70,36 +64,33 @@ class LakeProvider(sdk.Provider):
             detailed_diff=detailed,
         )
 
-    async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
+    def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
         kind, news = _kind(request.urn), _plain(request.properties)
         if request.preview:
             return sdk.CreateResponse("", _properties(kind.preview(news)))
-        made = await self._work(lambda: kind.create(self.stores, request.urn, news))
+        made = kind.create(self.stores, request.urn, news)
         return sdk.CreateResponse(made.id, _properties(made.outputs))
 
-    async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
+    def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
         kind, inputs = _kind(request.urn), _plain(request.inputs)
-        found = await self._work(lambda: kind.read(self.stores, request.resource_id, inputs))
+        found = kind.read(self.stores, request.resource_id, inputs)
         if found is None:
             return sdk.ReadResponse(None, {}, {})
         return sdk.ReadResponse(found.id, _properties(found.outputs), _properties(found.inputs))
 
-    async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
+    def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
         kind, news = _kind(request.urn), _plain(request.news)
         if request.preview:
             return sdk.UpdateResponse(_properties(kind.preview(news)))
-        updated = await self._work(lambda: kind.update(self.stores, request.resource_id, news))
+        updated = kind.update(self.stores, request.resource_id, news)
         return sdk.UpdateResponse(_properties(updated.outputs))
 
-    async def delete(self, request: sdk.DeleteRequest) -> None:
+    def delete(self, request: sdk.DeleteRequest) -> None:
         kind, outputs = _kind(request.urn), _plain(request.properties)
-        await self._work(lambda: kind.delete(self.stores, request.resource_id, outputs))
+        kind.delete(self.stores, request.resource_id, outputs)
 
-    async def cancel(self) -> None:
+    def cancel(self) -> None:
         self.stores.close()
-
-    async def _work(self, call: Callable[[], T]) -> T:
-        return await asyncio.to_thread(call) if self._in_threads else call()
 
 
 def _kind(urn: str) -> Kind:

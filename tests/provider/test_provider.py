@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -39,27 +38,27 @@ class Asked:
         self.provider = LakeProvider(self.stores)
 
     def check(self, urn: str, inputs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        found = asyncio.run(self.provider.check(sdk.CheckRequest(urn, {}, _properties(inputs), b"")))
+        found = self.provider.check(sdk.CheckRequest(urn, {}, _properties(inputs), b""))
         return _plain(found.inputs or {}), [(item.property, item.reason) for item in found.failures or ()]
 
     def create(self, urn: str, inputs: dict[str, Any], preview: bool = False) -> tuple[str, dict[str, Any]]:
-        made = asyncio.run(self.provider.create(sdk.CreateRequest(urn, _properties(inputs), 0, preview)))
+        made = self.provider.create(sdk.CreateRequest(urn, _properties(inputs), 0, preview))
         return made.resource_id or "", _plain(made.properties or {})
 
     def read(self, urn: str, id: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        found = asyncio.run(self.provider.read(sdk.ReadRequest(urn, id, {}, _properties(inputs))))
+        found = self.provider.read(sdk.ReadRequest(urn, id, {}, _properties(inputs)))
         return found.resource_id or "", _plain(found.inputs), _plain(found.properties)
 
     def diff(self, urn: str, olds: dict[str, Any], news: dict[str, Any]) -> sdk.DiffResponse:
         request = sdk.DiffRequest(urn, "id", _properties(olds), _properties(news), [])
-        return asyncio.run(self.provider.diff(request))
+        return self.provider.diff(request)
 
     def update(self, urn: str, id: str, news: dict[str, Any]) -> dict[str, Any]:
         request = sdk.UpdateRequest(urn, id, {}, _properties(news), 0, [], False)
-        return _plain(asyncio.run(self.provider.update(request)).properties or {})
+        return _plain(self.provider.update(request).properties or {})
 
     def delete(self, urn: str, id: str, outputs: dict[str, Any]) -> None:
-        asyncio.run(self.provider.delete(sdk.DeleteRequest(urn, id, _properties(outputs), 0)))
+        self.provider.delete(sdk.DeleteRequest(urn, id, _properties(outputs), 0))
 
 
 @pytest.fixture
