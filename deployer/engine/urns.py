@@ -29,14 +29,6 @@ def name_of(urn: str) -> str:
     return urn.split("::", 3)[3]
 
 
-def project_of(urn: str) -> str:
-    return urn.split("::", 3)[1]
-
-
-def stack_of(urn: str) -> str:
-    return urn.split("::", 1)[0].removeprefix("urn:pulumi:")
-
-
 def is_provider_type(type_: str) -> bool:
     return type_.startswith(PROVIDER_PREFIX)
 

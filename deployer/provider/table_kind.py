@@ -14,7 +14,6 @@ from deployer.provider.stores import Stores
 from deployer.provider.table_checks import check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
-from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, read_table, update_table
 
@@ -58,7 +57,7 @@ class TableKind:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
         table_id = create_table(store, root, table_of(news), owner_of(urn))
         entry = store.instance().tables[table_id]
-        return Resource(table_id, news, _outputs(news, entry))
+        return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         declared_root, table = (str(inputs[ROOT]), id) if inputs.get(ROOT) else _import_id(id)
@@ -74,14 +73,14 @@ class TableKind:
         if entry is None or entry.status == "creating":
             return None
         if entry.status == "deleting":  # cut off; it is there until somebody finishes it
-            return Resource(table_id, inputs, _outputs(inputs, entry))
+            return Resource(table_id, inputs, _outputs(inputs, table_id, entry.location, entry.status))
         return _resource(read_table(store, root, entry), declared_root)
 
     def update(self, stores: Stores, id: str, news: Properties) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
         update_table(store, root, id, table_of(news), with_spark=_copy_with_spark)
         entry = store.instance().tables[id]
-        return Resource(id, news, _outputs(news, entry))
+        return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
         address = f"table/{outputs['database']}.{outputs['name']}"
@@ -97,13 +96,12 @@ def _copy_with_spark(plan: LoadPlan, on_progress: Callable[[Progress], None]) ->
 
 def _resource(live: LiveTable, root: str) -> Resource:
     found = table_inputs(live.spec, root)
-    own = {"table_id": live.table_id, "location": live.location, "status": "active"}
-    return Resource(live.table_id, found, {**found, **own})
+    return Resource(live.table_id, found, _outputs(found, live.table_id, live.location, "active"))
 
 
-def _outputs(inputs: Properties, entry: TableEntry) -> dict[str, Any]:
+def _outputs(inputs: Properties, table_id: str, location: str, status: str) -> dict[str, Any]:
     """Nothing that moves by itself, such as versions and sizes: those would show as changes for ever."""
-    return {**inputs, "table_id": entry.table_id, "location": entry.location, "status": entry.status}
+    return {**inputs, "table_id": table_id, "location": location, "status": status}
 
 
 def _import_id(id: str) -> tuple[str, str]:

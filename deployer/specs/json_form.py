@@ -149,9 +149,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "columns": [column_to_json(column) for column in spec.columns],
         "row_keys": list(spec.row_keys),
         "sort_keys": list(spec.sort_keys),
-        "partitions": {"split_points": [key_to_json(point) for point in spec.split_points]}
-        if spec.split_points
-        else {},
+        "partitions": _partitions_to_json(spec),
         "description": spec.description,
         "storage": {
             name: value

@@ -23,8 +23,7 @@ from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
 from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG, Partition, TableEntry, TableProperties, TableState
-from deployer.state.partitions import partition_tree
+from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
 from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import (
@@ -38,7 +37,7 @@ from deployer.state.updates import (
 from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.schema_apply import apply_column_change, in_order
 from deployer.tables.schema_check import refuse_what_rows_forbid
-from deployer.tables.split_points import encoded_split_points
+from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri, remove_dataset, table_location
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
         declared={OWNER: owner, SPLIT_POINTS: [key_to_json(point) for point in spec.split_points]},
     )
     schema = dataset.schema.serialize().to_pybytes()
-    create = CreateTable(properties, schema, dataset.version, _partitions(spec))
+    create = CreateTable(properties, schema, dataset.version, declared_partitions(spec))
     store.commit_all(
         [
             Part(
@@ -180,10 +179,6 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
         data_storage_version=spec.storage.data_storage_version,
         enable_stable_row_ids=not spec.row_keys if stable is None else stable,
     )
-
-
-def _partitions(spec: TableSpec) -> tuple[Partition, ...]:
-    return partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
 
 
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:

@@ -8,7 +8,6 @@ that was copied last, so that nothing recorded is lost. Until then readers and w
 from __future__ import annotations
 
 import shutil
-import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,6 @@ from deployer.state.commits import Part
 from deployer.state.failpoints import reached
 from deployer.state.files import Files
 from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableState
-from deployer.state.partitions import partition_tree
 from deployer.state.requirements import DatasetIs, GenerationIs, LanceVersionIs, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
@@ -31,7 +29,7 @@ from deployer.tables.rewrite_load import OnProgress, copy_rows
 from deployer.tables.rewrite_progress import Progress, Round
 from deployer.tables.rewrite_source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
 from deployer.tables.rewrite_target import Target, commit_fragments, create_target, rewrite_location, target_of
-from deployer.tables.split_points import encoded_split_points
+from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ def _rewrite(
         reached("tables.rewrite.created")
         tree = progress.tree()
         if tree is None:
-            tree = partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
+            tree = declared_partitions(spec)
             progress.choose_tree(tree)
         for _ in range(ROUNDS):
             table = _open(store, table.root, table.entry.table_id)

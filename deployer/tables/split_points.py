@@ -1,14 +1,23 @@
-"""Declared split points as the state store's encoded key prefixes."""
+"""Declared split points as the state store's encoded key prefixes, and the partition tree that they declare."""
 
 from __future__ import annotations
 
+import uuid
+
+from deployer.specs.keys import key_kind
 from deployer.specs.model import TableSpec
-from deployer.specs.types import format_type
 from deployer.state.keys import encode_key
+from deployer.state.model import Partition
+from deployer.state.partitions import partition_tree
 
 
 def encoded_split_points(spec: TableSpec) -> tuple[bytes, ...]:
     """One encoded prefix of the row-key tuple a split point, in ascending order."""
-    types = {column.name: column.type for column in spec.columns}
-    kinds = [format_type(types[name]) for name in spec.row_keys]
+    columns = {column.name: column for column in spec.columns}
+    kinds = [key_kind(columns[name]) for name in spec.row_keys]
     return tuple(encode_key(kinds[: len(point)], point) for point in spec.split_points)
+
+
+def declared_partitions(spec: TableSpec) -> tuple[Partition, ...]:
+    """A new tree of the declared leaves, root first; ids are random."""
+    return partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
