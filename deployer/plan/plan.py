@@ -115,10 +115,7 @@ def _live_table(live: LiveLake, spec: Spec) -> LiveTable | None:
     if not isinstance(spec, TableSpec):
         return None
     found = live.tables.get(spec.address)
-    if found is None and spec.renamed_from:
-        before = spec.renamed_from if "." in spec.renamed_from else f"{spec.database}.{spec.renamed_from}"
-        found = live.tables.get(f"table/{before}")
-    return found
+    return found or live.tables.get(f"table/{spec.former_name}")
 
 
 def _plan_resource(

@@ -68,11 +68,7 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
         read[live.instance.address] = instance_to_json(live.instance)
     planned = {resource.address: resource for resource in plan.resources}
     wanted = {table.address for table in desired.tables}
-    before = {
-        f"table/{old if '.' in old else f'{table.database}.{old}'}"
-        for table in desired.tables
-        if (old := table.renamed_from)
-    }
+    before = {f"table/{table.former_name}" for table in desired.tables if table.former_name}
     for address, table in live.tables.items():
         if table.owner == owner or address in wanted or address in before:
             read[address] = _table_facts(table)
@@ -117,10 +113,7 @@ def _read_as(resource: ResourcePlan, desired: Lake, live: LiveLake) -> str | Non
     if resource.address in live.tables:
         return resource.address
     spec = next((table for table in desired.tables if table.address == resource.address), None)
-    old = spec.renamed_from if spec else None
-    if spec is None or old is None:
-        return None
-    address = f"table/{old if '.' in old else f'{spec.database}.{old}'}"
+    address = f"table/{spec.former_name}" if spec else ""
     return address if address in live.tables else None
 
 

@@ -45,7 +45,6 @@ def stack_values() -> dict[str, str]:
 
 def _options(spec: TableSpec) -> pulumi.ResourceOptions:
     """A renamed table is the same resource under its former URN."""
-    if not spec.renamed_from:
+    if spec.former_name is None:
         return pulumi.ResourceOptions()
-    before = spec.renamed_from if "." in spec.renamed_from else f"{spec.database}.{spec.renamed_from}"
-    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=before)])
+    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=spec.former_name)])

@@ -138,10 +138,9 @@ def _check_renames(
 ) -> None:
     renamed: dict[str, TableSpec] = {}
     for table, document in tables:
-        node = document.get("renamed_from")
-        if table.renamed_from is None or node is None:
+        node, before = document.get("renamed_from"), table.former_name
+        if before is None or node is None:
             continue
-        before = table.renamed_from if "." in table.renamed_from else f"{table.database}.{table.renamed_from}"
         first = renamed.setdefault(before.lower(), table)
         if before == table.full_name:
             rule, what = Rule.RENAMED_FROM_ITSELF, f"table `{before}` is renamed from itself"

@@ -104,6 +104,13 @@ class TableSpec:
     def address(self) -> str:
         return f"table/{self.full_name}"
 
+    @property
+    def former_name(self) -> str | None:
+        """The `database.name` that `renamed_from` means, of the same database unless it says; None without it."""
+        if not self.renamed_from:
+            return None
+        return self.renamed_from if "." in self.renamed_from else f"{self.database}.{self.renamed_from}"
+
 
 @dataclass(frozen=True, slots=True)
 class Lake:
