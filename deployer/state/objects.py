@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 
 class Missing(Exception):
@@ -43,10 +44,9 @@ class LocalObjects:
 
     def put(self, path: str, data: bytes) -> None:
         target = self._root / path
-        make_folder(target.parent)
         beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
-            with beside.open("wb") as file:
+            with _opened(beside) as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -79,6 +79,14 @@ class LocalObjects:
                 folder.rmdir()
             except OSError:  # something is still in it, or somebody else removed it
                 continue
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A new file, its folder made when it is not there: again when a `delete` takes the empty folder away meanwhile."""
+    while True:
+        with suppress(FileNotFoundError):
+            make_folder(path.parent)
+            return path.open("xb")
 
 
 def make_folder(folder: Path) -> None:

@@ -19,19 +19,23 @@ def dataset_uri(root: str, location: str) -> str:
 
 
 def remove_dataset(root: str, location: str) -> None:
-    """Remove a dataset's files and its database folder when that is empty then; nothing to do when it is gone."""
+    """Remove a dataset's files; nothing to do when it is gone.
+
+    Its database's folder stays, empty or not: somebody may be making another table in it at this moment.
+    """
     path = _local(root) / location
     if path.exists():
         shutil.rmtree(path)
-    if path.parent.exists() and not any(path.parent.iterdir()):
-        path.parent.rmdir()
 
 
 def remove_empty_root(root: str) -> None:
-    """Remove the root folder when nothing is left in it."""
+    """Remove the databases' folders that are empty, and the root's when nothing is left in it."""
     path = _local(root)
-    if path.exists() and not any(path.iterdir()):
-        path.rmdir()
+    if not path.exists():
+        return
+    for folder in [*path.iterdir(), path]:
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
 
 def _local(root: str) -> Path:

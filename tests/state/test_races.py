@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,19 @@ def test_a_forked_child_uses_a_connection_of_its_own(root: Path) -> None:
     store.commit(TABLE, [added(3)])
     assert backend._connection() is inherited
     assert [each.fragment_id for each in _state(root).files] == [1, 2, 3]
+
+
+def test_an_object_is_put_while_others_empty_its_folder(tmp_path: Path) -> None:
+    objects = LocalObjects(tmp_path)
+
+    def put_and_delete(writer: int) -> None:
+        for number in range(300):
+            path = f"logs/one/{writer}-{number}"
+            objects.put(path, b"all of it")
+            assert objects.get(path) == b"all of it"
+            objects.delete([path])
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(put_and_delete, writer) for writer in range(2)]:
+            done.result()
+    assert not list(objects.list(""))
