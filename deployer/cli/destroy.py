@@ -34,7 +34,7 @@ def destroy(
     if not yes:
         _ask_for_name(planned.plan.instance)
     with StepView(quiet=as_json) as view:
-        result = planned.engine.destroy(workspace.stack_ref, on_event=view)
+        result = planned.engine().destroy(workspace.stack_ref, on_event=view)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     elif not result.summary.get("delete"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from functools import cache
 
 from deployer.cli.progress import PULUMI_TYPES
+from deployer.cli.settled import engine_would_agree
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine
 from deployer.errors import NotFound
@@ -15,9 +17,7 @@ from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
 from deployer.live.reader import read_lake
 from deployer.plan import Foreign, Plan, make_plan
-from deployer.provider.in_process import in_process_provider
-from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import ALLOW_DESTROY_VARIABLE
+from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -31,7 +31,7 @@ class Planned:
 
     plan: Plan
     lake: Lake
-    engine: Engine
+    engine: Callable[[], Engine]  #: made when it is asked for: it loads Pulumi's SDK
     config: Mapping[str, str]
     live: LiveLake
 
@@ -43,16 +43,17 @@ def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
 
 def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first."""
-    provider = in_process_provider(workspace.dir, allow_destroy)
-    engine = _engine(workspace, lake, provider)
+    stores = Stores(workspace.dir, allow_destroy)
+    engine = cache(lambda: _engine(workspace, lake, stores))
     config = {SPECS_KEY: str(workspace.specs)}
-    with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-        operations = engine.preview(workspace.stack_ref, config=config).operations
-    graph = build_graph(lake)
-    live = provider.stores.live_lake(workspace.root(lake))  # what the engine's refresh has read
-    plan = make_plan(lake.instance.name, graph, live, owner=workspace.owner, allow_destroy=allow_destroy)
-    plan = checked_on_data(plan, live, workspace.root(lake))
-    return Planned(_with_foreign(plan, operations), lake, engine, config, live)
+    root = workspace.root(lake)
+    live = stores.live_lake(root)
+    plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
+    if not engine_would_agree(workspace, plan, live):
+        with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
+            operations = engine().preview(workspace.stack_ref, config=config).operations
+        plan = _with_foreign(checked_on_data(plan, live, root), operations)
+    return Planned(plan, lake, engine, config, live)
 
 
 def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -62,7 +63,7 @@ def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planne
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    return Planned(plan, lake, engine_for(workspace, lake, allow_destroy), {}, live)
+    return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
 
 
 def read_live(root: str) -> LiveLake:
@@ -76,12 +77,14 @@ def read_live(root: str) -> LiveLake:
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
     """The engine that runs the stack's program, with the provider of lakes in this process."""
-    return _engine(workspace, lake, in_process_provider(workspace.dir, allow_destroy))
+    return _engine(workspace, lake, Stores(workspace.dir, allow_destroy))
 
 
-def _engine(workspace: Workspace, lake: Lake, provider: LakeProvider) -> Engine:
-    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(provider.stores.allow_destroy))
-    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": provider})
+def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
+    from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
+
+    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
+    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})
 
 
 def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:

@@ -76,7 +76,7 @@ def _reads_specs_itself(planned: Planned) -> bool:
     """The embedded engine runs the program in this process, where it is given the lake of the plan."""
     from deployer.engine.embedded import EmbeddedEngine
 
-    return not isinstance(planned.engine, EmbeddedEngine)
+    return not isinstance(planned.engine(), EmbeddedEngine)
 
 
 def _declared(lake: Lake) -> tuple[object, ...]:

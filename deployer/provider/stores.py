@@ -34,6 +34,7 @@ class Stores:
         self._open: dict[str, StateStore] = {}
         self._at_start: dict[str, Tables] = {}
         self._live: dict[tuple[str, str], LiveTable] = {}
+        self._runs = 0
         self._lock = threading.Lock()
 
     def path(self, root: str) -> str:
@@ -79,10 +80,12 @@ class Stores:
             return self._at_start[path]
 
     def start_run(self) -> None:
-        """Forget what an earlier run found."""
+        """Forget what an earlier run found. What was read before the first run is part of that run."""
         with self._lock:
-            self._at_start.clear()
-            self._live.clear()
+            if self._runs:
+                self._at_start.clear()
+                self._live.clear()
+            self._runs += 1
 
     def forget(self, root: str) -> None:
         """Close the store of a root that is about to be removed."""

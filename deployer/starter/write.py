@@ -23,6 +23,8 @@ FILES = {
     "stacks/main.py.txt": "stacks/__main__.py",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
 }
+#: The files of the program in its folder, and of the package. They hold nothing of a single project.
+PROGRAM = {"__main__.py": "stacks/main.py.txt", "local.py": "stacks/local.py.txt"}
 _IGNORED = (".git",)
 
 
@@ -39,7 +41,7 @@ def write_project(folder: Path, name: str | None = None) -> list[Path]:
     values = {"NAME": name, "PLUGINS": _plugins(folder.resolve()), "VERSION": __version__}
     written = []
     for source, target in FILES.items():
-        text = files("deployer.starter").joinpath("files", *source.split("/")).read_text(encoding="utf-8")
+        text = packaged(source).decode()
         for key, value in values.items():
             text = text.replace(f"@{key}@", value)
         path = folder / target
@@ -47,6 +49,11 @@ def write_project(folder: Path, name: str | None = None) -> list[Path]:
         path.write_text(text, encoding="utf-8")
         written.append(path)
     return written
+
+
+def packaged(source: str) -> bytes:
+    """A file of the package, as it is before a project's values are put in."""
+    return files("deployer.starter").joinpath("files", *source.split("/")).read_bytes()
 
 
 def _plugins(folder: Path) -> str:

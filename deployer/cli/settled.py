@@ -1,0 +1,59 @@
+"""When the engine need not be asked: nothing to do by the plan, and Pulumi's state says the same.
+
+Running a program costs the SDK about a millisecond and a half for each resource, most of a preview's time. The program
+that projects start with only declares the lake, so that an empty plan and a state of exactly the lake's resources leave
+the engine nothing to find. In every other case it is asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployer.cli.workspace import Workspace
+from deployer.engine.backend import read_checkpoint, stack_files
+from deployer.errors import DeployerError
+from deployer.live.model import LiveLake
+from deployer.plan import Plan
+from deployer.provider.urn import address_of, type_of
+from deployer.starter.write import PROGRAM, packaged
+
+_OF_PULUMI = ("pulumi:pulumi:Stack", "pulumi:providers:lake")
+_UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
+
+
+def engine_would_agree(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
+    """Whether a preview by the engine would find nothing either, as far as can be told without running it."""
+    return plan.is_empty and _is_packaged_program(workspace) and _is_settled(workspace, plan, live)
+
+
+def _is_packaged_program(workspace: Workspace) -> bool:
+    """Whether the program is, byte for byte, the one that `deployer init` writes, and nothing beside it."""
+    folder = workspace.project.main
+    try:
+        return {file.name for file in folder.glob("*.py")} == PROGRAM.keys() and all(
+            (folder / name).read_bytes() == packaged(source) for name, source in PROGRAM.items()
+        )
+    except OSError:
+        return False
+
+
+def _is_settled(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
+    """Whether Pulumi's state holds the plan's resources with their live ids, no others, and nothing unfinished."""
+    try:
+        files = stack_files(workspace.stack_ref)
+        deployment, _ = read_checkpoint(files)
+    except DeployerError:
+        return False  # the engine says what is wrong with it
+    if files.journal.exists() or not deployment or deployment.get("pending_operations"):
+        return False
+    resources: list[dict[str, Any]] = deployment.get("resources") or []
+    own = [resource for resource in resources if type_of(resource["urn"]) not in _OF_PULUMI]
+    if any(resource.get(mark) for resource in resources for mark in _UNSETTLED):
+        return False
+    ids = {address_of(resource["urn"]): str(resource.get("id")) for resource in own}
+    addresses = {resource.address for resource in plan.resources}
+    return (
+        len(own) == len(ids)
+        and ids.keys() == addresses
+        and all(ids[address] == table.table_id for address, table in live.tables.items() if address in addresses)
+    )
