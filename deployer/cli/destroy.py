@@ -19,22 +19,24 @@ def destroy(
     Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied.
     """
     from deployer.cli.output import note, print_json, stdout
-    from deployer.cli.planning import plan_destroy
+    from deployer.cli.planning import held, plan_destroy
     from deployer.cli.progress import StepView
     from deployer.cli.up import refuse, show
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
 
     workspace = open_workspace(project, stack, specs)
-    planned = plan_destroy(workspace, allow_destroy or ())
-    if not as_json:
-        show(planned)
-    if planned.plan.refused:
-        return refuse(planned, as_json=as_json)
-    if not yes:
-        _ask_for_name(planned.plan.instance)
-    with StepView(quiet=as_json) as view:
-        result = planned.engine().destroy(workspace.stack_ref, on_event=view)
+    lake = workspace.lake()
+    with held(workspace, lake):
+        planned = plan_destroy(workspace, lake, allow_destroy or ())
+        if not as_json:
+            show(planned)
+        if planned.plan.refused:
+            return refuse(planned, as_json=as_json)
+        if not yes:
+            _ask_for_name(planned.plan.instance)
+        with StepView(quiet=as_json) as view:
+            result = planned.engine().destroy(workspace.stack_ref, on_event=view)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     elif not result.summary.get("delete"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,13 +26,15 @@ def drift(
     from deployer.cli.drift_found import find_drift
     from deployer.cli.drift_write import take_over
     from deployer.cli.output import print_json
+    from deployer.cli.planning import held
     from deployer.cli.workspace import open_workspace
 
     workspace = open_workspace(project, stack, specs)
-    found = find_drift(workspace)
     written: list[str] = []
-    if write_spec and found.items:
-        written = take_over(workspace, found)
+    with held(workspace, workspace.lake()) if write_spec else nullcontext():
+        found = find_drift(workspace)
+        if write_spec and found.items:
+            written = take_over(workspace, found)
     if as_json:
         print_json({**_as_json(found), "written": written})
     else:

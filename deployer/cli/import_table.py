@@ -67,6 +67,7 @@ def _import_one(
     project: Path | None, stack: str, specs: Path | None, address: str, source: str | None, copy: bool
 ) -> dict[str, Any]:
     from deployer.cli.infer import split_name
+    from deployer.cli.planning import held
     from deployer.cli.workspace import open_workspace
     from deployer.errors import Conflict
     from deployer.tables.import_adopt import adoptable, is_dataset, location_under
@@ -78,10 +79,11 @@ def _import_one(
     if lake.table(f"{database}.{name}"):
         raise Conflict("the specs declare the table already", where=address, remedy="choose another name, or run `up`")
     path = _source(root, database, name, source)
-    if is_dataset(path) and not copy and location_under(root, path):
-        found = adoptable(root, path, database, name)
-        return _adopt(workspace, lake, [found])[0]
-    return _copy(workspace, lake, database, name, str(path))
+    with held(workspace, lake):
+        if is_dataset(path) and not copy and location_under(root, path):
+            found = adoptable(root, path, database, name)
+            return _adopt(workspace, lake, [found])[0]
+        return _copy(workspace, lake, database, name, str(path))
 
 
 def _source(root: str, database: str, name: str, source: str | None) -> Path:
@@ -103,10 +105,10 @@ def _source(root: str, database: str, name: str, source: str | None) -> Path:
 def _import_all(
     project: Path | None, stack: str, specs: Path | None, all_of: str, database: str
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    from deployer.cli.infer import split_name, table_name
-    from deployer.cli.planning import read_live
-    from deployer.errors import DeployerError, NotFound, Refused
-    from deployer.tables.import_adopt import adoptable, location_under, plain_datasets
+    from deployer.cli.infer import split_name
+    from deployer.cli.planning import held
+    from deployer.errors import NotFound, Refused
+    from deployer.tables.import_adopt import plain_datasets
 
     folder = Path(all_of).resolve()
     datasets = list(plain_datasets(str(folder)))
@@ -119,6 +121,19 @@ def _import_all(
         raise Refused(
             f"the instance's root is {lake.instance.root}", where=all_of, remedy="import its tables one by one, by copy"
         )
+    with held(workspace, lake):
+        return _adopt_all(workspace, lake, datasets, database)
+
+
+def _adopt_all(
+    workspace: Workspace, lake: Lake, datasets: list[Path], database: str
+) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    from deployer.cli.infer import table_name
+    from deployer.cli.planning import read_live
+    from deployer.errors import DeployerError, Refused
+    from deployer.tables.import_adopt import adoptable, location_under
+
+    root = workspace.root(lake)
     live = read_live(root).tables.values()
     known = {table.location for table in live if lake.table(table.spec.full_name)}  # others were cut off half-way
     found: list[Adoptable] = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import cache
 
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.settled import engine_would_agree
 from deployer.cli.workspace import SPECS_KEY, Workspace
-from deployer.engine import Engine, Operation, choose_engine
+from deployer.engine import Engine, Operation, choose_engine, hold_stack
 from deployer.errors import NotFound
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
@@ -56,9 +56,8 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     return Planned(plan, lake, engine, config, live)
 
 
-def plan_destroy(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
+def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `destroy` would do. Tables that are not protected need no permission of their own."""
-    lake = workspace.lake()
     live = read_live(workspace.root(lake))
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
@@ -73,6 +72,14 @@ def read_live(root: str) -> LiveLake:
             return read_lake(store, root)
     except NotFound:
         return LiveLake(None)
+
+
+def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
+    """Keeps other runs off the stack for the time of a block, so that what is planned in it is what is applied.
+
+    Raises Conflict, naming who has it, while another run holds it.
+    """
+    return hold_stack(workspace.stack_ref, lake.instance.engine)
 
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:

@@ -36,8 +36,11 @@ def up(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> int:
-    """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address."""
-    from deployer.cli.planning import plan_up
+    """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
+
+    From the plan on nobody else changes the stack: other runs that would are refused until this one ends.
+    """
+    from deployer.cli.planning import held, plan_lake
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -49,29 +52,33 @@ def up(
         given = context.get_parameter_source("stack")
         return _up_saved(plan, project, stack if given is not None and given.name == "COMMANDLINE" else None, as_json)
     workspace = open_workspace(project, stack, specs)
-    planned = plan_up(workspace, allow_destroy or ())
-    if not as_json:
-        show(planned)
-    if planned.plan.refused:
-        return refuse(planned, as_json=as_json)
-    if not yes and not planned.plan.is_empty:
-        confirm("Apply these changes?")
-    return _apply(workspace, planned, as_json=as_json)
+    lake = workspace.lake()
+    with held(workspace, lake):
+        planned = plan_lake(workspace, lake, allow_destroy or ())
+        if not as_json:
+            show(planned)
+        if planned.plan.refused:
+            return refuse(planned, as_json=as_json)
+        if not yes and not planned.plan.is_empty:
+            confirm("Apply these changes?")
+        return _apply(workspace, planned, as_json=as_json)
 
 
 def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool) -> int:
     """Apply a saved plan; its review was the question, so there is no other."""
+    from deployer.cli.planning import held
     from deployer.cli.saved_plan import open_plan, plan_again
 
     workspace, saved = open_plan(file, project, stack)
-    planned, moved = plan_again(workspace, saved)
-    if moved:
-        return _refuse_moved(file, moved, as_json=as_json)
-    if not as_json:
-        show(planned)
-    if planned.plan.refused:
-        return refuse(planned, as_json=as_json)
-    return _apply(workspace, planned, as_json=as_json)
+    with held(workspace, saved.desired):  # what the plan is compared with stays so until it is applied
+        planned, moved = plan_again(workspace, saved)
+        if moved:
+            return _refuse_moved(file, moved, as_json=as_json)
+        if not as_json:
+            show(planned)
+        if planned.plan.refused:
+            return refuse(planned, as_json=as_json)
+        return _apply(workspace, planned, as_json=as_json)
 
 
 def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
@@ -79,7 +86,9 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
     from deployer.cli.progress import StepView
     from deployer.plan.as_json import plan_as_json
     from deployer.specs import known_lake
+    from deployer.state.failpoints import reached
 
+    reached("cli.up.planned")
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(quiet=as_json) as view:

@@ -3,7 +3,7 @@
 Nothing here knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine does.
 """
 
-from deployer.engine.choose import choose_engine
+from deployer.engine.choose import choose_engine, hold_stack
 from deployer.engine.model import (
     Diagnostic,
     Engine,
@@ -34,5 +34,6 @@ __all__ = [
     "StepStarted",
     "UpResult",
     "choose_engine",
+    "hold_stack",
     "read_project",
 ]

@@ -45,6 +45,11 @@ class StackFiles:
     def locks(self) -> Path:
         return self.root / "locks" / "organization" / self.project / self.stack
 
+    @property
+    def own_locks(self) -> Path:
+        """Locks of deployer's own, where Pulumi does not look: its organization is always `organization`."""
+        return self.root / "locks" / "deployer" / self.project / self.stack
+
 
 def stack_files(stack: StackRef) -> StackFiles:
     return StackFiles(backend_root(stack.project), stack.project.name, stack.name)

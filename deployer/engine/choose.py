@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal
 
 from deployer.engine.model import Engine
-from deployer.engine.project import Project
+from deployer.engine.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
 
 
@@ -18,10 +19,37 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
     class `pulumi.provider.experimental.Provider`, or what makes one without arguments (the class). The CLI starts
     their plugin executables instead.
     """
+    if _chosen(project, prefer) == "cli":
+        from deployer.engine.cli_engine import CliEngine
+
+        return CliEngine()
+    from deployer.engine.embedded import EmbeddedEngine
+
+    return EmbeddedEngine(dict(providers or {}))
+
+
+def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[None]:
+    """Keeps other runs off the stack for the time of a block, in which the caller's own go on: what is read in it is
+    still so when it is applied. Raises `Conflict`, naming who has it, while another run holds the stack.
+
+    The embedded engine holds Pulumi's own lock. The CLI takes that for each of its runs, so around those deployer's
+    runs keep each other off, and a bare `pulumi up` may come between. Where state is not in files nobody is kept off.
+    """
+    from deployer.engine.backend import stack_files
+    from deployer.engine.locks import locked
+
+    if _chosen(stack.project, prefer) == "embedded":
+        return locked(stack_files(stack))
+    if not stack.project.backend_url.startswith("file://"):
+        return nullcontext()
+    return locked(stack_files(stack), shared_with_pulumi=False)
+
+
+def _chosen(project: Project, prefer: str) -> Literal["cli", "embedded"]:
     found = shutil.which("pulumi")
     match prefer:
         case "embedded":
-            chosen = "embedded"
+            return "embedded"
         case "cli":
             if found is None:
                 raise NotFound(
@@ -29,15 +57,8 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
                     where=project.dir / "Pulumi.yaml",
                     remedy="install `pulumi`, or use the embedded engine (`engine: embedded`)",
                 )
-            chosen = "cli"
+            return "cli"
         case "auto":
-            chosen = "cli" if found is not None else "embedded"
+            return "cli" if found is not None else "embedded"
         case _:
             raise InvalidInput(f"no engine is called {prefer!r}", remedy="use auto, embedded or cli")
-    if chosen == "cli":
-        from deployer.engine.cli_engine import CliEngine
-
-        return CliEngine()
-    from deployer.engine.embedded import EmbeddedEngine
-
-    return EmbeddedEngine(dict(providers or {}))

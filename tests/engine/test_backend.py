@@ -116,7 +116,7 @@ def test_a_second_run_is_refused_while_the_first_one_runs(lab: Lab) -> None:
         assert socket.gethostname() in str(refused.value)
         lock = next((lab.dir / ".pulumi" / "locks" / "organization" / "demo" / "dev").iterdir())
         assert str(lock) in str(refused.value)
-        assert json.loads(lock.read_text()).keys() == {"pid", "username", "hostname", "timestamp"}
+        assert json.loads(lock.read_text()).keys() >= {"pid", "username", "hostname", "timestamp"}  # the CLI's
         assert lab.preview().changes  # reading needs no lock
         assert first.wait() == 0
     lab.up()
@@ -148,9 +148,9 @@ def test_cancel_removes_the_lock_by_name(lab: Lab) -> None:
     folder = lab.dir / ".pulumi" / "locks" / "organization" / "demo" / "dev"
     lock = {"pid": 1, "username": "eve", "hostname": "elsewhere", "timestamp": "2024-01-01T00:00:00Z"}
     (folder / "x.json").write_text(json.dumps(lock))
-    with pytest.raises(Conflict, match=r"eve@elsewhere \(process 1\) since 2024-01-01T00:00:00Z"):
+    with pytest.raises(Conflict, match=r"eve@elsewhere \(process 1\) since 2024-01-01 00:00:00 UTC"):
         lab.engine().up(lab.stack())
-    assert lab.engine().cancel(lab.stack()) == ("eve@elsewhere (process 1) since 2024-01-01T00:00:00Z",)
+    assert lab.engine().cancel(lab.stack()) == ("eve@elsewhere (process 1) since 2024-01-01 00:00:00 UTC",)
     lab.up()
 
 

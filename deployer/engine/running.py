@@ -1,0 +1,42 @@
+"""Whether a process of this machine still runs. Its number does not say: in containers they are soon used again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def start_of(pid: int) -> str:
+    """When the process began, as the system counts it, to be compared with what was said before and no more.
+
+    Empty where the system does not say (it does in Linux's /proc) and for a process that has ended.
+    """
+    fields = _fields(pid)
+    return fields[19] if fields is not None and len(fields) > 19 else ""  # the 22nd of proc_pid_stat(5)
+
+
+def is_running(pid: int, start: str = "") -> bool:
+    """Whether the process `pid` that began at `start` (see `start_of`; empty: any of that number) runs.
+
+    One that has ended and was not waited for yet does not run.
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it is somebody else's
+    fields = _fields(pid)
+    if fields is not None and fields[0] in ("Z", "X"):
+        return False
+    now = start_of(pid)
+    return not start or not now or start == now
+
+
+def _fields(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the third on; the second may hold spaces and brackets."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split() or None
