@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.cli.report_page import DriftView
+    from deployer.cli.workspace import Workspace
 
 
 def report(
@@ -16,20 +20,22 @@ def report(
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
 ) -> int:
-    """Write one self-contained HTML page of the lake: tables, sizes, key space, fragments, indexes and history.
+    """Write one self-contained HTML page of the lake: tables, sizes, key space, fragments, indexes, history and drift.
 
     The page loads nothing and runs nothing, so it can be mailed and opened offline. Reads no rows.
     """
     import datetime as dt
 
-    from deployer.cli.lake_data import instance_of
     from deployer.cli.output import note
     from deployer.cli.report_page import report_page
+    from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.tables.report import lake_report
 
-    root, instance = instance_of(project, stack, specs)
-    page = report_page(instance.name, instance.root, lake_report(root), dt.datetime.now(dt.UTC))
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    tables = lake_report(workspace.root(lake))
+    page = report_page(lake.instance.name, lake.instance.root, tables, _drift(workspace), dt.datetime.now(dt.UTC))
     try:
         html.write_text(page, encoding="utf-8", errors="replace")
     except OSError as error:
@@ -38,3 +44,28 @@ def report(
         ) from error
     note(f"wrote {html}")
     return 0
+
+
+def _drift(workspace: Workspace) -> DriftView:
+    """What `deployer drift` finds; a page is made where it cannot look, too, and says why."""
+    from deployer.cli.drift_found import find_drift
+    from deployer.cli.report_page import DriftLine, DriftView
+    from deployer.errors import DeployerError
+    from deployer.plan.words import describe
+
+    try:
+        found = find_drift(workspace)
+    except DeployerError as error:
+        return DriftView(workspace.stack, unknown=str(error))
+    lines = tuple(
+        DriftLine(
+            item.address,
+            describe(item.change),
+            item.origin.who if item.origin else "",
+            f"{item.origin.at:%Y-%m-%d %H:%M:%S}" if item.origin else "",
+            str(item.origin.version) if item.origin and item.origin.version else "",
+        )
+        for item in found.items
+    )
+    undeclared = tuple((each.what, each.why) for each in found.undeclared)
+    return DriftView(workspace.stack, lines, undeclared)

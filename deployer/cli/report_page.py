@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.plan.templating import render_page
-from deployer.plan.words import count
-from deployer.tables.report import Fragment, Span, TableReport, UnreadableTable
+from deployer.plan.words import count, option_words
+from deployer.tables.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
 from deployer.tables.versions import TableVersion
 
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$|\.0+(?=Z|[+-]\d\d:?\d\d$)")
 _LANES = 8  #: rows of fragments below the leaves; more of them are drawn into the last one
 _DRAWN_FRAGMENTS = 400
-_DRAWN_VERSIONS = 80
+_DRAWN_VERSIONS = 200
 _LISTED_VERSIONS = 50
 _SLOTS = 28  #: places of versions in a history, so that few of them are no blocks
 _WIDE_GAP, _NARROW_GAP = 0.13, 0.34  #: least distance of two labels, of the width, on a wide and a narrow page
@@ -54,7 +54,37 @@ class Drawing:
     dropped: int = 0
 
 
-def report_page(instance: str, root: str, tables: Sequence[TableReport | UnreadableTable], now: dt.datetime) -> str:
+@dataclass(frozen=True, slots=True)
+class DriftView:
+    """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
+
+    `unknown` is why drift could not be looked for; empty where it was.
+    """
+
+    stack: str
+    lines: tuple[DriftLine, ...] = ()
+    undeclared: tuple[tuple[str, str], ...] = ()
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftLine:
+    """One difference: of which resource, what, by whom, when, and the dataset's version (empty: not known)."""
+
+    address: str
+    what: str
+    who: str
+    when: str
+    version: str
+
+
+def report_page(
+    instance: str,
+    root: str,
+    tables: Sequence[TableReport | UnreadableTable],
+    drift: DriftView,
+    now: dt.datetime,
+) -> str:
     """The whole page; `now` is when it was made (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
     largest = max((table.description.summary.bytes for table in whole), default=0) or 1
@@ -63,6 +93,7 @@ def report_page(instance: str, root: str, tables: Sequence[TableReport | Unreada
         instance=instance,
         root=root,
         now=now,
+        drift=drift,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],
         views=[_view(table, largest, index) for index, table in enumerate(whole)],
@@ -80,10 +111,24 @@ def _view(table: TableReport, largest: int, index: int) -> dict[str, Any]:
         "share": 100 * summary.bytes / largest,
         "keys": key_space(table),
         "timeline": timeline(table.versions),
+        "indexes": [_index_view(index) for index in table.indexes],
         "listed": table.versions[:_LISTED_VERSIONS],
         "older": max(len(table.versions) - _LISTED_VERSIONS, 0),
         "what": what,
         "label": lambda version: label(version, table.versions),
+    }
+
+
+def _index_view(report: IndexReport) -> dict[str, Any]:
+    index = report.info
+    rows = index.indexed_rows + index.unindexed_rows
+    waits = f"waits for {count(index.waits_for_rows, 'row')}" if index.status == "pending" else ""
+    return {
+        "index": index,
+        "parameters": option_words(index.parameters),
+        "share": 100 * index.indexed_rows / rows if rows else 0,
+        "bytes": report.bytes,
+        "status": waits or ("" if index.status == "ready" else index.status),
     }
 
 
@@ -146,11 +191,26 @@ def timeline(versions: Sequence[TableVersion]) -> Drawing:
         title = f"version {label(version, versions)}: {what(version)}{rows}, {version.at:%Y-%m-%d %H:%M:%S} UTC{who}"
         kind = "event foreign" if version.foreign else "event rows" if version.rows else "event"
         bars.append(Bar(round(index * step, 3), round(step * 0.72, 3), height - tall, tall, kind, title))
-    labels: tuple[Label, ...] = ()
-    if drawn:
-        first, last = (f"{version.at:%Y-%m-%d %H:%M}" for version in (drawn[0], drawn[-1]))
-        labels = (Label(0, f"{first} UTC" if first == last else f"{first} to {last} UTC", "start", False),)
-    return Drawing(tuple(bars), labels, height, len(versions) - len(drawn))
+    return Drawing(tuple(bars), _date_labels(drawn, step), height, len(versions) - len(drawn))
+
+
+def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...]:
+    """When the first version was, and each later day that a label has room for; times where all is of one day."""
+    if not drawn:
+        return ()
+    by_day = drawn[0].at.date() != drawn[-1].at.date()
+    labels: list[Label] = []
+    wide = narrow = -100.0
+    said = ""
+    for index, version in enumerate(drawn):
+        at, text = index * step, f"{version.at:%Y-%m-%d}" if by_day else f"{version.at:%H:%M}"
+        if text == said or at - wide < 100 * _WIDE_GAP or at > 100 - 100 * _WIDE_GAP:
+            continue
+        fits_narrow = at - narrow >= 100 * _NARROW_GAP and at <= 100 - 100 * _NARROW_GAP
+        shown = text if index else f"{version.at:%Y-%m-%d %H:%M} UTC"
+        labels.append(Label(round(at, 3), shown, "start", not fits_narrow))
+        said, wide, narrow = text, at + (100 * _WIDE_GAP if not index else 0), at if fits_narrow else narrow
+    return tuple(labels)
 
 
 def what(version: TableVersion) -> str:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from deployer.plan.escaping import plain
 from deployer.plan.words import count, size
@@ -27,4 +27,13 @@ def _environment() -> Environment:
         loader=PackageLoader("deployer.plan", "templates"), autoescape=True, undefined=StrictUndefined
     )
     environment.filters["plain"] = lambda value: plain(str(value))
+    environment.filters["prose"] = _prose
     return environment
+
+
+def _prose(value: Any) -> Markup:
+    """A sentence of ours as one clean line, what stands between backticks as code."""
+    parts = plain(str(value)).split("`")
+    if not len(parts) % 2:  # one has no partner
+        return escape("`".join(parts))
+    return Markup().join(Markup("<code>{}</code>").format(part) if i % 2 else part for i, part in enumerate(parts))

@@ -115,8 +115,13 @@ def _pairs(tags: Mapping[str, str]) -> str:
 
 
 def _index(index: IndexSpec) -> str:
-    options = ", ".join(f"{name} {_option(value)}" for name, value in index.parameters.items())
+    options = option_words(index.parameters)
     return f"{index.kind} on {', '.join(index.columns)}" + (f" ({options})" if options else "")
+
+
+def option_words(parameters: Mapping[str, object]) -> str:
+    """Parameters of an index: `metric cosine, m 16`."""
+    return ", ".join(f"{name} {_option(value)}" for name, value in parameters.items())
 
 
 def _option(value: object) -> str:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from deployer.errors import DeployerError
 from deployer.state import open_store
@@ -14,6 +15,7 @@ from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.describe import LeafInfo, TableDescription, describe
+from deployer.tables.indexes import IndexInfo
 from deployer.tables.versions import TableVersion, history
 
 
@@ -43,9 +45,13 @@ class Fragment:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    name: str
-    kind: str
-    columns: tuple[str, ...]
+    """An index as `describe` has it, and the bytes of its files; None where Lance does not tell.
+
+    Indexes that no spec can declare, which others made, have the kind that Lance calls them by and no parameters.
+    """
+
+    info: IndexInfo
+    bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ def table_report(table: OpenTable) -> TableReport:
         description,
         tuple(zip(description.leaves, spans, strict=True)),
         tuple(fragments),
-        _indexes(table),
+        _indexes(table, description.indexes),
         tuple(history(table)),
     )
 
@@ -142,6 +148,15 @@ class _Places:
         return span.start + (span.end - span.start) * share
 
 
-def _indexes(table: OpenTable) -> tuple[IndexReport, ...]:
-    found = [each for each in table.dataset().describe_indices() if not each.name.startswith("__lance_")]
-    return tuple(IndexReport(each.name, str(each.index_type), tuple(each.field_names)) for each in found)
+def _indexes(table: OpenTable, known: Sequence[IndexInfo]) -> tuple[IndexReport, ...]:
+    described = {each.name: each for each in table.dataset().describe_indices() if not each.name.startswith("__lance_")}
+    others = (_other(table, each) for name, each in described.items() if name not in {index.name for index in known})
+    found = sorted((*known, *others), key=lambda index: index.name)
+    return tuple(IndexReport(index, getattr(described.get(index.name), "total_size_bytes", None)) for index in found)
+
+
+def _other(table: OpenTable, described: Any) -> IndexInfo:
+    rows = table.state.files.rows
+    indexed = min(int(described.num_rows_indexed), rows)
+    kind, columns = str(described.index_type), tuple(described.field_names)
+    return IndexInfo(described.name, kind, columns, {}, "ready", indexed, rows - indexed, 0)
