@@ -25,7 +25,7 @@ from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapO
 def diff_columns(
     address: str, live: Sequence[Column], desired: Sequence[Column], parent: ColumnPath = ()
 ) -> Iterator[ColumnChange]:
-    """Changes that turn `live` into `desired`, in the order in which they can be applied.
+    """Changes that turn `live` into `desired`, in the order in which they can be applied; drops go anywhere behind.
 
     A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
     """
@@ -56,7 +56,11 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
     path = (*parent, desired.name)
     if live.name != desired.name:
         yield RenameColumn(address, (*parent, live.name), desired.name)
-    yield from _diff_type(address, live.type, desired.type, path, desired.using)
+    inside = tuple(_diff_type(address, live.type, desired.type, path, desired.using))
+    if desired.using and not parent and any(map(_wants_values, inside)):
+        yield ConvertColumn(address, path, live.type, desired.type, desired.using)
+    else:
+        yield from inside
     if desired.nullable and not live.nullable:
         yield RelaxNullability(address, path)
     if live.nullable and not desired.nullable:
@@ -65,6 +69,11 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield ChangeColumnDescription(address, path, live.description, desired.description)
     if live.default != desired.default:
         yield ChangeColumnDefault(address, path, live.default, desired.default)
+
+
+def _wants_values(change: ColumnChange) -> bool:
+    """Whether rows need values that only an expression can give; that of a column is for all that is inside of it."""
+    return isinstance(change, ConvertColumn) or (isinstance(change, AddColumn) and not change.definition.nullable)
 
 
 def _diff_type(

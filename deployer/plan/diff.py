@@ -5,7 +5,7 @@ The provider's diff and the preview both call `diff` and only translate what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from deployer.graph.build import Spec
 from deployer.plan.changes import (
@@ -20,18 +20,25 @@ from deployer.plan.changes import (
     ChangeStateBackend,
     ChangeStorage,
     ChangeTags,
+    ColumnChange,
+    ConvertColumn,
     CreateInstance,
     CreateTable,
     DeleteInstance,
     DeleteTable,
+    DropColumn,
+    RelaxNullability,
     RenameColumn,
     RenameTable,
     SetDeletionProtection,
     SetOnline,
+    WidenColumn,
 )
 from deployer.plan.columns import diff_columns
 from deployer.plan.indexes import built_indexes, dropped_indexes
 from deployer.specs.model import InstanceSpec, TableSpec
+
+Keys = tuple[str, ...]
 
 
 def diff(live: Spec | None, desired: Spec | None) -> tuple[Change, ...]:
@@ -77,9 +84,11 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
         yield RenameTable(address, live.full_name, desired.full_name)
     yield from dropped_indexes(address, live.indexes, desired.indexes)
     columns = tuple(diff_columns(address, live.columns, desired.columns))
-    yield from columns
     names = {each.column[0]: each.after for each in columns if isinstance(each, RenameColumn) and len(each.column) == 1}
     row_keys, sort_keys = (tuple(names.get(key, key) for key in keys) for keys in (live.row_keys, live.sort_keys))
+    first, with_keys, later = _around_keys(columns, row_keys, sort_keys, desired)
+    yield from first
+    yield from with_keys
     if row_keys != desired.row_keys:
         yield ChangeRowKeys(address, row_keys, desired.row_keys)
     if sort_keys != desired.sort_keys:
@@ -88,12 +97,41 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
         yield ChangeSplitPoints(address, live.split_points, desired.split_points)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
+    yield from later
     yield from built_indexes(address, live.indexes, desired.indexes, columns)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)
     if live.deletion_protection != desired.deletion_protection:
         yield SetDeletionProtection(address, desired.deletion_protection)
     yield from _diff_words(live, desired)
+
+
+def _around_keys(
+    columns: Iterable[ColumnChange], row_keys: Keys, sort_keys: Keys, desired: TableSpec
+) -> tuple[list[ColumnChange], list[ColumnChange], list[ColumnChange]]:
+    """Changes of columns to make before those of keys, with them in one rewrite, and after them.
+
+    The type of a column stays while rows are in its order; a row key is never null. Columns are dropped last: until
+    then nothing is lost, keys do not want them any more, and no table or struct is left without any column.
+    """
+    first: list[ColumnChange] = []
+    with_keys: list[ColumnChange] = []
+    later: list[ColumnChange] = []
+    drops: list[ColumnChange] = []
+    for change in columns:
+        name = change.column[0] if len(change.column) == 1 else ""
+        match change:
+            case DropColumn():
+                drops.append(change)
+            case WidenColumn() if name in row_keys and name in desired.row_keys:
+                with_keys.append(change)
+            case WidenColumn() | ConvertColumn() | RelaxNullability() if name in row_keys or (
+                name in sort_keys and name not in (*desired.row_keys, *desired.sort_keys)
+            ):
+                later.append(change)
+            case _:
+                first.append(change)
+    return first, with_keys, [*later, *drops]
 
 
 def _diff_words(live: Spec, desired: Spec) -> Iterator[Change]:

@@ -14,7 +14,7 @@ from deployer.plan.cause import cause
 from deployer.plan.changes import Change
 from deployer.plan.diff import diff
 from deployer.plan.risk import Assessment, Risk, assess
-from deployer.plan.support import keys_of, refusal
+from deployer.plan.support import kept_keys, refusal
 from deployer.specs.model import InstanceSpec, TableSpec
 
 Action = Literal["create", "update", "delete", "same"]
@@ -123,10 +123,11 @@ def _plan_resource(
 ) -> ResourcePlan:
     statistics = table.statistics if table else TableStatistics()
     planned = []
-    keys = keys_of(before, after)
+    keys = kept_keys(before, after)
+    has_rows = not statistics.known or statistics.rows > 0
     for change in diff(before, after):
-        assessment = assess(change, statistics)
-        refused = refusal(change, keys)
+        assessment = assess(change, statistics, keys)
+        refused = refusal(change, keys, has_rows=has_rows)
         if refused is None and assessment.risk is Risk.DESTROYS and address not in allow_destroy:
             refused = f"destroys data; to allow it: --allow-destroy {address}"
         planned.append(PlannedChange(change, assessment, cause(change, after), refused))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import assert_never
 
 from deployer.live.model import TableStatistics
@@ -29,11 +31,17 @@ class Assessment:
 
 
 _SAFE = Assessment(Risk.SAFE)
+_NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
-def assess(change: c.Change, statistics: TableStatistics) -> Assessment:
-    """The risk of `change` on a table of these live `statistics` (zero for what does not exist)."""
+def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str] = _NO_KEYS) -> Assessment:
+    """The risk of `change` on a table of these live `statistics` (zero for what does not exist).
+
+    `keys` are the columns that order rows before and after (`deployer.plan.support.kept_keys`).
+    """
     match change:
+        case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
+            return _rewrite(statistics, "rows are placed anew, by keys of the wider type")
         case c.DeleteTable():
             return _lose(statistics, "its rows are deleted")
         case c.DropColumn():

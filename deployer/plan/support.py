@@ -18,34 +18,47 @@ _NAMES: dict[type, str] = {
 }
 
 
-def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS) -> str | None:
-    """Why `change` cannot be applied by this release, None when it can. `keys` are those of both specs."""
+def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True) -> str | None:
+    """Why `change` cannot be applied by this release, None when it can.
+
+    `keys` are the columns that order rows before and after (see `kept_keys`); `has_rows`: the table holds some, or may.
+    """
     match change:
-        case c.AddColumn(column=path, definition=column) if not column.nullable and not (
-            column.default and len(path) == 1
-        ):
+        case c.AddColumn(column=(_,), definition=column) if has_rows and not column.nullable and not column.default:
             return "existing rows have no value for it: give it a `default:`, or add it nullable and fill it"
-        case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
-            return f"column {name} is a row key, by which rows are placed: give the table other row keys first"
+        case c.AddColumn(column=(name, _, *_), definition=column) if has_rows and not column.nullable:
+            return (
+                f"existing rows have no value for it: add it nullable and fill it, or say with `using:` of column "
+                f"{name} how its whole value is made"
+            )
         case c.ConvertColumn(column=(name,)) if name in keys:
-            return f"column {name} is a {keys[name]}: give the table other keys first"
+            return (
+                f"column {name} is a {keys[name]}, and its rows would change places: add a column of the new type "
+                f"whose `default:` makes it from {name}, and let that be the {keys[name]}"
+            )
         case c.ConvertColumn(column=(_,), after=after, using=None):
             return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
-        case c.ConvertColumn(column=path) if len(path) > 1:
-            return f"not yet: convert a field inside a nested column; add it to {path[0]} under another name"
+        case c.ConvertColumn(column=(name, _, *_)):
+            return f"values may be lost: say with `using:` of column {name}, a SQL expression, its whole new value"
     later = _NAMES.get(type(change))
     return f"not yet: {later}" if later else None
 
 
-def keys_of(*specs: Spec | None) -> dict[str, str]:
-    """The columns that are a `row key` or else a `sort key` in any of these specs."""
-    tables = [spec for spec in specs if isinstance(spec, TableSpec)]
-    sort_keys = {key: "sort key" for table in tables for key in table.sort_keys}
-    return sort_keys | {key: "row key" for table in tables for key in table.row_keys}
+def kept_keys(before: Spec | None, after: Spec | None) -> dict[str, str]:
+    """The columns by which rows are in order before and after, by the names after: each a `row key` or a `sort key`."""
+    if not isinstance(before, TableSpec) or not isinstance(after, TableSpec):
+        return {}
+    live = {column.name for column in before.columns}
+    renamed = {each.renamed_from: each.name for each in after.columns if each.renamed_from and each.name not in live}
+    held = {renamed.get(key, key) for key in (*before.row_keys, *before.sort_keys)}
+    sort_keys = {key: "sort key" for key in after.sort_keys if key in held}
+    return sort_keys | {key: "row key" for key in after.row_keys if key in held}
 
 
-def refuse_unsupported(changes: Iterable[c.Change], keys: Mapping[str, str] = _NO_KEYS) -> None:
+def refuse_unsupported(
+    changes: Iterable[c.Change], keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True
+) -> None:
     """Raise Refused that names every change which this release cannot apply."""
-    refused = [(change.address, why) for change in changes if (why := refusal(change, keys))]
+    refused = [(change.address, why) for change in changes if (why := refusal(change, keys, has_rows=has_rows))]
     if refused:
         raise Refused("; ".join(why for _, why in refused), where=refused[0][0], remedy="undo it in the specs")

@@ -17,7 +17,7 @@ from deployer.live.reader import OWNER, SPLIT_POINTS, live_table
 from deployer.live.rollforward import current
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
-from deployer.plan.support import keys_of, refuse_unsupported
+from deployer.plan.support import kept_keys, refuse_unsupported
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
@@ -35,7 +35,7 @@ from deployer.state.updates import (
     SetTableStatus,
 )
 from deployer.tables.indexes import apply_index_change, settle_indexes
-from deployer.tables.schema_apply import apply_column_change, in_order
+from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri, remove_dataset, table_location
@@ -118,9 +118,9 @@ def update_table(
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
     live = read_table(store, root, entry)
     changes = diff(live.spec, spec)
-    refuse_unsupported(changes, keys_of(live.spec, spec))
+    refuse_unsupported(changes, kept_keys(live.spec, spec), has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
-    for change in in_order(changes):
+    for change in changes:
         if step is not None:
             step(type(change).__name__)
         _apply(store, root, live, spec, change, with_spark)
@@ -212,6 +212,10 @@ def _apply(
 ) -> None:
     """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
     match change:
+        case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
+            from deployer.tables.rewrite import rewrite_table
+
+            rewrite_table(store, root, live.table_id, spec, with_spark)
         case (
             c.AddColumn()
             | c.DropColumn()
@@ -258,6 +262,11 @@ def _apply(
             raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
         case _:
             assert_never(change)
+
+
+def _row_keys(store: StateStore, live: LiveTable) -> tuple[str, ...]:
+    """As they are called by now."""
+    return store.table(live.table_id).properties.row_keys
 
 
 def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:

@@ -47,7 +47,8 @@ def rewrite_table(
     with_spark: LoadWithSpark | None = None,
     on_progress: OnProgress = lambda _: None,
 ) -> None:
-    """Gives the table the row keys, sort keys, split points and storage of `spec`; nothing to do when it has them.
+    """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
+    it has them.
 
     Goes on with a rewrite to the same target that was cut off; one to another target is given up. Raises Refused when
     a new row key is null in some rows, Conflict when others change the table faster than it can be copied.
@@ -55,9 +56,9 @@ def rewrite_table(
     for _ in range(RESTARTS):
         table = _open(store, root, table_id)
         target = target_of(table, spec)
-        if target.is_recorded(table.state):
+        if target.is_recorded(table):
             return
-        if target.needs_no_files(table.state):
+        if target.needs_no_files(table):
             _record(store, table, target)
             return
         refuse_null_keys(table, target)

@@ -64,7 +64,7 @@ def plan_round(
     if target.row_keys and rows > TASK_ROWS:
         import pyarrow as pa
 
-        reading = _reading(table, target, [source])
+        reading = _reading(target, [source])
         chosen = splits[:: max(1, len(splits) // SAMPLED_SPLITS)]
         ranges = cut(ranges, pa.concat_tables([key_sample(split, reading) for split in chosen]), rows, TASK_ROWS)
     return Round(number, version, splits, ranges)
@@ -73,8 +73,8 @@ def plan_round(
 def plan_copy(table: OpenTable, planned: Round, target: Target, location: str) -> LoadPlan:
     """The round as a load into the dataset at `location`."""
     source = Source(table.location, Format.LANCE, table.location, False, planned.source_version)
-    return LoadPlan(planned.splits, _reading(table, target, [source]), target.layout(table, location), planned.ranges)
+    return LoadPlan(planned.splits, _reading(target, [source]), target.layout(location), planned.ranges)
 
 
-def _reading(table: OpenTable, target: Target, sources: Sequence[Source]) -> Reading:
-    return plan_reading(sources, table.schema, target.row_keys, ReadOptions(), ignore_extra=False, listed=1)
+def _reading(target: Target, sources: Sequence[Source]) -> Reading:
+    return plan_reading(sources, target.schema, target.row_keys, ReadOptions(), ignore_extra=False, listed=1)

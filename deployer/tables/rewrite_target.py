@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.marks import Mark
 from deployer.live.reader import SPLIT_POINTS
+from deployer.specs.arrow import arrow_type
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.model import JSON, TableEntry, TableState
@@ -23,13 +26,17 @@ from deployer.tables.writer import Layout, Written
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """`kinds` are those of the new row keys; `fingerprint` names all of it, the table's columns included."""
+    """`kinds` are those of the new row keys; `fingerprint` names all of it, the table's columns included.
+
+    `schema` has the table's columns as they are, but for row keys that get a wider type: their order is their type's.
+    """
 
     row_keys: tuple[str, ...]
     sort_keys: tuple[str, ...]
     split_points: tuple[JSON, ...]
     storage: Storage
     kinds: tuple[str, ...]
+    schema: pa.Schema
     fingerprint: str
 
     @property
@@ -45,32 +52,34 @@ class Target:
             "declared": {**state.properties.declared, SPLIT_POINTS: list(self.split_points)},
         }
 
-    def is_recorded(self, state: TableState) -> bool:
-        return self._same_order(state) and dict(state.properties.storage) == _plain(self.storage)
+    def is_recorded(self, table: OpenTable) -> bool:
+        return self._same_order(table) and dict(table.state.properties.storage) == _plain(self.storage)
 
-    def needs_no_files(self, state: TableState) -> bool:
+    def needs_no_files(self, table: OpenTable) -> bool:
         """Whether the files that there are can stay as they are."""
+        state = table.state
         now: Any = state.properties.storage
         return (
-            self._same_order(state)
+            self._same_order(table)
             and now.get("data_storage_version") == self.storage.data_storage_version
             and _stable(now.get("stable_row_ids"), state.properties.row_keys) == self.stable_row_ids
         )
 
-    def _same_order(self, state: TableState) -> bool:
-        now = state.properties
+    def _same_order(self, table: OpenTable) -> bool:
+        now = table.state.properties
         points: Any = now.declared.get(SPLIT_POINTS) or []
         return (
             now.row_keys == self.row_keys
             and now.sort_keys == self.sort_keys
+            and table.schema.types == self.schema.types
             and json.dumps(list(points)) == json.dumps(list(self.split_points))
         )
 
-    def layout(self, table: OpenTable, location: str) -> Layout:
+    def layout(self, location: str) -> Layout:
         """How its rows are written."""
         return Layout(
             location,
-            table.schema.serialize().to_pybytes(),
+            self.schema.serialize().to_pybytes(),
             self.row_keys,
             self.sort_keys,
             self.storage.data_storage_version,
@@ -82,10 +91,12 @@ class Target:
 def target_of(table: OpenTable, spec: TableSpec) -> Target:
     """The target that `spec` declares for the table as it is."""
     points = tuple(key_to_json(point) for point in spec.split_points)
-    document = [spec.row_keys, spec.sort_keys, points, _plain(spec.storage), table.schema.to_string()]
+    types = {column.name: arrow_type(column.type) for column in spec.columns if column.name in spec.row_keys}
+    schema = pa.schema([field.with_type(types.get(field.name, field.type)) for field in table.schema])
+    document = [spec.row_keys, spec.sort_keys, points, _plain(spec.storage), schema.to_string()]
     fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
-    kinds = key_kinds(table.schema, spec.row_keys)
-    return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, fingerprint)
+    kinds = key_kinds(schema, spec.row_keys)
+    return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, schema, fingerprint)
 
 
 def rewrite_location(entry: TableEntry, number: int) -> str:
@@ -97,12 +108,11 @@ def rewrite_location(entry: TableEntry, number: int) -> str:
 def create_target(location: str, table: OpenTable, target: Target) -> None:
     """The new dataset, without rows, with the columns, metadata and settings of the old one; unless it is there."""
     import lance
-    import pyarrow as pa
 
     if (Path(location) / "_versions").is_dir() and any((Path(location) / "_versions").iterdir()):
         return
     old = table.dataset()
-    schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in table.schema])
+    schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in target.schema])
     made = lance.write_dataset(
         pa.Table.from_batches([], schema),
         location,

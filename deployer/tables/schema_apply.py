@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
 from deployer.plan import changes as c
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
     from deployer.specs.model import TableSpec
     from deployer.state.store import StateStore
-
-
-def in_order(changes: Iterable[c.Change]) -> list[c.Change]:
-    """Columns are dropped last: until then nothing is lost, and no table or struct is left without any column."""
-    return sorted(changes, key=lambda change: isinstance(change, c.DropColumn))
 
 
 def apply_column_change(store: StateStore, root: str, table_id: str, spec: TableSpec, change: c.ColumnChange) -> None:

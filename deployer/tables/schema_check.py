@@ -34,11 +34,11 @@ class Failing:
     words: str
 
     def __str__(self) -> str:
-        least = "at least " if self.rows >= MOST_COUNTED and self.words != _NULL else ""
+        least = "at least " if self.rows >= MOST_COUNTED and self.words not in (_NULL, _NO_VALUE) else ""
         return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.words}"
 
 
-_NULL = "hold null"
+_NULL, _NO_VALUE = "hold null", "have no value"  #: what is counted in full
 _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
 
@@ -62,6 +62,9 @@ def failing(
             never_null = None if column.nullable else lambda rows: pa.repeat(True, rows.num_rows)
             rows = _failing(dataset, names, change.address, column.default, arrow_type(column.type), never_null)
             return Failing(rows, dataset.count_rows(), "fail or become null")
+        case c.AddColumn(definition=column) if not column.nullable:
+            rows = dataset.count_rows()
+            return Failing(rows, rows, _NO_VALUE)
         case _:
             return None
 
@@ -185,6 +188,8 @@ def _column(change: c.Change) -> str:
 
 
 def _remedy(change: c.Change) -> str:
+    if isinstance(change, c.AddColumn) and not change.definition.default:
+        return "preview again: there were none when this was planned"
     if isinstance(change, c.AddColumn):
         return "mend `default:` so that it has a value for each row"
     if isinstance(change, c.ConvertColumn):

@@ -140,14 +140,14 @@ def test_json_has_all_that_the_tree_has() -> None:
     [resource] = document["resources"]
     assert (resource["address"], resource["action"], resource["rows"]) == ("table/air.flights", "update", 336_776)
     assert [change["kind"] for change in resource["changes"]] == [
-        "DropColumn",
         "RenameColumn",
         "WidenColumn",
         "ChangeColumnDescription",
         "ChangeRowKeys",
+        "DropColumn",
         "SetOnline",
     ]
-    assert resource["changes"][2]["details"] == {"column": ["late"], "before": "int32", "after": "int64"}
+    assert resource["changes"][1]["details"] == {"column": ["late"], "before": "int32", "after": "int64"}
 
 
 def test_every_kind_of_change_has_a_golden_case() -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
+from deployer.plan.changes import AddColumn
 from deployer.plan.diff import diff
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.type_text import parse_type
@@ -20,6 +21,7 @@ from deployer.specs.types import Column, ListOf, Struct
 from deployer.state import create_store, open_store
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.table import open_table
 from deployer.tables.versions import history
 from tests.tables.lakes import Lake
@@ -172,6 +174,38 @@ CASES: dict[str, Case] = {
         ["convert column gate"],
         True,
     ),
+    "convert a field": Case(
+        having(
+            gate=column(
+                "gate: struct<hall: string, number: string>",
+                using="CASE WHEN gate IS NOT NULL THEN "
+                "named_struct('hall', gate['hall'], 'number', CAST(gate['number'] AS VARCHAR)) END",
+            )
+        ),
+        lambda row: {
+            **row,
+            "gate": row["gate"] and {**row["gate"], "number": row["gate"]["number"] and str(row["gate"]["number"])},
+        },
+        ["convert column gate"],
+        True,
+    ),
+    "convert a field of items": Case(
+        having(stops=column("stops: list<string>", using="make_array(CAST(cardinality(stops) AS VARCHAR))")),
+        lambda row: {**row, "stops": [str(len(row["stops"])) if row["stops"] is not None else None]},
+        ["convert column stops"],
+        True,
+    ),
+    "add a field that is never null": Case(
+        having(
+            gate=column(
+                "gate: struct<hall: string, number: int16, open: bool not null>",
+                using="named_struct('hall', gate['hall'], 'number', gate['number'], 'open', id > 1)",
+            )
+        ),
+        lambda row: {**row, "gate": {**(row["gate"] or {"hall": None, "number": None}), "open": row["id"] > 1}},
+        ["convert column gate"],
+        True,
+    ),
 }
 
 
@@ -255,6 +289,41 @@ def test_an_empty_table_changes_too(name: str, tmp_path: Path) -> None:
     assert table.change(columns=tuple(case.columns)) == list(case.kinds)
     table.append([case.rows(row) for row in ROWS])
     assert table.rows() == [case.rows(row) for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        (*COLUMNS, column("must: string not null")),
+        having(gate=column("gate: struct<hall: string, number: int16, must: string not null>")),
+    ],
+    ids=["column", "field"],
+)
+def test_an_empty_table_gets_a_column_that_is_never_null(added: tuple[Column, ...], tmp_path: Path) -> None:
+    table = Evolving(tmp_path)
+    table.append(ROWS)
+    with pytest.raises(Refused, match="existing rows have no value for it"):
+        table.change(columns=added)
+    table.dataset.delete("true")
+    table.change(columns=added)
+    given = [{**row, "must": "x", "gate": {"hall": "A", "number": 1, "must": "x"}} for row in ROWS]
+    rows = [{c.name: row[c.name] for c in added} for row in given]
+    if len(added) == len(COLUMNS) + 1:
+        rows = [{**row, "gate": {"hall": "A", "number": 1}} for row in rows]
+    table.append(rows)
+    assert table.rows() == rows
+
+
+def test_rows_that_come_before_a_never_null_column_does_refuse_it(tmp_path: Path) -> None:
+    """Between the look at the table and the commit, as another process writes them."""
+    table = Evolving(tmp_path)
+    with closing(table.store()) as store:
+        read_table(store, table.root, store.instance().tables[table.table_id])
+        table.append(ROWS)
+        added = AddColumn("table/air.flights", ("must",), column("must: string not null"), "id")
+        with pytest.raises(Refused, match="3 of 3 rows have no value in column must"):
+            apply_column_change(store, table.root, table.table_id, table.spec, added)
+    assert table.rows() == ROWS
 
 
 def test_a_default_fills_rows_that_come_without_the_column(lake: Lake) -> None:

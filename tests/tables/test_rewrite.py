@@ -18,8 +18,10 @@ import pytest
 
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.plan.diff import diff
+from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import table_to_json
 from deployer.specs.model import TableSpec
+from deployer.specs.type_text import parse_type
 from deployer.state.keys import encode_key
 from deployer.state.updates import SetTableProperties
 from deployer.tables.admin import delete_table, read_table, update_table
@@ -36,7 +38,14 @@ def other_keys(spec: TableSpec) -> TableSpec:
     return replace(spec, row_keys=("flight", "carrier"), split_points=((300,), (600, "DL")))
 
 
+def retyped(spec: TableSpec, name: str, kind: str, **more: Any) -> TableSpec:
+    columns = (replace(c, type=parse_type(kind), **more) if c.name == name else c for c in spec.columns)
+    return replace(spec, columns=tuple(columns))
+
+
 CHANGES: dict[str, Change] = {
+    "a wider row key": lambda spec: retyped(spec, "flight", "int64"),
+    "a wider row key among others": lambda spec: retyped(other_keys(spec), "flight", "float64"),
     "row keys and split points": other_keys,
     "split points": lambda spec: replace(spec, split_points=(("AA", 5), ("UA",))),
     "no split points": lambda spec: replace(spec, split_points=()),
@@ -126,6 +135,61 @@ def test_a_change_moves_every_row_and_is_no_difference_afterwards(change: Change
     after = lake.open()
     assert sorted_rows(after.scan().to_table()) == sorted_rows(flights(550))
     check_places(after)
+
+
+TYPES_AND_KEYS: dict[str, Change] = {
+    "widened, a row key no more": lambda spec: retyped(
+        replace(spec, row_keys=("carrier",), split_points=(("DL",),)), "flight", "int64"
+    ),
+    "converted, a row key no more": lambda spec: retyped(
+        replace(spec, row_keys=("carrier",), split_points=()), "flight", "string", using="CAST(flight AS VARCHAR)"
+    ),
+    "may be null, a row key no more": lambda spec: retyped(
+        replace(spec, row_keys=("carrier",), split_points=()), "flight", "int32", nullable=True
+    ),
+    "widened, a sort key now": lambda spec: retyped(
+        replace(spec, row_keys=("carrier",), split_points=(), sort_keys=("flight",)), "flight", "int64"
+    ),
+    "converted, a row key now": lambda spec: retyped(
+        replace(spec, row_keys=("delay",), split_points=((5,),)),
+        "delay",
+        "int32",
+        nullable=False,
+        using="coalesce(delay, 0)",
+    ),
+    "dropped, a row key no more": lambda spec: replace(
+        spec, row_keys=("carrier",), split_points=(), columns=tuple(c for c in spec.columns if c.name != "flight")
+    ),
+}
+
+
+@pytest.mark.parametrize("change", TYPES_AND_KEYS.values(), ids=TYPES_AND_KEYS.keys())
+def test_a_column_changes_with_the_keys_that_it_is_in(change: Change, lake: Lake) -> None:
+    lake.table(splits=(("DL",),))
+    lake.ingest(lake.file(flights(200).set_column(2, "delay", pa.array(range(200), pa.int16()))))
+    wanted = change(spec_of(lake))
+    before = lake.open().scan().to_table()
+    table = apply(lake, change)
+    assert diff(spec_of(lake), wanted) == ()
+    check_places(table)
+    found = table.scan().to_table()
+    kept = [column.name for column in wanted.columns]
+    casted = pa.table(
+        {name: before[name].cast(found.schema.field(name).type) for name in kept}, schema=arrow_schema(wanted.columns)
+    )
+    assert sorted_rows(found) == sorted_rows(casted)
+
+
+def test_a_killed_widening_of_a_row_key_goes_on(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(300)))
+    wanted = retyped(spec_of(lake), "flight", "int64")
+    assert ended(start(lake, wanted, "tables.rewrite.range-written@2")) == -signal.SIGKILL
+    assert ended(start(lake, wanted)) == 0
+    table = lake.open()
+    assert table.opened.entry.location.endswith("-g2.lance") and table.schema.field("flight").type == pa.int64()
+    assert table.keys(["UA", 0]).to_table().num_rows > 0
+    check_places(table)
 
 
 def test_an_empty_table_changes_its_keys(lake: Lake) -> None:
