@@ -43,11 +43,12 @@ def _print(found: TableDescription) -> None:
     from rich.table import Table
 
     from deployer.cli.output import stdout
+    from deployer.plan.words import count
 
     console, summary = stdout(), found.summary
     console.print(f"{summary.name}" + (f": {found.description.strip()}" if found.description.strip() else ""))
     facts = {
-        "rows": f"{summary.rows:,} in {summary.files:,} files, {decimal(summary.bytes)}",
+        "rows": f"{summary.rows:,} in {count(summary.files, 'file')}, {decimal(summary.bytes)}",
         "row keys": ", ".join(found.row_keys) or "none",
         "sort keys": ", ".join(found.sort_keys) or "none",
         "version": f"{found.lance_version} (state {found.state_version}, generation {found.generation})",

@@ -8,6 +8,9 @@ import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
+#: What plain Lance's operations do, where their names do not say it.
+_WORDS = {"merge": "add or rewrite columns", "project": "drop or alter columns", "update config": "change settings"}
+
 
 def history(
     table: TableName,
@@ -43,7 +46,7 @@ def history(
     shown.add_column("who")
     shown.add_column("job")
     for each in chosen:
-        what = each.kind or each.operation or "unknown"
+        what = each.kind or _WORDS.get(each.operation, each.operation) or "unknown"
         rows = "" if each.rows is None else f"{each.rows:+,}"
         who = "not deployer" if each.foreign else each.author
         number = str(each.version) if each.dataset == versions[0].dataset else f"{each.dataset}:{each.version}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,21 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
 
     Raises ValueError in words when the expression is wrong, or fails for some row, or gives what is no `target`.
     """
+    array, lost, kind = _computed(rows, expression, target)
+    if lost is not None and lost.any():
+        raise ValueError(f"some of its values of type {kind} are no {target}")
+    return array
+
+
+def _computed(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tuple[Any, Any, pa.DataType]:
+    """The values as `target`, which of them (as numpy booleans, or None) are none, and the type that SQL gave them.
+
+    Raises ValueError when the expression cannot be computed for some row.
+    """
     from datafusion import SessionContext
 
     if not rows.num_rows:
-        return pa.nulls(0, target)
+        return pa.nulls(0, target), None, target
     try:
         frame = SessionContext().from_arrow(rows)
         found = frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()["value"]
@@ -33,12 +45,10 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
     if len(values) != rows.num_rows:
         raise ValueError("it does not give one value for each row")
     try:
-        array, bad = lossless(values, target)
+        array, lost = lossless(values, target)
     except (pa.ArrowException, ValueError) as failure:
         raise ValueError(f"its values of type {values.type} are no {target}: {failure}") from failure
-    if bad is not None and bad.any():
-        raise ValueError(f"some of its values of type {values.type} are no {target}")
-    return array
+    return array, lost, values.type
 
 
 def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> int:
@@ -52,7 +62,7 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, nev
         if not part.num_rows:
             continue
         try:
-            values = values_of(part, expression, target)
+            values, lost, _ = _computed(part, expression, target)
         except ValueError:
             if part.num_rows == 1:
                 failing += 1
@@ -61,8 +71,9 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, nev
             pending += [part.slice(middle), part.slice(0, middle)]
             continue
         if never_null is not None:
-            lost = pc.and_(never_null(part), pc.is_null(values))
-            failing += pc.sum(lost).as_py() or 0
+            became_null = pc.and_(never_null(part), pc.is_null(values)).to_numpy(zero_copy_only=False)
+            lost = became_null if lost is None else lost | became_null
+        failing += 0 if lost is None else int(lost.sum())
     return failing
 
 
@@ -82,7 +93,7 @@ def check_expression(schema: pa.Schema, expression: str, where: str) -> None:
 
 
 def _reason(failure: BaseException) -> str:
-    text = str(failure).splitlines()[0]
+    text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the rows have while computing
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: "):
         text = text.replace(noise, "")
     return text.rstrip(".")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +86,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         kind = mark.kind if mark else job.kind if job else "create" if version == 1 else ""
         author = authors.get(job_id, "") if job_id else created.author if version == 1 and created else ""
         rows = mark.rows if mark else _rows_added(transaction)
-        foreign = not kind and operation in _ROW_OPERATIONS
+        foreign = not kind and operation in _MARKED_OPERATIONS
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
             rows, author = None, rewriters[-1] if rewriters else ""
         at = _utc(each["timestamp"])
@@ -101,14 +102,22 @@ def _first_version(number: int, dataset: lance.LanceDataset) -> int:
     return max(copied, default=1)
 
 
-# Others change schemas, indexes and settings too, but so does the deployer, and leaves no mark on these.
-_ROW_OPERATIONS = frozenset({"append", "delete", "update", "overwrite", "rewrite", "restore", "data replacement"})
+# Others change indexes and settings too, but so does the deployer, and leaves no mark on these.
+_MARKED_OPERATIONS = frozenset(
+    {"append", "delete", "update", "overwrite", "rewrite", "restore", "data replacement", "merge", "project"}
+)
 
 
 def _operation(transaction: Any) -> str:
     if transaction is None:
         return ""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(transaction.operation).__name__).lower()
+    if words == "create index":  # one that is only dropped, or brought up to date, is such a commit too
+        made = {index.name for index in transaction.operation.new_indices}
+        dropped = {index.name for index in transaction.operation.removed_indices} - made
+        return "; ".join(
+            f"{verb} index {', '.join(sorted(names))}" for verb, names in (("build", made), ("drop", dropped)) if names
+        )
     return "" if words == "base operation" else words
 
 
@@ -145,6 +154,8 @@ def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lanc
             )
         return number, old, resolve_version(old, version)
     moment = _time(at) if isinstance(at, str) and not at.strip().isdecimal() else at
+    if kept and not isinstance(moment, dt.datetime):
+        return state.dataset, newest, resolve_version(newest, moment, older=_older(kept.values()))
     since = next((each.since for each in state.datasets if each.status == "current"), 0)
     if not isinstance(moment, dt.datetime) or _aware(moment).timestamp() * 1000 >= since:
         return state.dataset, newest, resolve_version(newest, moment)
@@ -152,11 +163,20 @@ def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lanc
         old = _open_retired(table, kept[number])
         if old is not None and _is_from(number, old, _aware(moment)):
             return number, old, min(resolve_version(old, moment), kept[number].lance_version)
+    if _aware(moment).timestamp() * 1000 < table.entry.created_at:
+        why = f"it was created at {dt.datetime.fromtimestamp(table.entry.created_at / 1000, dt.UTC).isoformat()}"
+    else:
+        why = "it was rewritten since, and the dataset of before is removed"
     raise NotFound(
         f"the table's rows of {_aware(moment).isoformat()} are not kept",
         where=table.address,
-        remedy="it was rewritten since, and the dataset of before is removed; `deployer history` lists what is kept",
+        remedy=f"{why}; `deployer history` lists what is kept",
     )
+
+
+def _older(kept: Iterable[Dataset]) -> str:
+    """How the versions of before a rewrite are named: `1:1 to 1:4`."""
+    return ", ".join(f"{each.number}:1 to {each.number}:{each.lance_version}" for each in kept)
 
 
 def _is_from(number: int, dataset: lance.LanceDataset, moment: dt.datetime) -> bool:
@@ -168,13 +188,15 @@ def _aware(moment: dt.datetime) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime) -> int:
+def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime, older: str = "") -> int:
     """The version meant by a number that `history` lists, or the newest one at an ISO 8601 time (UTC unless it says).
 
-    Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version.
+    Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version; that says
+    which ones of before a rewrite, `older`, there are.
     """
     versions = sorted((int(each["version"]), _utc(each["timestamp"])) for each in dataset.versions())
     kept = f"kept: {versions[0][0]} to {versions[-1][0]}" if versions else "none is kept"
+    kept += f"; of before it was rewritten: {older}" if older else ""
     if isinstance(at, str):
         at = int(at) if at.strip().isdecimal() else _time(at)
     if isinstance(at, int):
