@@ -49,12 +49,12 @@ class DeployerError(Exception):
 
 
 class InvalidSpecs(DeployerError):
-    """The specs break at least one rule; carries every problem that was found."""
+    """The specs, or the policies, break at least one rule; carries every problem that was found."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], *, of: str = "the specs") -> None:
         self.problems = tuple(sorted(problems, key=lambda p: p.at))
         count = len(self.problems)
-        super().__init__(f"{count} problem{'s' if count != 1 else ''} in the specs")
+        super().__init__(f"{count} problem{'s' if count != 1 else ''} in {of}")
 
 
 class NotFound(DeployerError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.cli.git_files import extract_specs, resolve_ref
+from deployer.cli.policies import judged_at_ref
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import InvalidSpecs, Position, Problem
 from deployer.graph import build_graph
@@ -23,33 +24,36 @@ def plan_against(workspace: Workspace, ref: str, specs: Path | None, allow_destr
     """What the specs here change of those at `ref`, of the same stack; sizes are unknown.
 
     `specs` is the command's `--specs`: without it, each side has the specs that its own configuration names. Where the
-    project was not there at `ref`, everything is new. Raises InvalidSpecs with `REF:file` when they are broken there.
+    project was not there at `ref`, everything is new. Policies are those at `ref`, so that a branch cannot weaken what
+    it is judged by; those here are not even run. Raises InvalidSpecs with `REF:file` when they are broken there.
     """
     lake = workspace.lake()
     commit = resolve_ref(workspace.dir, ref)
-    before = _lake_at(workspace, ref, commit, specs)
-    live = _as_live(before, workspace.owner) if before else LiveLake(None)
-    return make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-
-
-def _lake_at(workspace: Workspace, ref: str, commit: str, specs: Path | None) -> Lake | None:
     with tempfile.TemporaryDirectory(prefix="deployer-") as folder:
         project = Path(folder).resolve()
         extract_specs(workspace.dir, commit, project)
-        if not (project / "Pulumi.yaml").is_file():
+        before = _lake_in(project, workspace, ref, specs)
+        live = _as_live(before, workspace.owner) if before else LiveLake(None)
+        plan = make_plan(
+            lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
+        )
+        return judged_at_ref(workspace, plan, lake, live, project, ref)
+
+
+def _lake_in(project: Path, workspace: Workspace, ref: str, specs: Path | None) -> Lake | None:
+    """The lake of the project's files as they were at `ref`; None where it was not there."""
+    if not (project / "Pulumi.yaml").is_file():
+        return None
+    given = None
+    if specs is not None:
+        relative = workspace.specs.relative_to(workspace.dir) if workspace.specs.is_relative_to(workspace.dir) else None
+        given = project / relative if relative is not None else workspace.specs
+        if not given.exists():
             return None
-        given = None
-        if specs is not None:
-            relative = (
-                workspace.specs.relative_to(workspace.dir) if workspace.specs.is_relative_to(workspace.dir) else None
-            )
-            given = project / relative if relative is not None else workspace.specs
-            if not given.exists():
-                return None
-        try:
-            return open_workspace(project, workspace.stack, given).lake()
-        except InvalidSpecs as error:
-            raise InvalidSpecs([_at_ref(problem, ref) for problem in error.problems]) from None
+    try:
+        return open_workspace(project, workspace.stack, given).lake()
+    except InvalidSpecs as error:
+        raise InvalidSpecs([_at_ref(problem, ref) for problem in error.problems]) from None
 
 
 def _at_ref(problem: Problem, ref: str) -> Problem:

@@ -31,7 +31,7 @@ def destroy(
         planned = plan_destroy(workspace, lake, allow_destroy or ())
         if not as_json:
             show(planned)
-        if planned.plan.refused:
+        if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
         if not yes:
             _ask_for_name(planned.plan.instance)

@@ -1,4 +1,4 @@
-"""Spec files as they are at a Git ref, in a folder of their own. Nothing is checked out and nothing of the ref runs."""
+"""Spec files as they are at a Git ref, in a folder of their own. Nothing is checked out, and nothing runs here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path, PurePosixPath
 
 from deployer.errors import InvalidInput, NotFound
 
-_SUFFIXES = (".yaml", ".yml", ".py")  # specs, configuration, and the program, which must be there and never runs
+# Specs and rules, configuration, and the program, which must be there and never runs.
+_SUFFIXES = (".yaml", ".yml", ".py", ".sql")
 _FILES = ("100644", "100755")
 _LINK = "120000"
+_POLICIES = PurePosixPath("policies")  # a link of that name would hide rules
 
 
 def resolve_ref(folder: Path, ref: str) -> str:
@@ -28,9 +30,9 @@ def resolve_ref(folder: Path, ref: str) -> str:
 
 
 def extract_specs(folder: Path, commit: str, target: Path) -> None:
-    """Writes the YAML and Python files that `folder` had at `commit` into `target`, under the same relative paths.
+    """Writes the YAML, Python and SQL files that `folder` had at `commit` into `target`, under the same relative paths.
 
-    Links are not followed: one at a place where a spec file would be is an InvalidInput.
+    Links are not followed: one at a place where a file of specs or rules would be is an InvalidInput.
     """
     prefix = (
         _git(folder, "rev-parse", "--show-prefix", otherwise="this is no folder of a work tree").decode().rstrip("\n")
@@ -42,13 +44,13 @@ def extract_specs(folder: Path, commit: str, target: Path) -> None:
         about, _, raw = entry.partition(b"\t")
         mode, _, blob = about.decode().split()
         path = PurePosixPath(os.fsdecode(raw).removeprefix(prefix))
-        if path.suffix not in _SUFFIXES:
+        if path.suffix not in _SUFFIXES and path != _POLICIES:
             continue
         if mode == _LINK:
             raise InvalidInput(
                 "is a link at that commit, and --against follows none", where=path, remedy="commit the file itself"
             )
-        if mode in _FILES:
+        if mode in _FILES and path != _POLICIES:
             wanted.append((blob, path))
     for (_, path), content in zip(wanted, _blobs(folder, [blob for blob, _ in wanted]), strict=True):
         file = target / path

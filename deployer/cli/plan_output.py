@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
     from deployer.plan.plan import Plan
+    from deployer.plan.verdict import Verdict
 
 
 class Format(StrEnum):
@@ -41,5 +42,32 @@ def print_plan(plan: Plan, form: Format) -> None:
             from deployer.plan.html import plan_as_html
 
             sys.stdout.write(plan_as_html(plan))
+        case _:
+            assert_never(form)
+
+
+def print_verdict(instance: str, verdict: Verdict, form: Format) -> None:
+    """Print what policies say, without the plan."""
+    import sys
+
+    match form:
+        case Format.TREE:
+            from deployer.cli.output import stdout
+            from deployer.plan.terminal import verdict_as_tree
+
+            stdout().print(verdict_as_tree(verdict))
+        case Format.JSON:
+            from deployer.cli.output import print_json
+            from deployer.plan.as_json import verdict_document
+
+            print_json(verdict_document(instance, verdict))
+        case Format.MARKDOWN:
+            from deployer.plan.markdown import verdict_as_markdown
+
+            sys.stdout.write(verdict_as_markdown(instance, verdict))
+        case Format.HTML:
+            from deployer.plan.html import verdict_as_html
+
+            sys.stdout.write(verdict_as_html(instance, verdict))
         case _:
             assert_never(form)

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import cache
 
+from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.settled import engine_would_agree
 from deployer.cli.workspace import SPECS_KEY, Workspace
@@ -53,7 +54,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             operations = engine().preview(workspace.stack_ref, config=config).operations
         plan = _with_foreign(checked_on_data(plan, live, root), operations)
-    return Planned(plan, lake, engine, config, live)
+    return Planned(judged(workspace, plan, lake, live), lake, engine, config, live)
 
 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
@@ -63,6 +64,7 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
     return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
+    plan = judged(workspace, plan, lake, live, declared=False)
 
 
 def read_live(root: str) -> LiveLake:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
 from deployer.cli.plan_output import Format, print_plan
+
+if TYPE_CHECKING:
+    from deployer.cli.workspace import Workspace
 
 Out = Annotated[
     Path | None,
@@ -28,6 +32,13 @@ Against = Annotated[
         show_default=False,
     ),
 ]
+PolicyOnly = Annotated[
+    bool,
+    typer.Option(
+        "--policy-only",
+        help="Show only what the rules in policies/ say, and exit with 3 when a mandatory one is broken: for CI.",
+    ),
+]
 
 
 def preview(
@@ -42,6 +53,7 @@ def preview(
     against: Against = None,
     allow_destroy: AllowDestroy = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 2 when there are changes.")] = False,
+    policy_only: PolicyOnly = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what `up` would change, against live state refreshed first. Changes nothing."""
@@ -54,7 +66,14 @@ def preview(
             "--out and --against do not go together",
             remedy="leave out one: a plan can only be applied to the live state that it was made from",
         )
+    if policy_only and (out is not None or exit_code):
+        raise InvalidInput(
+            f"--policy-only and {'--out' if out is not None else '--exit-code'} do not go together",
+            remedy="run preview twice: once for the rules, once for the plan",
+        )
     workspace = open_workspace(project, stack, specs)
+    if policy_only:
+        return _policy_only(workspace, against, specs, allow_destroy or (), form)
     if against is not None:
         from deployer.cli.against import plan_against
 
@@ -73,3 +92,26 @@ def preview(
             save_plan(workspace, planned, tuple(allow_destroy or ()), out)
             note(f"saved; to apply exactly this: deployer up {out}")
     return 2 if exit_code and not plan.is_empty else 0
+
+
+def _policy_only(
+    workspace: Workspace, against: str | None, specs: Path | None, allow_destroy: Sequence[str], form: Format
+) -> int:
+    """Print what policies say of the plan, and nothing else of it; returns the exit code."""
+    from deployer.cli.plan_output import print_verdict
+    from deployer.errors import NotFound, Refused
+
+    if against is not None:
+        from deployer.cli.against import plan_against
+
+        plan = plan_against(workspace, against, specs, allow_destroy)
+    else:
+        from deployer.cli.planning import plan_up
+
+        plan = plan_up(workspace, allow_destroy).plan
+    if plan.verdict is None:
+        raise NotFound(
+            "there are no policies", where=workspace.dir / "policies", remedy="put a rule there, see docs/policy.md"
+        )
+    print_verdict(plan.instance, plan.verdict, form)
+    return Refused.exit_code if plan.denied else 0

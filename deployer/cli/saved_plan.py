@@ -25,6 +25,12 @@ def save_plan(workspace: Workspace, planned: Planned, allow_destroy: tuple[str, 
             where=path,
             remedy="undo them in the specs, or allow them",
         )
+    if planned.plan.denied:
+        raise Refused(
+            "the plan breaks mandatory rules, so it was not saved",
+            where=path,
+            remedy="mend the specs, or approve it in policies/",
+        )
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
     write_plan(

@@ -57,7 +57,7 @@ def up(
         planned = plan_lake(workspace, lake, allow_destroy or ())
         if not as_json:
             show(planned)
-        if planned.plan.refused:
+        if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
         if not yes and not planned.plan.is_empty:
             confirm("Apply these changes?")
@@ -76,7 +76,7 @@ def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool
             return _refuse_moved(file, moved, as_json=as_json)
         if not as_json:
             show(planned)
-        if planned.plan.refused:
+        if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
         return _apply(workspace, planned, as_json=as_json)
 
@@ -156,13 +156,19 @@ def refuse(planned: Planned, *, as_json: bool) -> int:
     from deployer.errors import Refused
     from deployer.plan.as_json import plan_as_json
 
-    refused = planned.plan.refused
+    refused, denied = planned.plan.refused, planned.plan.denied
     if as_json:
         reasons = [{"address": change.change.address, "why": change.refused} for change in refused]
+        reasons += [{"address": each.address, "why": f"{each.rule}: {each.message}"} for each in denied]
         print_json({"plan": plan_as_json(planned.plan), "error": {"kind": "Refused", "refused": reasons}})
-    else:
-        count = "1 change is" if len(refused) == 1 else f"{len(refused)} changes are"
-        stderr().print(f"error: {count} refused, nothing was changed", style="red")
+        return Refused.exit_code
+    said = []
+    if refused:
+        said.append("1 change is refused" if len(refused) == 1 else f"{len(refused)} changes are refused")
+    if denied:
+        said.append(f"{len(denied)} mandatory violation{'s' if len(denied) > 1 else ''} of policies")
+    remedy = "; mend the specs, or have them approved in policies/" if denied else ""
+    stderr().print(f"error: {', '.join(said)}, nothing was changed{remedy}", style="red", soft_wrap=True)
     return Refused.exit_code
 
 

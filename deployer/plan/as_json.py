@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
+from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
@@ -25,6 +26,43 @@ def plan_as_json(plan: Plan) -> dict[str, Any]:
         "refused": len(plan.refused),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
+        **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
+    }
+
+
+def verdict_document(instance: str, verdict: Verdict) -> dict[str, Any]:
+    """What policies say, alone: the document that `preview --policy-only --format json` prints."""
+    return {"format": FORMAT_VERSION, "instance": instance, "policy": verdict_as_json(verdict)}
+
+
+def verdict_as_json(verdict: Verdict) -> dict[str, Any]:
+    """What policies say, as a part of the plan's document."""
+    return {
+        "ref": verdict.ref or None,
+        "counts": verdict.counts(),
+        "rules": [
+            {
+                "name": rule.name,
+                "enforcement": rule.enforcement.value,
+                "description": rule.description,
+                "at": str(rule.at),
+            }
+            for rule in verdict.rules
+        ],
+        "violations": [_violation(violation) for violation in verdict.violations],
+        "notes": list(verdict.notes),
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    return {
+        "rule": violation.rule,
+        "enforcement": violation.enforcement.value,
+        "address": violation.address,
+        "column": violation.column or None,
+        "message": violation.message,
+        "cause": str(violation.at) if violation.at else None,
+        "approved": violation.approved or None,
     }
 
 
@@ -49,11 +87,14 @@ def _change(planned: PlannedChange) -> dict[str, Any]:
         "why": planned.assessment.why,
         "cause": str(planned.cause) if planned.cause else None,
         "refused": planned.refused,
-        "details": {item.name: _value(getattr(change, item.name)) for item in fields(change) if item.name != "address"},
+        "details": {
+            item.name: value_as_json(getattr(change, item.name)) for item in fields(change) if item.name != "address"
+        },
     }
 
 
-def _value(value: object) -> Any:
+def value_as_json(value: object) -> Any:
+    """A part of a change as JSON."""
     match value:
         case Column():
             return column_to_json(value)
@@ -64,14 +105,14 @@ def _value(value: object) -> Any:
         case IndexSpec():
             return index_to_json(value)
         case tuple():
-            return [_value(item) for item in value]
+            return [value_as_json(item) for item in value]
         case bytes():
             return value.hex()
         case str() | bool() | int() | float() | None:
             return value
         case dict():
-            return {key: _value(item) for key, item in value.items()}
+            return {key: value_as_json(item) for key, item in value.items()}
         case _ if isinstance(value, ColumnType):
             return format_type(value)
         case _:
-            return {item.name: _value(getattr(value, item.name)) for item in fields(value)}  # type: ignore[arg-type]
+            return {item.name: value_as_json(getattr(value, item.name)) for item in fields(value)}  # type: ignore[arg-type]

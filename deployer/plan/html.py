@@ -5,6 +5,8 @@ from __future__ import annotations
 from deployer.plan.plan import Plan
 from deployer.plan.templating import render_page
 from deployer.plan.totals import extents, headline, note_of, parted
+from deployer.plan.verdict import Verdict
+from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe
 
 
@@ -14,6 +16,8 @@ def plan_as_html(plan: Plan) -> str:
     safe = [len(changes) for _, _, changes in resources if changes]
     return render_page(
         "plan.html.j2",
+        verdict=plan.verdict,
+        verdict_line=verdict_line,
         plan=plan,
         parted=resources,
         any_risky=any(risky for _, risky, _ in resources),
@@ -24,3 +28,8 @@ def plan_as_html(plan: Plan) -> str:
         note_of=note_of,
         safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
     )
+
+
+def verdict_as_html(instance: str, verdict: Verdict) -> str:
+    """What policies say, alone."""
+    return render_page("policy.html.j2", instance=instance, verdict=verdict, verdict_line=verdict_line)

@@ -9,12 +9,15 @@ from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
 from deployer.plan.totals import extents, headline, note_of, parted
+from deployer.plan.verdict import Verdict, Violation
+from deployer.plan.verdict_words import REMEDY, verdict_line
 from deployer.plan.words import count, describe, size
 
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
 _ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
 _MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
+_STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
 def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
@@ -23,15 +26,45 @@ def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
     Too long a plan has its safe changes told one line a resource, then is cut, with a count of what is not shown.
     """
     head, risky, safe, foreign = _head(plan), _risky(plan), _safe(plan), [_foreign(item) for item in plan.foreign]
+    policy = _verdict(plan.verdict) if plan.verdict else []
     for told in (safe, _safe_in_short(plan)):
-        text = _joined(head, risky, told, foreign, _safe_title(plan))
+        text = _joined(head, [*policy, *risky], told, foreign, _safe_title(plan))
         if _length(text) <= limit:
             return text
     room = limit - _length(head) - _length(_safe_title(plan)) - _ROOM_FOR_NOTES
+    policy, room = _cut(policy, room, "violations or remarks of policies")
     risky, room = _cut(risky, room, "risky changes or resources")
     foreign, room = _cut(foreign, room, "operations of other providers")
     short, _ = _cut(_safe_in_short(plan), room, "resources with safe changes")
-    return _joined(head, risky, short, foreign, _safe_title(plan))
+    return _joined(head, [*policy, *risky], short, foreign, _safe_title(plan))
+
+
+def verdict_as_markdown(instance: str, verdict: Verdict, limit: int = COMMENT_LIMIT) -> str:
+    """What policies say, alone, in at most `limit` bytes."""
+    head = f"### Policies for {markdown_code(instance)}: {markdown_text(verdict_line(verdict))}\n"
+    if verdict.denied:
+        head += f"\n⛔ **refused**: {REMEDY}\n"
+    lines, _ = _cut(_verdict_lines(verdict), limit - _length(head) - _ROOM_FOR_NOTES, "violations or remarks")
+    return _joined(head, lines, (), (), "")
+
+
+def _verdict(verdict: Verdict) -> list[str]:
+    if not verdict.violations and not verdict.notes:
+        return []
+    return [f"\n**Policies** ({markdown_text(verdict_line(verdict))})\n", *_verdict_lines(verdict)]
+
+
+def _verdict_lines(verdict: Verdict) -> list[str]:
+    return [*map(_violation, verdict.violations), *(f"- 💬 {markdown_text(note)}" for note in verdict.notes)]
+
+
+def _violation(violation: Violation) -> str:
+    standing = violation.standing
+    line = f"- {_STANDINGS[standing]} {standing} {markdown_code(violation.rule)} {markdown_code(violation.address)}: "
+    line += markdown_text(violation.message)
+    if violation.at:
+        line += f" {markdown_code(str(violation.at))}"
+    return line + (f"\n  - {markdown_text(f'approved {violation.approved}')}" if violation.approved else "")
 
 
 def _head(plan: Plan) -> str:
@@ -39,6 +72,8 @@ def _head(plan: Plan) -> str:
     facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
+    if plan.denied:
+        facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
         facts.append(f"{_MARKS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"

@@ -15,6 +15,7 @@ from deployer.plan.changes import Change
 from deployer.plan.diff import diff
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
+from deployer.plan.verdict import Verdict, Violation
 from deployer.specs.model import InstanceSpec, TableSpec
 
 Action = Literal["create", "update", "delete", "same"]
@@ -54,11 +55,12 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Resources in the order of the graph, deletions last."""
+    """Resources in the order of the graph, deletions last. `verdict` is None where the project has no policies."""
 
     instance: str
     resources: tuple[ResourcePlan, ...]
     foreign: tuple[Foreign, ...] = ()
+    verdict: Verdict | None = None
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -67,6 +69,16 @@ class Plan:
     @property
     def refused(self) -> tuple[PlannedChange, ...]:
         return tuple(change for change in self.changes if change.refused)
+
+    @property
+    def denied(self) -> tuple[Violation, ...]:
+        """The violations of mandatory rules that nobody approved; `up` refuses the whole plan then."""
+        return self.verdict.denied if self.verdict else ()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether `up` changes nothing, for a change that is refused or for what policies say."""
+        return bool(self.refused or self.denied)
 
     @property
     def is_empty(self) -> bool:

@@ -8,23 +8,48 @@ from rich.tree import Tree
 
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Assessment, Risk
+from deployer.plan.verdict import Verdict, Violation
+from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe, size
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
 _RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.DESTROYS: "bold red"}
+_STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "green"}
 
 
 def plan_as_tree(plan: Plan) -> RenderableType:
     """The tree of changes with a summary below; resources without changes are only counted."""
+    policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
     if plan.is_empty:
-        return Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
+        done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
+        return Group(done, *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for resource in plan.resources:
         if resource.changes:
             _add_resource(tree, resource)
     for item in plan.foreign:
         tree.add(_foreign(item))
-    return Group(tree, Text(), summary(plan))
+    return Group(tree, Text(), *policies, summary(plan))
+
+
+def verdict_as_tree(verdict: Verdict) -> RenderableType:
+    """What policies say: each violation, the worst first, and remarks."""
+    tree = Tree(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"))
+    for violation in verdict.violations:
+        tree.add(_violation(violation))
+    for note in verdict.notes:
+        tree.add(Text(f"{'note':<10}{note}", style="dim"))
+    return tree
+
+
+def _violation(violation: Violation) -> Text:
+    line = Text(f"{violation.standing:<10}", style=_STANDING_STYLE[violation.standing])
+    line.append(f"{violation.rule}  {violation.address}: {violation.message}", style="default not bold")
+    if violation.at:
+        line.append(f"  {violation.at}", style="not bold cyan")
+    if violation.approved:
+        line.append(f"\n          approved {violation.approved}", style="not bold dim")
+    return line
 
 
 def summary(plan: Plan) -> Text:
@@ -38,6 +63,8 @@ def summary(plan: Plan) -> Text:
     line.append(f", {counts['same']} unchanged", style="not bold")
     if plan.refused:
         line.append(f"; {len(plan.refused)} refused", style="bold red")
+    if plan.denied:
+        line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
     return line
 
 

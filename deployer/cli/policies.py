@@ -1,0 +1,90 @@
+"""What the rules of `policies/` say of a command's plan. Without such a folder nothing of them is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.cli.workspace import Workspace
+from deployer.errors import NotFound
+from deployer.live.model import LiveLake
+from deployer.plan import Plan
+from deployer.specs.model import Lake
+
+if TYPE_CHECKING:
+    from deployer.graph.build import Spec
+    from deployer.live.column_age import Since
+    from deployer.plan.changes import ColumnPath
+    from deployer.policy.view import ColumnSince
+
+FOLDER = "policies"
+
+
+def judged(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, *, declared: bool = True) -> Plan:
+    """The plan with what the project's policies say of it; as it was where there are none.
+
+    `declared` is False where the plan deletes what the lake declares. Raises InvalidSpecs for policies that are broken
+    or fail.
+    """
+    if not has_policies(workspace.dir):
+        return plan
+    specs: Sequence[Spec] = (lake.instance, *lake.tables) if declared else ()
+    return _judged(workspace, plan, specs, live, workspace.dir, "", _since(live, workspace.root(lake)))
+
+
+def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str) -> Plan:
+    """The same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
+    from deployer.plan.verdict import Verdict
+
+    if has_policies(project):
+        return _judged(workspace, plan, (lake.instance, *lake.tables), live, project, ref, None)
+    if has_policies(workspace.dir):
+        note = f"there is no {FOLDER}/ at {ref}: rules take effect once they are there"
+        return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
+    return plan
+
+
+def has_policies(project: Path) -> bool:
+    """Whether something of that name is there, a broken link included: what hides rules is an error."""
+    return os.path.lexists(project / FOLDER)
+
+
+def _judged(
+    workspace: Workspace,
+    plan: Plan,
+    specs: Sequence[Spec],
+    live: LiveLake,
+    project: Path,
+    ref: str,
+    since: ColumnSince | None,
+) -> Plan:
+    import datetime as dt
+
+    from deployer.policy.evaluate import evaluate
+    from deployer.policy.load import load_policies
+    from deployer.policy.view import plan_view
+
+    policies = load_policies(project, ref)
+    view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
+    return replace(plan, verdict=replace(evaluate(policies, view), ref=ref))
+
+
+def _since(live: LiveLake, root: str) -> ColumnSince:
+    def since(address: str, column: ColumnPath) -> Since | None:
+        from deployer.live.column_age import column_since
+        from deployer.state import open_store
+
+        table = live.tables.get(address)
+        if table is None:
+            return None
+        try:
+            with closing(open_store(root)) as store:
+                return column_since(store, table.table_id, column)
+        except NotFound:
+            return None
+
+    return since

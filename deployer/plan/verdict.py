@@ -1,0 +1,82 @@
+"""What policies say of a plan: data that every rendering shows. `deployer.policy` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deployer.errors import Position
+
+
+class Enforcement(StrEnum):
+    """`mandatory` violations are refused by `up`, `advisory` ones are only shown, `disabled` rules are not asked."""
+
+    MANDATORY = "mandatory"
+    ADVISORY = "advisory"
+    DISABLED = "disabled"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that breaks a rule. `at` is the line of the specs that it is about, None when no line is.
+
+    `approved` says who approved it until when and why; empty when nobody did.
+    """
+
+    rule: str
+    enforcement: Enforcement
+    address: str
+    message: str
+    column: str = ""
+    at: Position | None = None
+    approved: str = ""
+
+    @property
+    def standing(self) -> str:
+        """`approved`, or else how the rule is enforced."""
+        return "approved" if self.approved else self.enforcement.value
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRule:
+    """A rule that holds for this stack; `at` is where it is written."""
+
+    name: str
+    enforcement: Enforcement
+    description: str
+    at: Position
+
+
+_ORDER = ("mandatory", "advisory", "approved")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the rules of `policies/` say. `ref` is the Git ref that they are from, empty for those of the project.
+
+    `notes` are remarks that refuse nothing: approvals that are not used, and what could not be checked.
+    """
+
+    rules: tuple[AskedRule, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    notes: tuple[str, ...] = ()
+    ref: str = ""
+
+    def of(self, standing: str) -> tuple[Violation, ...]:
+        """The violations that are `mandatory`, `advisory` or `approved`."""
+        return tuple(violation for violation in self.violations if violation.standing == standing)
+
+    @property
+    def denied(self) -> tuple[Violation, ...]:
+        """The mandatory violations that nobody approved: with any, `up` changes nothing."""
+        return self.of("mandatory")
+
+    def counts(self) -> dict[str, int]:
+        """How many violations are mandatory, advisory and approved."""
+        return {standing: len(self.of(standing)) for standing in _ORDER}
+
+
+def sorted_violations(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    """The mandatory first, the approved last; else in the order of the rules."""
+    return tuple(sorted(violations, key=lambda violation: _ORDER.index(violation.standing)))

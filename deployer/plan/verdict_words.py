@@ -1,0 +1,21 @@
+"""What policies say, in words that every rendering shows."""
+
+from __future__ import annotations
+
+from deployer.plan.verdict import Enforcement, Verdict
+from deployer.plan.words import count
+
+#: What people can do about mandatory violations.
+REMEDY = "`up` changes nothing until they are gone or approved in `policies/`"
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """`5 rules, 1 disabled; violations: 2 mandatory, 1 advisory, 1 approved`, or `5 rules; nothing breaks them`."""
+    disabled = sum(rule.enforcement is Enforcement.DISABLED for rule in verdict.rules)
+    head = count(len(verdict.rules), "rule") + (f", {disabled:,} disabled" if disabled else "")
+    if verdict.ref:
+        head += f" of {verdict.ref}"
+    if len(verdict.rules) == disabled:
+        return head
+    found = [f"{number:,} {standing}" for standing, number in verdict.counts().items() if number]
+    return f"{head}; violations: {', '.join(found)}" if found else f"{head}; nothing breaks them"

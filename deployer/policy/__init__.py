@@ -1,0 +1,6 @@
+"""Rules over the plan: built in, as Python functions and as SQL. What rules in Python import is here."""
+
+from deployer.policy.python_rules import rule
+from deployer.policy.rows import ChangeRow, ColumnRow, Finding, PlanView, ResourceRow
+
+__all__ = ["ChangeRow", "ColumnRow", "Finding", "PlanView", "ResourceRow", "rule"]

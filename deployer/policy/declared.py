@@ -1,0 +1,194 @@
+"""Built-in rules and approvals in YAML, read with the specs' own reader and as strictly."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from deployer.errors import Position, Problem
+from deployer.plan.verdict import Enforcement
+from deployer.policy.builtin import BUILTIN
+from deployer.policy.model import Approval, Policy
+from deployer.specs.rules import Rule
+from deployer.specs.shape_checks import Check, compiled
+from deployer.specs.words import nearest, one_of, said
+from deployer.specs.yaml import Node, parse_yaml
+
+KINDS = ("Policy", "Approval")
+NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
+_GLOBS = {"type": "array", "items": _TEXT, "minItems": 1}
+_NAME = _TEXT | {"pattern": f"^{NAME}$", "patternErrorMessage": "use small letters and digits with - between words"}
+_COMMON: Mapping[str, Any] = {
+    "kind": {"const": "Policy"},
+    "rule": {"type": "string", "enum": list(BUILTIN)},
+    "name": _NAME,
+    "enforcement": {"type": "string", "enum": [each.value for each in Enforcement]},
+    "description": _TEXT,
+    "stacks": _GLOBS,
+    "addresses": _GLOBS,
+}
+_APPROVAL: Mapping[str, Any] = {
+    "title": "Approval",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["kind", "rule", "address", "by", "reason", "until"],
+    "properties": {
+        "kind": {"const": "Approval"},
+        "rule": _NAME,
+        "address": _TEXT,
+        "column": _TEXT,
+        "by": _TEXT,
+        "reason": _TEXT,
+        "until": _TEXT,
+    },
+}
+
+
+def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[Policy | Approval]:
+    """The rules and approvals of a file that are sound; what is wrong is added to `problems`."""
+    parsed = parse_yaml(data, file)
+    problems += parsed.problems
+    for document in parsed.documents:
+        before = len(problems)
+        found = _read(document, problems)
+        if found is not None and len(problems) == before:
+            yield found
+
+
+def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
+    properties = document.value
+    if not isinstance(properties, dict):
+        what = f"a document is {said(document)} and should be a mapping"
+        problems.append(Problem(document.at, what, f"start it with `kind:` and {' or '.join(KINDS)}", Rule.WRONG_TYPE))
+        return None
+    kind = properties.get("kind")
+    if kind is None:
+        remedy = f"add `kind:` and {' or '.join(KINDS)}"
+        problems.append(Problem(document.at, "a document has no `kind`", remedy, Rule.MISSING_FIELD))
+        return None
+    match kind.value:
+        case "Policy":
+            return _policy(document, properties, problems)
+        case "Approval":
+            return _approval(document, properties, problems)
+    problems.append(Problem(kind.at, f"unknown kind {said(kind)}", one_of(kind.value, KINDS), Rule.UNKNOWN_KIND))
+    return None
+
+
+def _policy(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Policy | None:
+    rule = properties.get("rule")
+    if rule is None:
+        near = next((key for key in properties if nearest(key, ("rule",))), None)
+        at, what = (properties[near].key_at, f"unknown field `{near}`") if near else (document.at, "it has no `rule`")
+        remedy = "did you mean rule?" if near else f"add `rule:` and one of {', '.join(BUILTIN)}"
+        problems.append(Problem(at, what, remedy, Rule.MISSING_FIELD))
+        return None
+    name = rule.value if isinstance(rule.value, str) else ""
+    builtin = BUILTIN.get(name)
+    if builtin is None:
+        what = f"there is no built-in rule {said(rule)}"
+        problems.append(Problem(rule.at, what, one_of(rule.value, tuple(BUILTIN)), Rule.UNKNOWN_VALUE))
+        return None
+    before = len(problems)
+    _shape(name)(document, "the policy", problems)
+    if builtin.one_of and not properties.keys() & set(builtin.one_of):
+        what = f"the rule {name} asks for nothing"
+        problems.append(Problem(rule.at, what, f"give {' or '.join(builtin.one_of)}", Rule.MISSING_FIELD))
+    _check_patterns(builtin.properties, properties, problems)
+    if len(problems) > before:
+        return None
+    plain = document.plain()
+    options = {key: value for key, value in plain.items() if key in builtin.properties}
+    return Policy(
+        plain.get("name", name),
+        builtin.check(options),
+        document.at,
+        Enforcement(plain.get("enforcement", Enforcement.MANDATORY)),
+        plain.get("description", builtin.summary),
+        tuple(plain.get("stacks", ())),
+        tuple(plain.get("addresses", ())),
+    )
+
+
+@cache
+def _shape(rule: str) -> Check:
+    return compiled(policy_schema(rule))
+
+
+def policy_schema(rule: str) -> Mapping[str, Any]:
+    """The JSON Schema of a document that configures this built-in rule."""
+    builtin = BUILTIN[rule]
+    return {
+        "title": f"Policy {rule}",
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["kind", "rule", *builtin.required],
+        "properties": {**_COMMON, **builtin.properties},
+    }
+
+
+def _check_patterns(schema: Mapping[str, Any], properties: Mapping[str, Node], problems: list[Problem]) -> None:
+    """Regular expressions that are none are said where they stand."""
+    for key, child in schema.items():
+        node = properties.get(key)
+        nested = child.get("additionalProperties")
+        if node is None:
+            continue
+        if nested and isinstance(node.value, dict):
+            _check_patterns(dict.fromkeys(node.value, nested), node.value, problems)
+        elif child.get("format") == "regex" and isinstance(node.value, str):
+            try:
+                re.compile(node.value)
+            except re.error as error:
+                what = f"`{key}` is no regular expression: {error}"
+                problems.append(Problem(node.at, what, "write one as Python's re has them", Rule.BAD_TEXT))
+
+
+@cache
+def _approval_shape() -> Check:
+    return compiled(_APPROVAL)
+
+
+def _approval(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Approval | None:
+    before = len(problems)
+    _approval_shape()(document, "the approval", problems)
+    until = _date(properties.get("until"), problems)
+    address = properties.get("address")
+    if address and isinstance(address.value, str) and not re.match(r"(table|instance)/.", address.value):
+        remedy = f"write table/{address.value}" if "/" not in address.value else "write table/DATABASE.NAME"
+        problems.append(Problem(address.at, f"`{address.value}` is no address", remedy, Rule.BAD_TEXT))
+    if len(problems) > before or until is None:
+        return None
+    plain = document.plain()
+    return Approval(
+        plain["rule"], plain["address"], plain["by"], plain["reason"], until, document.at, plain.get("column", "")
+    )
+
+
+def _date(node: Node | None, problems: list[Problem]) -> dt.date | None:
+    if node is None or not isinstance(node.value, str) or not node.value:
+        return None  # said by the shape
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", node.value):
+            return dt.date.fromisoformat(node.value)
+    except ValueError:
+        pass
+    problems.append(Problem(node.at, f"`until` is {said(node)}", "write a day as 2026-12-31", Rule.BAD_TEXT))
+    return None
+
+
+def unknown_rule(approval: Approval, names: tuple[str, ...]) -> Problem:
+    """That an approval names a rule which is not there."""
+    what = f"an approval of {approval.rule}, and there is no rule of that name"
+    return Problem(approval.at, what, one_of(approval.rule, names) if names else "remove it", Rule.UNKNOWN_VALUE)
+
+
+def repeated_name(name: str, at: Position, first: Position) -> Problem:
+    """That two rules have one name, by which approvals mean one of them."""
+    return Problem(
+        at, f"a second rule is named {name}, as the one at {first}", "give it another `name`", "duplicate-rule"
+    )

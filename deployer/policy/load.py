@@ -1,0 +1,67 @@
+"""Every rule and approval of a project's `policies/` folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.policy.declared import read_declared, repeated_name, unknown_rule
+from deployer.policy.model import Approval, Policies, Policy
+from deployer.policy.python_rules import read_python_rules
+from deployer.policy.sql_rules import read_sql_rule
+
+FOLDER = "policies"  #: beside Pulumi.yaml
+SUFFIXES = (".yaml", ".yml", ".py", ".sql")
+
+
+def load_policies(project: Path, ref: str = "") -> Policies:
+    """What the files directly in `policies/` declare, by their names; Python files are run.
+
+    `ref` is the Git ref that the project's files are of, which positions name then.
+    Raises InvalidSpecs with every problem: shapes, names that are there twice, approvals of no rule, files that are
+    links out of the project or that cannot be run. InvalidInput when `policies` is no folder of the project.
+    """
+    project = project.resolve()
+    folder = project / FOLDER
+    if not folder.is_dir() or not folder.resolve().is_relative_to(project):
+        raise InvalidInput("this is no folder in the project", where=folder, remedy="put rules into a folder there")
+    problems: list[Problem] = []
+    rules: list[Policy] = []
+    approvals: list[Approval] = []
+    for path in sorted(folder.iterdir()):
+        if path.suffix not in SUFFIXES or path.name.startswith(".") or path.is_dir():
+            continue
+        file = f"{ref}:{FOLDER}/{path.name}" if ref else f"{FOLDER}/{path.name}"
+        if not path.resolve().is_relative_to(project):
+            what = "the file is a link that leads out of the project's folder"
+            problems.append(Problem(Position(file), what, "copy the file here", "include-outside"))
+            continue
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            what = f"the file cannot be read: {error.strerror}"
+            problems.append(Problem(Position(file), what, "check that it is there and may be read", "unreadable-file"))
+            continue
+        match path.suffix:
+            case ".py":
+                rules += read_python_rules(path, file, problems)
+            case ".sql":
+                found = read_sql_rule(data, file, problems)
+                rules += [found] if found else []
+            case _:
+                for each in read_declared(data, file, problems):
+                    if isinstance(each, Policy):
+                        rules.append(each)
+                    else:
+                        approvals.append(each)
+    broken = bool(problems)  # then names may be missing, and approvals of them are no second problem
+    first: dict[str, Position] = {}
+    for rule in rules:
+        if rule.name in first:
+            problems.append(repeated_name(rule.name, rule.at, first[rule.name]))
+        first.setdefault(rule.name, rule.at)
+    if not broken:
+        problems += [unknown_rule(each, tuple(first)) for each in approvals if each.rule not in first]
+    if problems:
+        raise InvalidSpecs(problems, of="the policies")
+    return Policies(tuple(rules), tuple(approvals))

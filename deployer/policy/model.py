@@ -1,0 +1,65 @@
+"""Rules and approvals as `policies/` declares them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from deployer.errors import Position, Problem
+from deployer.plan.verdict import Enforcement
+from deployer.policy.rows import Finding, PlanView
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """What a rule could not look at, in words."""
+
+    what: str
+
+
+Found = Finding | Unchecked
+#: Asks the rule. Raises RuleFailed when the rule itself does not work.
+Check = Callable[[PlanView], Iterable[Found]]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One rule. `stacks` and `addresses` are globs of where it holds; empty means everywhere."""
+
+    name: str
+    check: Check
+    at: Position
+    enforcement: Enforcement = Enforcement.MANDATORY
+    description: str = ""
+    stacks: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """Somebody's word that a violation is wanted, to the end of the day `until` (UTC). No column: of any."""
+
+    rule: str
+    address: str
+    by: str
+    reason: str
+    until: dt.date
+    at: Position
+    column: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """Everything that a `policies/` folder declares, in the order of its files."""
+
+    rules: tuple[Policy, ...] = ()
+    approvals: tuple[Approval, ...] = ()
+
+
+class RuleFailed(Exception):
+    """A rule that raised or is wrong; carries the problem, with its place in the rule's file."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__(str(problem))

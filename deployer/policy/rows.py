@@ -1,0 +1,121 @@
+"""What a rule sees: a row for each planned change, each declared resource and each declared column."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deployer.errors import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A violation that a rule found. `column` is a dotted path; `at` the line of the specs that it is about."""
+
+    address: str
+    message: str
+    column: str = ""
+    at: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One change of the plan. `change` is its kind as docs/changes.md lists it, such as `DropColumn`.
+
+    `rows` and `bytes` are what it rewrites or destroys; `sizes_known` is False in `preview --against`. `before` and
+    `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
+    is dropped was added, None when that is not known. `tags` are the table's as declared, else as they are live.
+    """
+
+    address: str
+    kind: str  #: `table` or `instance`
+    database: str
+    name: str
+    action: str  #: what happens to the resource: `create`, `update` or `delete`
+    change: str
+    risk: str  #: `safe`, `rewrites` or `destroys`
+    summary: str
+    column: str = ""
+    before: str | None = None
+    after: str | None = None
+    rows: int = 0
+    bytes: int = 0
+    sizes_known: bool = True
+    added_at: dt.datetime | None = None
+    added_at_is_bound: bool = False  #: the column is older, how much is not kept
+    refused: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    at: Position | None = None
+
+    def violation(self, message: str) -> Finding:
+        """That this change breaks the rule."""
+        return Finding(self.address, message, self.column, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRow:
+    """One declared instance or table, changed or not. `is_new`: the plan creates it or gives it its name."""
+
+    address: str
+    kind: str  #: `table` or `instance`
+    database: str
+    name: str
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    row_keys: tuple[str, ...] = ()
+    sort_keys: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()  #: names
+    leaves: int = 1  #: as declared
+    online: bool = True
+    deletion_protection: bool = True
+    action: str = "same"
+    is_new: bool = False
+    rows: int = 0
+    bytes: int = 0
+    at: Position | None = None
+
+    def violation(self, message: str) -> Finding:
+        """That this resource breaks the rule."""
+        return Finding(self.address, message, "", self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRow:
+    """One declared column, or field of one. `is_new`: the plan adds it or gives it its name."""
+
+    address: str
+    database: str
+    table: str
+    column: str  #: dotted path
+    type: str
+    nullable: bool = True
+    description: str = ""
+    default: str = ""
+    is_row_key: bool = False
+    is_sort_key: bool = False
+    is_new: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)  #: the table's
+    at: Position | None = None
+
+    def violation(self, message: str) -> Finding:
+        """That this column breaks the rule."""
+        return Finding(self.address, message, self.column, self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """The plan of one stack as rules see it. `now` (UTC) is when it was made; `is_live` is False in `--against`."""
+
+    stack: str
+    instance: str
+    changes: tuple[ChangeRow, ...]
+    resources: tuple[ResourceRow, ...]
+    columns: tuple[ColumnRow, ...]
+    now: dt.datetime
+    is_live: bool = True
+
+    @property
+    def tables(self) -> tuple[ResourceRow, ...]:
+        """The declared tables."""
+        return tuple(resource for resource in self.resources if resource.kind == "table")

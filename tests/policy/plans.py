@@ -1,0 +1,44 @@
+"""Plans over the small lake of tests/plan, as rules see them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import replace
+
+from deployer.live.column_age import Since
+from deployer.live.model import LiveLake, TableStatistics
+from deployer.plan import make_plan
+from deployer.plan.changes import ColumnPath
+from deployer.policy.rows import PlanView
+from deployer.policy.view import ColumnSince, plan_view
+from deployer.specs.model import TableSpec
+from tests.plan.lakes import INSTANCE, LIVE, OWNER, graph
+
+NOW = dt.datetime(2026, 6, 30, 12, tzinfo=dt.UTC)
+
+
+def aged(days: float, *, at_least: bool = False) -> ColumnSince:
+    """Every column was added so many days ago."""
+    return lambda address, column: Since(NOW - dt.timedelta(days=days), at_least)
+
+
+def unknown(address: str, column: ColumnPath) -> None:
+    """Nobody knows since when there is any column."""
+
+
+def view_of(
+    *tables: TableSpec, live: LiveLake = LIVE, since: ColumnSince | None = unknown, stack: str = "dev"
+) -> PlanView:
+    """What rules see of the plan that makes `live` these tables."""
+    plan = make_plan("demo", graph(*tables), live, owner=OWNER)
+    return plan_view(plan, (INSTANCE, *tables), live, stack, NOW, since)
+
+
+def without_sizes(live: LiveLake = LIVE) -> LiveLake:
+    """As `preview --against` has it."""
+    tables = {key: replace(table, statistics=TableStatistics(known=False)) for key, table in live.tables.items()}
+    return replace(live, tables=tables)
+
+
+Change = Callable[[TableSpec], TableSpec]
