@@ -111,11 +111,12 @@ def _usage_error(error: TyperException) -> int:
     context = getattr(error, "ctx", None)
     if message:
         hint = f"; try '{context.command_path} --help'" if context else ""
-        stderr().print(f"error: {message.rstrip('.')}{hint}", style="red")
+        words = message.rstrip(".").replace(": Value error, ", ": ")
+        stderr().print(f"error: {words}{hint}", style="red")
     return 1
 
 
 def main() -> None:
     # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(500_000, 50, 50)
     sys.exit(run(sys.argv[1:]))

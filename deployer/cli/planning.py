@@ -23,7 +23,6 @@ from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.state import open_store
-from deployer.tables.schema_check import checked_on_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +50,8 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     live = stores.live_lake(root)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
     if not engine_would_agree(workspace, plan, live):
+        from deployer.tables.schema_check import checked_on_data
+
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             operations = engine().preview(workspace.stack_ref, config=config).operations
         plan = _with_foreign(checked_on_data(plan, live, root), operations)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
-from deployer.specs.model import Lake
+
+if TYPE_CHECKING:
+    from deployer.specs.model import Lake
 
 
 def validate(

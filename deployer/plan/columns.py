@@ -29,6 +29,8 @@ def diff_columns(
 
     A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
     """
+    if live == desired:
+        return
     before = {column.name: column for column in live}
     wanted = {column.name for column in desired}
     origin: dict[str, Column] = {}

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import live_instance
+from deployer.live.reader import live_instance, live_table
+from deployer.live.rollforward import current
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
 from deployer.state.store import StateStore
-from deployer.tables.admin import read_table
 
 Tables = Mapping[str, tuple[TableEntry, TableState]]
 
@@ -31,6 +31,7 @@ class Stores:
     def __init__(self, project_dir: Path, allow_destroy: Collection[str] = ()) -> None:
         self.project_dir = project_dir
         self.allow_destroy = frozenset(allow_destroy)
+        self._paths: dict[str, str] = {}
         self._open: dict[str, StateStore] = {}
         self._at_start: dict[str, Tables] = {}
         self._live: dict[tuple[str, str], LiveTable] = {}
@@ -39,7 +40,9 @@ class Stores:
 
     def path(self, root: str) -> str:
         """The root as an absolute path or URI."""
-        return resolve_root(self.project_dir, root)
+        if root not in self._paths:
+            self._paths[root] = resolve_root(self.project_dir, root)
+        return self._paths[root]
 
     def store(self, root: str) -> StateStore:
         """The store at this root; NotFound when there is none."""
@@ -65,7 +68,7 @@ class Stores:
             return None
         key = (self.path(root), table_id)
         if key not in self._live:
-            self._live[key] = read_table(self.store(root), self.path(root), *found)
+            self._live[key] = live_table(*current(self.store(root), self.path(root), *found))
         return self._live[key]
 
     def _found(self, root: str) -> Tables:

@@ -122,6 +122,8 @@ def _column(field: pa.Field, name: str) -> Column:
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:
+    if plain := _PLAIN_BY_ID.get(arrow.id):  # most columns, found by one look
+        return plain
     types = pa.types
     if isinstance(arrow, pa.BaseExtensionType):
         return _extension(arrow, name)
@@ -165,12 +167,14 @@ def _scalar(arrow: pa.DataType, name: str) -> Scalar:
         return Scalar(f"time{arrow.bit_width}", (arrow.unit,))
     if types.is_duration(arrow):
         return Scalar("duration", (arrow.unit,))
-    if plain := _PLAIN_NAMES.get(arrow):
-        return Scalar(plain)
     raise _refusal(arrow, name)
 
 
-_PLAIN_NAMES: Mapping[pa.DataType, str] = {make(): name for name, make in _PLAIN.items()}
+_PLAIN_BY_ID: Mapping[int, Scalar] = {
+    plain.id: Scalar(name)
+    for name, plain in ((name, make()) for name, make in _PLAIN.items())
+    if not isinstance(plain, pa.BaseExtensionType)  # these share one id
+}
 
 
 def _refusal(arrow: pa.DataType, name: str) -> InvalidInput:

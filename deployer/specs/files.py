@@ -99,6 +99,9 @@ class _Reader:
         self.overlays: list[Node] = []
         self.refers: set[str] = set()  # files in which some value may refer to a variable
         self.done: set[Path] = set()
+        self.folders: dict[
+            Path, tuple[Path, bool]
+        ] = {}  # as they are named: without links, and whether they may be read
 
     def label(self, path: Path) -> str:
         """A file's name in positions: relative to the project where it lies in there."""
@@ -107,15 +110,26 @@ class _Reader:
     def may_read(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self.allowed)
 
+    def place(self, path: Path) -> tuple[Path, bool]:
+        """Where a file is, links followed, and whether it may be read. A folder's files share what is asked for it."""
+        if path.is_symlink():
+            real = path.resolve()
+            return real, self.may_read(real)
+        if path.parent not in self.folders:
+            real = path.parent.resolve()
+            self.folders[path.parent] = real, self.may_read(real)
+        folder, allowed = self.folders[path.parent]
+        return folder / path.name, allowed or self.may_read(folder / path.name)
+
     def problem(self, at: Position, what: str, remedy: str, rule: Rule) -> None:
         self.sources.problems.append(Problem(at, what, remedy, rule))
 
     def read(self, path: Path, parents: tuple[Path, ...]) -> None:
-        real = path.resolve()
+        real, allowed = self.place(path)
         if real in self.done:
             return
         self.done.add(real)
-        if not self.may_read(real):
+        if not allowed:
             what = "the file is a link that leads out of the project's folder"
             self.problem(Position(self.label(path)), what, "copy the file here", Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True

@@ -222,7 +222,7 @@ def _array(schema: Schema) -> Check:
 
 
 def _object(schema: Schema) -> Check:
-    checks = {key: compiled(child) for key, child in schema.get("properties", {}).items()}
+    checks = {key: (f"`{key}`", compiled(child)) for key, child in schema.get("properties", {}).items()}
     required: Sequence[str] = schema.get("required", ())
     rest = schema["additionalProperties"]
     rest_check = compiled(rest) if rest else None
@@ -236,15 +236,16 @@ def _object(schema: Schema) -> Check:
             _wrong(node, label, "a mapping", problems)
             return
         meant: set[str] = set()
-        torn = _torn(value) if rest_check is None else {}
+        torn = _torn(value) if rest_check is None and None in [child.value for child in value.values()] else {}
         for key, child in value.items():
             if key in torn:
                 meant |= {key, torn[key].key}
                 problems.append(torn[key].problem)
             elif key in meant:
                 continue
-            elif child_check := checks.get(key):
-                child_check(child, f"`{key}`", problems)
+            elif known := checks.get(key):
+                called, child_check = known
+                child_check(child, called, problems)
             elif rest_check:
                 if name_check:
                     name_check(Node(key, child.file, child.key_line, child.key_column), f"a name in {label}", problems)
@@ -296,13 +297,12 @@ def _any_of(branches: Sequence[Schema]) -> Check:
     scalars = any(isinstance(schema["type"], list) for schema, _ in resolved)
     wanted = f"a single value or {wanted}" if scalars else wanted
 
+    of_number = [branch for branch in resolved if isinstance(branch[0]["type"], list)]
+    of_type = {name: [branch for branch in resolved if name in types(branch[0])] for name in (*_WANTED, "null")}
+
     def check(node: Node, label: str, problems: Problems) -> None:
         value = node.value
-        if isinstance(value, (bool, int, float)):
-            fits = [branch for branch in resolved if isinstance(branch[0]["type"], list)]
-        else:
-            json_type = _JSON_TYPES.get(type(value), "null")
-            fits = [branch for branch in resolved if json_type in types(branch[0])]
+        fits = of_number if isinstance(value, (bool, int, float)) else of_type[_JSON_TYPES.get(value.__class__, "null")]
         if value is None and "column-type" in formats:
             what = f"{label} is empty"
             problems.append(Problem(node.at, what, 'write a type; the type null is "null", in quotes', Rule.WRONG_TYPE))
