@@ -50,11 +50,12 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     live = stores.live_lake(root)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
     if not engine_would_agree(workspace, plan, live):
-        from deployer.tables.schema_check import checked_on_data
-
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-            operations = engine().preview(workspace.stack_ref, config=config).operations
-        plan = _with_foreign(checked_on_data(plan, live, root), operations)
+            plan = _with_foreign(plan, engine().preview(workspace.stack_ref, config=config).operations)
+    if not plan.is_empty:
+        from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
+
+        plan = checked_on_data(plan, live, root)
     return Planned(judged(workspace, plan, lake, live), lake, engine, config, live)
 
 
@@ -64,8 +65,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
     plan = judged(workspace, plan, lake, live, declared=False)
+    return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
 
 
 def read_live(root: str) -> LiveLake:

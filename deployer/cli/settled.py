@@ -1,8 +1,8 @@
-"""When the engine need not be asked: nothing to do by the plan, and Pulumi's state says the same.
+"""When a preview need not ask the engine: Pulumi's state holds what the plan starts from, and the program adds nothing.
 
 Running a program costs the SDK about a millisecond and a half for each resource, most of a preview's time. The program
-that projects start with only declares the lake, so that an empty plan and a state of exactly the lake's resources leave
-the engine nothing to find. In every other case it is asked.
+that projects start with only declares the lake, so that the engine would find the plan's changes and nothing else. In
+every other case it is asked, and when anything is applied.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 
 def engine_would_agree(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
-    """Whether a preview by the engine would find nothing either, as far as can be told without running it."""
-    return plan.is_empty and _is_packaged_program(workspace) and _is_settled(workspace, plan, live)
+    """Whether a preview by the engine would find what the plan says and no more."""
+    return _is_packaged_program(workspace) and _is_settled(workspace, plan, live)
 
 
 def _is_packaged_program(workspace: Workspace) -> bool:
@@ -38,7 +38,10 @@ def _is_packaged_program(workspace: Workspace) -> bool:
 
 
 def _is_settled(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
-    """Whether Pulumi's state holds the plan's resources with their live ids, no others, and nothing unfinished."""
+    """Whether Pulumi's state holds the resources that the plan finds, with their live ids, and nothing unfinished.
+
+    A table under a new name is not in the state by that name, so the engine is asked.
+    """
     try:
         files = stack_files(workspace.stack_ref)
         deployment, _ = read_checkpoint(files)
@@ -51,7 +54,7 @@ def _is_settled(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
     if any(resource.get(mark) for resource in resources for mark in _UNSETTLED):
         return False
     ids = {address_of(resource["urn"]): str(resource.get("id")) for resource in own}
-    addresses = {resource.address for resource in plan.resources}
+    addresses = {resource.address for resource in plan.resources if resource.action != "create"}
     return (
         len(own) == len(ids)
         and ids.keys() == addresses

@@ -12,6 +12,7 @@ import pytest
 from deployer.cli import planning
 from deployer.engine import choose_engine
 from tests.cli.conftest import Deployer
+from tests.projects import table
 
 Resources = list[dict[str, Any]]
 Asked = list[str]
@@ -120,11 +121,34 @@ def test_the_engine_is_asked(
     assert (ran.code, asked) == (code, ["engine"]), ran.out + ran.err
 
 
-def test_the_engine_is_asked_about_changes(applied: Path, deployer: Deployer, asked: Asked) -> None:
-    spec = applied / "specs" / "planes.yaml"
+def described(project: Path) -> None:
+    spec = project / "specs" / "planes.yaml"
     spec.write_text(spec.read_text(encoding="utf-8") + "description: Aircraft.\n", encoding="utf-8")
-    assert deployer("preview", "--exit-code").code == 2
-    assert asked == ["engine"]
+
+
+def added_and_dropped(project: Path) -> None:
+    (project / "specs" / "planes.yaml").unlink()
+    (project / "specs" / "boats.yaml").write_text(table("boats"), encoding="utf-8")
+
+
+def renamed(project: Path) -> None:
+    spec = project / "specs" / "planes.yaml"
+    text = spec.read_text(encoding="utf-8").replace("name: planes", "name: aircraft\nrenamed_from: planes")
+    spec.write_text(text, encoding="utf-8")
+
+
+@pytest.mark.parametrize(("change", "asks"), [(described, 0), (added_and_dropped, 0), (renamed, 1)])
+def test_changes_are_the_same_with_and_without_the_engine(
+    applied: Path, deployer: Deployer, asked: Asked, change: Callable[[Path], None], asks: int
+) -> None:
+    change(applied)
+    without = deployer("preview", "--json")
+    assert len(asked) == asks
+    edited_program(applied)
+    assert deployer("preview", "--json").json == without.json
+    assert len(asked) == asks + 1
+    assert deployer("up", "--yes", "--allow-destroy", "table/air.planes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
 
 
 def test_up_brings_the_state_up_to_date_with_an_empty_plan(applied: Path, deployer: Deployer, asked: Asked) -> None:
