@@ -19,16 +19,21 @@ class Format(StrEnum):
     HTML = "html"
 
 
-def print_plan(plan: Plan, form: Format) -> None:
-    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else."""
+def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
+    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else.
+
+    `against` is the Git ref whose specs it was made from, where no live state was read.
+    """
     import sys
 
     match form:
         case Format.TREE:
-            from deployer.cli.output import stdout
+            from deployer.cli.output import note, stdout
             from deployer.plan.terminal import plan_as_tree
 
             stdout().print(plan_as_tree(plan))
+            if against is not None:
+                note(f"compared with the specs at {against}; live state was not read")
         case Format.JSON:
             from deployer.cli.output import print_json
             from deployer.plan.as_json import plan_as_json
@@ -37,7 +42,7 @@ def print_plan(plan: Plan, form: Format) -> None:
         case Format.MARKDOWN:
             from deployer.plan.markdown import plan_as_markdown
 
-            sys.stdout.write(plan_as_markdown(plan))
+            sys.stdout.write(plan_as_markdown(plan, against=against))
         case Format.HTML:
             from deployer.plan.html import plan_as_html
 

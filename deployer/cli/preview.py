@@ -78,7 +78,7 @@ def preview(
         from deployer.cli.against import plan_against
 
         plan = plan_against(workspace, against, specs, allow_destroy or ())
-        print_plan(plan, form)
+        print_plan(plan, form, against)
     else:
         from deployer.cli.planning import plan_up
 

@@ -20,12 +20,17 @@ _MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
 _STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
-def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT) -> str:
-    """The plan in at most `limit` bytes.
+def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None = None) -> str:
+    """The plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`.
 
     Too long a plan has its safe changes told one line a resource, then is cut, with a count of what is not shown.
     """
-    head, risky, safe, foreign = _head(plan), _risky(plan), _safe(plan), [_foreign(item) for item in plan.foreign]
+    head, risky, safe, foreign = (
+        _head(plan, against),
+        _risky(plan),
+        _safe(plan),
+        [_foreign(item) for item in plan.foreign],
+    )
     policy = _verdict(plan.verdict) if plan.verdict else []
     for told in (safe, _safe_in_short(plan)):
         text = _joined(head, [*policy, *risky], told, foreign, _safe_title(plan))
@@ -67,8 +72,10 @@ def _violation(violation: Violation) -> str:
     return line + (f"\n  - {markdown_text(f'approved {violation.approved}')}" if violation.approved else "")
 
 
-def _head(plan: Plan) -> str:
+def _head(plan: Plan, against: str | None) -> str:
     lines = [f"### Plan for {markdown_code(plan.instance)}: {headline(plan)}"]
+    if against is not None:
+        lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
     facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")

@@ -48,8 +48,9 @@ def describe(change: c.Change) -> str:
             return f"rename column {dotted(path)} → {after}"
         case c.WidenColumn(column=path, before=old, after=new):
             return f"widen column {dotted(path)}: {format_type(old)} → {format_type(new)}"
-        case c.ConvertColumn(column=path, before=old, after=new):
-            return f"convert column {dotted(path)}: {format_type(old)} → {format_type(new)}"
+        case c.ConvertColumn(column=path, before=old, after=new, using=expression):
+            using = f" using {expression}" if expression else ""
+            return f"convert column {dotted(path)}: {format_type(old)} → {format_type(new)}{using}"
         case c.RelaxNullability(column=path):
             return f"allow null in column {dotted(path)}"
         case c.TightenNullability(column=path):

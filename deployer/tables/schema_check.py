@@ -143,7 +143,9 @@ def _checked(
         return planned
     if found.rows:
         return replace(_named(planned, str(found)), refused=f"{found}; {_remedy(planned.change)}")
-    return _named(planned, f"{planned.assessment.why}; none of {count(found.of, 'row')} stands against it")
+    if isinstance(planned.change, c.TightenNullability):
+        return _named(planned, f"none of {count(found.of, 'row')} holds null")
+    return _named(planned, f"{planned.assessment.why}; tried on {count(found.of, 'row')}, none fails")
 
 
 def _can_be_asked(change: c.Change, changes: Sequence[c.Change]) -> bool:
