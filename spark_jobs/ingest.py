@@ -20,11 +20,11 @@ from deployer.compute.progress import Tasks, job_group
 from deployer.errors import DeployerError, Interrupted
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry, open_entry
-from deployer.tables.indexes import OnProgress
 from deployer.tables.ingest.distributed import SparkLoad, first_error
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
-from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.sources import Format, ReadOptions
+from deployer.tables.progress import OnProgress, Progress, untold
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,34 +35,39 @@ def run(
     table: str,
     request: IngestRequest,
     cluster: LocalCluster | None = None,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
-    on_index: OnProgress | None = None,
 ) -> IngestResult:
     """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`."""
 
-    def with_spark(plan: LoadPlan, progress: Callable[[Progress], None]) -> Loaded:
+    def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
         return load_with_spark(local_session(cluster), plan, progress)
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        return ingest(opened, request, with_spark, on_progress, on_engine, on_index)
+        return ingest(opened, request, with_spark, on_progress, on_engine)
 
 
-def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgress) -> Loaded:
     """Runs the load on a session, telling how far it is; cancels it once bad rows refuse it, or when interrupted."""
     load = SparkLoad(session, plan)
     group = f"ingest-{uuid.uuid4().hex[:8]}"
+    stopped: list[Interrupted] = []
 
     def watch(tasks: Tasks) -> None:
-        on_progress(Progress(tasks.done, tasks.total, load.rows))
-        if load.refused:
+        try:
+            on_progress(Progress("loading", tasks.done, tasks.total, "tasks", load.rows))
+        except Interrupted as stop:
+            stopped.append(stop)
+        if stopped or load.refused:
             session.sparkContext.cancelJobGroup(group)
 
     try:
         with job_group(session, group, f"ingest into {plan.layout.location}", watch):
             loaded = load.run()
     except Exception as failure:
+        if stopped:
+            raise stopped[0] from None
         if not load.refused:
             raise DeployerError(
                 f"the Spark job failed: {_first_line(failure)}", where=plan.layout.location, remedy="run it again"

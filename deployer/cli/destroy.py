@@ -35,7 +35,7 @@ def destroy(
             return refuse(planned, as_json=as_json)
         if not yes:
             _ask_for_name(planned.plan.instance)
-        with StepView(quiet=as_json) as view:
+        with StepView(as_json=as_json) as view:
             result = planned.engine().destroy(workspace.stack_ref, on_event=view)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 if TYPE_CHECKING:
     from deployer.tables.indexes import CaughtUp
     from deployer.tables.ingest.job import IngestResult
-    from deployer.tables.ingest.loading import Progress
+    from deployer.tables.progress import Progress
 
 
 class FileFormat(StrEnum):
@@ -76,7 +76,8 @@ def ingest(
     from dataclasses import asdict
 
     from deployer.cli.lake_data import instance_of
-    from deployer.cli.output import print_json
+    from deployer.cli.meter import Meter
+    from deployer.cli.output import note, print_json
     from deployer.compute.local import LocalCluster
     from deployer.errors import InvalidInput, Refused
     from deployer.tables.ingest.job import IngestRequest
@@ -100,51 +101,24 @@ def ingest(
         not no_indexes,
     )
     sizes = LocalCluster.of(cluster.options) if cluster else None
-    with _Bar(quiet=as_json) as bar:
-        result = run(root, table, request, sizes, bar.progress, bar.engine, bar.index)
+    with Meter(as_json=as_json) as meter:
+
+        def begun(engine: str, reason: str) -> None:
+            where = "with Spark" if engine == "spark" else "in this process"
+            if not as_json:
+                note(f"loading {where}: {reason}")
+            meter.begin(table, table)
+
+        def told(now: Progress) -> None:
+            doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
+            meter.tell(table, doing, now.done, now.total, now.unit)
+
+        result = run(root, table, request, sizes, told, begun)
     if as_json:
         print_json(asdict(result))
     else:
         _print(result, bad_rows)
     return 0
-
-
-class _Bar:
-    """A progress bar on stderr; on no terminal it draws nothing."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        from deployer.cli.output import note, stderr
-
-        self._quiet, self._note = quiet, note
-        console = stderr()
-        parts = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        self._bar = Progress(
-            *parts, TimeElapsedColumn(), console=console, transient=True, disable=quiet or not console.is_terminal
-        )
-        self._task: Any = None
-
-    def __enter__(self) -> _Bar:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def engine(self, engine: str, reason: str) -> None:
-        where = "with Spark" if engine == "spark" else "in this process"
-        if not self._quiet:
-            self._note(f"loading {where}: {reason}")
-        self._task = self._bar.add_task("starting Spark" if engine == "spark" else "loading", total=None)
-
-    def progress(self, now: Progress) -> None:
-        rows = f"{now.rows:,} rows read" if now.rows else "loading"
-        self._bar.update(self._task, completed=now.done, total=now.total, description=rows)
-
-    def index(self, name: str, done: int, total: int | None) -> None:
-        if self._task is not None:
-            self._bar.update(self._task, completed=done, total=total, description=f"building index {name}")
 
 
 def _print(result: IngestResult, bad_rows: Path | None) -> None:

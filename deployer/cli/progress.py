@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from time import monotonic
 from types import TracebackType
 from typing import assert_never
 
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
 from rich.text import Text
 
-from deployer.cli.output import stderr
-from deployer.engine import Diagnostic, Event, Operation, OutputsChanged, StepFailed, StepFinished, StepStarted
+from deployer.cli.meter import Meter
+from deployer.engine import (
+    Diagnostic,
+    Event,
+    Operation,
+    OutputsChanged,
+    StepFailed,
+    StepFinished,
+    StepProgress,
+    StepStarted,
+)
 from deployer.provider.urn import address_of
 
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
@@ -24,46 +31,64 @@ PULUMI_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:")
 
 
 class StepView:
-    """Takes the engine's events. On a terminal it draws; elsewhere it prints a line a step; quiet, only errors."""
+    """Takes the engine's events. On a terminal it draws; elsewhere it prints a line a step, and with `as_json` a JSON
+    document a line on stderr: `started`, `progress`, `finished`, `failed` and `message`, each with its address.
+    """
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._console = stderr()
-        self._quiet = quiet
-        self._running: dict[str, str] = {}
-        self._live = Live(console=self._console, transient=True, refresh_per_second=10)
+    def __init__(self, *, as_json: bool, clock: Callable[[], float] = monotonic) -> None:
+        self._meter = Meter(as_json=as_json, clock=clock)
 
     def __enter__(self) -> StepView:
-        if not self._quiet and self._console.is_terminal:
-            self._live.start()
+        self._meter.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        self._meter.__exit__(kind, error, trace)
 
     def __call__(self, event: Event) -> None:
         match event:
-            case StepStarted(urn, op):
-                if op not in _QUIET:
-                    self._running[urn] = _DOING.get(op, op)
-            case StepFinished(urn, op, seconds):
-                self._running.pop(urn, None)
-                address = address_of(urn)
-                if address and op not in _QUIET:
-                    self._say(Text(f"  {_DONE.get(op, op)} {address}", "green").append(f" ({seconds:.2f} s)", "dim"))
-            case StepFailed(urn, op, message):
-                self._running.pop(urn, None)
-                self._console.print(Text(f"  failed to {op} {address_of(urn) or urn}: {message}", "red"))
-            case Diagnostic(_, severity, message):
-                if severity in ("warning", "error"):
-                    self._console.print(Text(f"  {severity}: {message}", "yellow" if severity == "warning" else "red"))
-            case OutputsChanged():
+            case StepProgress(urn, doing, done, total, unit):
+                self._meter.tell(_name(urn), doing, done, total, unit)
+            case StepStarted(urn, op) if op not in _QUIET:
+                self._meter.begin(_name(urn), f"{_DOING.get(op, op)} {_name(urn)}")
+            case StepFinished(urn):
+                self._meter.end(_name(urn))
+            case StepFailed(urn):
+                self._meter.end(_name(urn))
+            case StepStarted() | Diagnostic() | OutputsChanged():
                 pass
             case _:
                 assert_never(event)
-        if self._live.is_started:
-            self._live.update(self._render())
+        self._tell_json(event) if self._meter.as_json else self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        match event:
+            case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
+                done = Text(f"  {_DONE.get(op, op)} {_name(urn)}", "green").append(f" ({seconds:.2f} s)", "dim")
+                self._meter.console.print(done)
+            case StepFailed(urn, op, message):
+                self._meter.console.print(Text(f"  failed to {op} {address_of(urn) or urn}: {message}", "red"))
+            case Diagnostic(_, "warning" | "error" as severity, message):
+                colour = "yellow" if severity == "warning" else "red"
+                self._meter.console.print(Text(f"  {severity}: {message}", colour))
+            case _:
+                pass
+
+    def _tell_json(self, event: Event) -> None:
+        tell = self._meter.event
+        match event:
+            case StepStarted(urn, op) if op not in _QUIET and address_of(urn):
+                tell("started", address=_name(urn), op=op)
+            case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
+                tell("finished", address=_name(urn), op=op, seconds=round(seconds, 3))
+            case StepFailed(urn, op, message):
+                tell("failed", address=address_of(urn) or urn, op=op, message=message)
+            case Diagnostic(urn, "warning" | "error" as severity, message):
+                tell("message", address=address_of(urn) if urn else None, severity=severity, message=message)
+            case _:
+                pass
 
     def summary(self, operations: Iterable[Operation]) -> Text:
         """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
@@ -73,14 +98,6 @@ class StepView:
         parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
         return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")
 
-    def _say(self, line: Text) -> None:
-        if not self._quiet:
-            self._console.print(line)
 
-    def _render(self) -> Table:
-        grid = Table.grid(padding=(0, 1))
-        for urn, doing in list(self._running.items())[:10]:
-            grid.add_row(Spinner("dots"), Text(f"{doing} {address_of(urn) or urn.rsplit('::', 1)[-1]}"))
-        if len(self._running) > 10:
-            grid.add_row("", Text(f"and {len(self._running) - 10} more", "dim"))
-        return grid
+def _name(urn: str) -> str:
+    return address_of(urn) or urn.rsplit("::", 1)[-1]

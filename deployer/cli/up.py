@@ -91,7 +91,7 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
     reached("cli.up.planned")
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
-    with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(quiet=as_json) as view:
+    with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
         result = planned.engine().up(workspace.stack_ref, on_event=view, config=planned.config)
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})

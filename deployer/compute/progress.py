@@ -29,7 +29,7 @@ def job_group(
 ) -> Iterator[None]:
     """Runs the Spark jobs of the block as one group; when the block is left by an exception they are cancelled.
 
-    `on_tasks` is called from another thread whenever the counts move.
+    `on_tasks` is called from another thread a few times a second, once there are tasks.
     """
     context = session.sparkContext
     stop = threading.Event()
@@ -53,13 +53,11 @@ def _ignore(_: Tasks) -> None:
 
 
 def _watch(session: SparkSession, group: str, on_tasks: Callable[[Tasks], None], stop: threading.Event) -> None:
-    last = None
     while True:
         ended = stop.wait(POLL_SECONDS)
         with contextlib.suppress(Exception):  # a session that is being stopped answers nothing
             now = tasks_of(session, group)
-            if now.total and now != last:
-                last = now
+            if now.total:
                 on_tasks(now)
         if ended:
             return

@@ -14,6 +14,7 @@ from deployer.engine.model import (
     PlanResult,
     StepFailed,
     StepFinished,
+    StepProgress,
     StepStarted,
     UpResult,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "StackRef",
     "StepFailed",
     "StepFinished",
+    "StepProgress",
     "StepStarted",
     "UpResult",
     "choose_engine",

@@ -15,7 +15,7 @@ from pulumi import automation
 from pulumi.automation import events
 
 from deployer.engine.backend import stack_files
-from deployer.engine.cli_events import diagnostic_of, operation_of, step_of
+from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
 from deployer.engine.config import full_key, read_salt, write_salt
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import (
@@ -148,7 +148,9 @@ class Collected:
             self._emit(step_of(event.res_outputs_event.metadata, "finished"))
         elif event.res_op_failed_event is not None:
             self._emit(step_of(event.res_op_failed_event.metadata, "failed"))
-        elif event.diagnostic_event is not None and not event.diagnostic_event.ephemeral:
+        elif event.diagnostic_event is not None and event.diagnostic_event.ephemeral:
+            self._emit(progress_of(event.diagnostic_event))
+        elif event.diagnostic_event is not None:
             diagnostic = diagnostic_of(event.diagnostic_event)
             self.diagnostics.append(diagnostic)
             self._emit(diagnostic)

@@ -18,6 +18,7 @@ from deployer.engine.model import (
     StepFailed,
     StepFinished,
     StepOp,
+    StepProgress,
     StepStarted,
 )
 from deployer.engine.urns import is_provider_type, name_of
@@ -86,6 +87,11 @@ def step_of(metadata: events.StepEventMetadata, stage: Literal["started", "finis
             return StepFinished(metadata.urn, op, 0.0, _shown(metadata.new.outputs if metadata.new else None))
         case "failed":
             return StepFailed(metadata.urn, op, f"{metadata.op.value} failed; the diagnostics say why")
+
+
+def progress_of(event: events.DiagnosticEvent) -> StepProgress | None:
+    """A status message of a resource; the CLI's own are of none."""
+    return StepProgress(event.urn, _COLOUR.sub("", event.message).strip()) if event.urn else None
 
 
 def diagnostic_of(event: events.DiagnosticEvent) -> Diagnostic:

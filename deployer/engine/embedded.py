@@ -165,7 +165,7 @@ class EmbeddedEngine:
             run = Run(settings, opened.snapshot, None, opened.passphrase, on_event=on_event)  # type: ignore[arg-type]
             service = EngineService(run.emit)
             serve = enter(Served(service))
-            run.providers = Providers(stack.project, self.providers, serve.address, run.report)
+            run.providers = Providers(stack.project, self.providers, serve.address, run.report, run.progress)
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
             enter(busy_interpreter())
@@ -241,7 +241,8 @@ def _raise_failures(run: Run) -> None:
 
 @contextlib.contextmanager
 def _interruptible(run: Run) -> Iterator[None]:
-    """The first Ctrl-C lets running steps finish and starts no more; the second one ends the process as usual."""
+    """The first Ctrl-C starts no more steps, and lets running ones finish or stop where they can be gone on with; the
+    second one ends the process as usual."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -250,6 +251,7 @@ def _interruptible(run: Run) -> Iterator[None]:
     def stop(number: int, frame: Any) -> None:
         run.stopping.set()
         signal.signal(signal.SIGINT, before)
+        run.report("warning", "stopping; what is under way finishes first, or stops where it can be gone on with")
 
     signal.signal(signal.SIGINT, stop)
     try:

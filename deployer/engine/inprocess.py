@@ -16,7 +16,7 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from deployer.engine.model import DiffKind
-from deployer.engine.plugin import Checked, Diffed, Features, Invoked, Live, ProviderFailed
+from deployer.engine.plugin import Checked, Diffed, Features, Invoked, Live, OnStepProgress, ProviderFailed
 from deployer.engine.property_values import from_property_map, to_property_map
 from deployer.engine.values import Properties, without_secrets
 from deployer.errors import DeployerError
@@ -37,11 +37,14 @@ class InProcess:
     """Implements `ProviderClient` on a provider object.
 
     `resumes_creates` is the provider's attribute of that name, and True without it: a provider of this process is
-    the project's own, whose `create` carries on where a killed one stopped.
+    the project's own, whose `create` carries on where a killed one stopped. A provider that has an attribute
+    `on_progress` gets `on_progress` there, to tell how far a step of a resource is.
     """
 
-    def __init__(self, provider: sdk.Provider) -> None:
+    def __init__(self, provider: sdk.Provider, on_progress: OnStepProgress) -> None:
         self._provider = provider
+        if hasattr(provider, "on_progress"):
+            provider.on_progress = on_progress
         self._loops = threading.local()
         self._accept_secrets = True
         self.resumes_creates = bool(getattr(provider, "resumes_creates", True))

@@ -44,6 +44,20 @@ class StepStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class StepProgress:
+    """How far the step of a resource is, every now and then: what is being done in words, and how many of its parts.
+
+    `total` is None where it is not known; all that a plugin tells is in `doing`.
+    """
+
+    urn: str
+    doing: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StepFinished:
     """`seconds` is how long the step took; `outputs` are blinded."""
 
@@ -76,7 +90,7 @@ class OutputsChanged:
     outputs: Mapping[str, Any]
 
 
-Event = StepStarted | StepFinished | StepFailed | Diagnostic | OutputsChanged
+Event = StepStarted | StepProgress | StepFinished | StepFailed | Diagnostic | OutputsChanged
 OnEvent = Callable[[Event], None]
 
 

@@ -5,7 +5,7 @@ Two implementations: `InProcess` calls a provider object in this process, `Remot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -54,6 +54,11 @@ class Live:
 class Invoked:
     value: Mapping[str, Any]
     failures: tuple[tuple[str, str], ...] = ()
+
+
+#: URN, what is being done, parts done, of how many (None: not known), and what these are. Raises `Interrupted` when the
+#: step shall end, if it can.
+OnStepProgress = Callable[[str, str, int, int | None, str], None]
 
 
 class ProviderFailed(Exception):

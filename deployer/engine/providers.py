@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deployer.engine.plugin import Checked, Diffed, Features, ProviderClient
+from deployer.engine.plugin import Checked, Diffed, Features, OnStepProgress, ProviderClient
 from deployer.engine.process import PluginProcess, Report, find_plugin
 from deployer.engine.project import Project
 from deployer.engine.remote import RemoteProvider
@@ -43,14 +43,20 @@ class Providers:
     """Clients by provider reference (`URN::ID`). Safe for threads.
 
     `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
-    `engine_address` starts the engine's gRPC service when the first executable needs it.
+    `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for providers of
+    this process; executables tell the service.
     """
 
     def __init__(
-        self, project: Project, sources: Mapping[str, Any], engine_address: Callable[[], str], report: Report
+        self,
+        project: Project,
+        sources: Mapping[str, Any],
+        engine_address: Callable[[], str],
+        report: Report,
+        progress: OnStepProgress,
     ) -> None:
         self._project, self._sources = project, sources
-        self._engine_address, self._report = engine_address, report
+        self._engine_address, self._report, self._progress = engine_address, report, progress
         self._lock = threading.RLock()
         self._idle: dict[str, list[ProviderClient]] = {}
         self._configured: dict[tuple[str, str], Configured] = {}
@@ -121,7 +127,7 @@ class Providers:
             return RemoteProvider(PluginProcess(executable, self._engine_address(), self._project.dir, self._report))
         from deployer.engine.inprocess import InProcess
 
-        return InProcess(source() if callable(source) else source)
+        return InProcess(source() if callable(source) else source, self._progress)
 
     def _refuse_second_configuration(self, package: str) -> None:
         source = self._sources.get(package)

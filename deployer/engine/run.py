@@ -11,7 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deployer.engine.journal import Journal
-from deployer.engine.model import Diagnostic, Event, OnEvent, Operation, StepFailed, StepFinished, StepOp, StepStarted
+from deployer.engine.model import (
+    Diagnostic,
+    Event,
+    OnEvent,
+    Operation,
+    StepFailed,
+    StepFinished,
+    StepOp,
+    StepProgress,
+    StepStarted,
+)
 from deployer.engine.providers import Configured, Providers
 from deployer.engine.resource import ResourceState
 from deployer.engine.secrets import Passphrase
@@ -156,6 +166,12 @@ class Run:
                 self.emit(Diagnostic("", severity, message))
             case _:
                 self.emit(Diagnostic("", "info", message))
+
+    def progress(self, urn: str, doing: str, done: int, total: int | None, unit: str) -> None:
+        """Emits how far a step is. Raises `Interrupted` when the run is to stop: a step that can be gone on with, or
+        leaves nothing behind, lets that pass."""
+        self.emit(StepProgress(urn, doing, done, total, unit))
+        self.refuse_when_stopping()
 
     def record(self, operation: Operation) -> None:
         """Keeps an operation for the result, blinded; a later one of the same resource takes its place."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import grpc
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import engine_pb2
 
-from deployer.engine.model import Diagnostic, Severity
+from deployer.engine.model import Diagnostic, OnEvent, Severity, StepProgress
 
 _EMPTY = empty_pb2.Empty()
 _SEVERITIES: dict[int, Severity] = {
@@ -37,13 +36,15 @@ class RefusedCall(grpc.RpcError):  # type: ignore[misc]  # grpc has no types
 class EngineService:
     """The service's methods on messages, called by the SDK in this process and by plugins over gRPC."""
 
-    def __init__(self, emit: Callable[[Diagnostic], None]) -> None:
+    def __init__(self, emit: OnEvent) -> None:
         self._emit = emit
         self._root = ""
 
     def Log(self, request: Any, context: Any = None) -> Any:  # noqa: N802 -- the protocol's name
         # the SDK sends four debug messages a resource, and nobody reads them
-        if request.severity != engine_pb2.DEBUG and not request.ephemeral:
+        if request.ephemeral and request.urn:
+            self._emit(StepProgress(request.urn, request.message))
+        elif request.severity != engine_pb2.DEBUG and not request.ephemeral:
             self._emit(Diagnostic(request.urn, _SEVERITIES.get(request.severity, "info"), request.message))
         return _EMPTY
 

@@ -11,6 +11,7 @@ from deployer.provider.stores import Stores
 from deployer.provider.urn import owner_of
 from deployer.specs.json_form import instance_from_json, instance_to_json
 from deployer.tables.instance import create_instance, delete_instance, update_instance
+from deployer.tables.progress import OnProgress
 
 
 class InstanceKind:
@@ -31,7 +32,7 @@ class InstanceKind:
     def preview(self, news: Properties) -> Properties:
         return news
 
-    def create(self, stores: Stores, urn: str, news: Properties) -> Resource:
+    def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         create_instance(stores.path(news["root"]), instance_from_json(news), owner_of(urn))
         return Resource(news["name"], news, news)
 
@@ -46,7 +47,7 @@ class InstanceKind:
         found = instance_to_json(live)
         return Resource(live.name, found, found)
 
-    def update(self, stores: Stores, id: str, news: Properties) -> Resource:
+    def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         update_instance(stores.path(news["root"]), instance_from_json(news))
         return Resource(id, news, news)
 

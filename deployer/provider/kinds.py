@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from deployer.provider.stores import Stores
+from deployer.tables.progress import OnProgress
 
 #: Pulumi's sentinel for a string that is not known before the update runs (sdk/go/common/resource/plugin/rpc.go).
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -60,13 +61,13 @@ class Kind(Protocol):
     def preview(self, news: Properties) -> Properties:
         """The outputs as far as they are known before the resource exists."""
 
-    def create(self, stores: Stores, urn: str, news: Properties) -> Resource:
+    def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         """Create the resource, or go on where a creation that was cut off stopped."""
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         """The live resource; None when it is gone. `inputs` are empty for an import."""
 
-    def update(self, stores: Stores, id: str, news: Properties) -> Resource:
+    def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         """Bring the live resource up to `news`."""
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:

@@ -7,8 +7,10 @@ from the folder of Pulumi.yaml, found upwards from where the engine starts the p
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +20,15 @@ import grpc
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
-from pulumi.runtime.proto import provider_pb2_grpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from deployer import __version__
 from deployer.errors import DeployerError
 from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
+from deployer.tables.progress import in_words
+
+STATUS_SECONDS = 0.5  #: between two messages of how far one step is
 
 
 def main() -> None:
@@ -39,7 +44,9 @@ async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed)
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[_ErrorsInWords()])
-    servicer = ProviderServicer([], __version__, _Served(LakeProvider(stores)), engine_address)
+    provider = LakeProvider(stores)
+    provider.on_progress = _Status(engine_address)
+    servicer = ProviderServicer([], __version__, _Served(provider), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
@@ -91,6 +98,24 @@ class _Served(sdk.Provider):
 
     async def cancel(self) -> None:
         self._provider.cancel()
+
+
+class _Status:
+    """Tells the engine how far a step is, by messages that take each other's place on its screen."""
+
+    def __init__(self, engine_address: str) -> None:
+        channel = grpc.insecure_channel(engine_address, options=_GRPC_CHANNEL_OPTIONS)
+        self._engine = engine_pb2_grpc.EngineStub(channel)
+        self._told: dict[str, float] = {}
+
+    def __call__(self, urn: str, doing: str, done: int, total: int | None, unit: str) -> None:
+        now = time.monotonic()
+        if now < self._told.get(urn, -math.inf) + STATUS_SECONDS:
+            return
+        self._told[urn] = now
+        message = in_words(doing, done, total, unit)
+        with suppress(grpc.RpcError):  # an engine that does not listen any more stops nothing
+            self._engine.Log(engine_pb2.LogRequest(severity=engine_pb2.INFO, message=message, urn=urn, ephemeral=True))
 
 
 class _ErrorsInWords(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types

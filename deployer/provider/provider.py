@@ -6,7 +6,7 @@ engine calls them as they are; `pulumi-resource-lake` serves them over gRPC, eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pulumi.provider.experimental import provider as sdk
@@ -18,6 +18,7 @@ from deployer.provider.kinds import UNKNOWN, DiffKind, Kind
 from deployer.provider.stores import Stores
 from deployer.provider.table_kind import TableKind
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, type_of
+from deployer.tables.progress import OnProgress
 
 KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
 
@@ -35,6 +36,8 @@ class LakeProvider:
 
     def __init__(self, stores: Stores) -> None:
         self.stores = stores
+        #: Told the URN, what is being done, parts done, of how many, and what these are; set by who runs the provider.
+        self.on_progress: Callable[[str, str, int, int | None, str], None] = lambda *_: None
 
     def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         return sdk.CheckResponse(request.new_inputs, None)
@@ -68,7 +71,7 @@ class LakeProvider:
         kind, news = _kind(request.urn), _plain(request.properties)
         if request.preview:
             return sdk.CreateResponse("", _properties(kind.preview(news)))
-        made = kind.create(self.stores, request.urn, news)
+        made = kind.create(self.stores, request.urn, news, self._tell(request.urn))
         return sdk.CreateResponse(made.id, _properties(made.outputs))
 
     def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
@@ -82,7 +85,7 @@ class LakeProvider:
         kind, news = _kind(request.urn), _plain(request.news)
         if request.preview:
             return sdk.UpdateResponse(_properties(kind.preview(news)))
-        updated = kind.update(self.stores, request.resource_id, news)
+        updated = kind.update(self.stores, request.resource_id, news, self._tell(request.urn))
         return sdk.UpdateResponse(_properties(updated.outputs))
 
     def delete(self, request: sdk.DeleteRequest) -> None:
@@ -91,6 +94,9 @@ class LakeProvider:
 
     def cancel(self) -> None:
         self.stores.close()
+
+    def _tell(self, urn: str) -> OnProgress:
+        return lambda now: self.on_progress(urn, now.doing, now.done, now.total, now.unit)
 
 
 def _kind(urn: str) -> Kind:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
@@ -16,9 +15,10 @@ from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, read_table, update_table
+from deployer.tables.progress import OnProgress
 
 if TYPE_CHECKING:
-    from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+    from deployer.tables.ingest.loading import Loaded, LoadPlan
 
 _OWN_OUTPUTS = ("table_id", "location", "status")
 
@@ -53,9 +53,9 @@ class TableKind:
     def preview(self, news: Properties) -> Properties:
         return {**news, "table_id": UNKNOWN, "location": UNKNOWN}
 
-    def create(self, stores: Stores, urn: str, news: Properties) -> Resource:
+    def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        table_id = create_table(store, root, table_of(news), owner_of(urn))
+        table_id = create_table(store, root, table_of(news), owner_of(urn), _copy_with_spark, on_progress)
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -76,9 +76,9 @@ class TableKind:
             return Resource(table_id, inputs, _outputs(inputs, table_id, entry.location, entry.status))
         return _resource(read_table(store, root, entry), declared_root)
 
-    def update(self, stores: Stores, id: str, news: Properties) -> Resource:
+    def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        update_table(store, root, id, table_of(news), with_spark=_copy_with_spark)
+        update_table(store, root, id, table_of(news), _copy_with_spark, on_progress)
         entry = store.instance().tables[id]
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -88,7 +88,7 @@ class TableKind:
         delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
 
 
-def _copy_with_spark(plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+def _copy_with_spark(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
     from spark_jobs.rewrite import copy_with_spark
 
     return copy_with_spark(plan, on_progress)

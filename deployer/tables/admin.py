@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, NotFound, Refused
@@ -35,6 +34,7 @@ from deployer.state.updates import (
     SetTableStatus,
 )
 from deployer.tables.indexes import apply_index_change, settle_indexes
+from deployer.tables.progress import OnProgress, untold
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.split_points import declared_partitions
@@ -45,10 +45,15 @@ if TYPE_CHECKING:
 
     from deployer.tables.ingest.job import LoadWithSpark
 
-Step = Callable[[str], None]  #: told what is being done, for progress
 
-
-def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str:
+def create_table(
+    store: StateStore,
+    root: str,
+    spec: TableSpec,
+    owner: str,
+    with_spark: LoadWithSpark | None = None,
+    on_progress: OnProgress = untold,
+) -> str:
     """Create the table and return its id; goes on where a creation that was cut off stopped.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
@@ -61,7 +66,9 @@ def create_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> s
     if entry is None:
         entry = _register(store, spec)
     if entry.status == "active":
-        return _adopt(store, root, entry, spec, owner)
+        _refuse_unless_owned(read_table(store, root, entry), spec, owner)
+        update_table(store, root, entry.table_id, spec, with_spark, on_progress)
+        return entry.table_id
     remove_dataset(root, entry.location)  # what a creation that was cut off left behind
     reached("tables.create.registered")
     dataset = _create_dataset(root, entry, spec)
@@ -105,8 +112,8 @@ def update_table(
     root: str,
     table_id: str,
     spec: TableSpec,
-    step: Step | None = None,
     with_spark: LoadWithSpark | None = None,
+    on_progress: OnProgress = untold,
 ) -> None:
     """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
 
@@ -121,11 +128,9 @@ def update_table(
     refuse_unsupported(changes, kept_keys(live.spec, spec), has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
     for change in changes:
-        if step is not None:
-            step(type(change).__name__)
-        _apply(store, root, live, spec, change, with_spark)
+        _apply(store, root, live, spec, change, with_spark, on_progress)
     if changes and spec.indexes:
-        settle_indexes(store, root, table_id, spec)
+        settle_indexes(store, root, table_id, spec, on_progress)
 
 
 def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: bool) -> None:
@@ -155,16 +160,13 @@ def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     return entry
 
 
-def _adopt(store: StateStore, root: str, entry: TableEntry, spec: TableSpec, owner: str) -> str:
-    live = read_table(store, root, entry)
+def _refuse_unless_owned(live: LiveTable, spec: TableSpec, owner: str) -> None:
     if live.owner != owner:
         raise Conflict(
             f"the table exists already and {live.owner or 'nobody'} manages it",
             where=spec.address,
             remedy="choose another name",
         )
-    update_table(store, root, entry.table_id, spec)
-    return entry.table_id
 
 
 def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.LanceDataset:
@@ -209,13 +211,14 @@ def _apply(
     spec: TableSpec,
     change: c.Change,
     with_spark: LoadWithSpark | None,
+    on_progress: OnProgress,
 ) -> None:
     """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
     match change:
         case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
             from deployer.tables.rewrite import rewrite_table
 
-            rewrite_table(store, root, live.table_id, spec, with_spark)
+            rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
         case (
             c.AddColumn()
             | c.DropColumn()
@@ -228,7 +231,7 @@ def _apply(
             | c.ChangeColumnDescription()
             | c.ChangeColumnDefault()
         ):
-            apply_column_change(store, root, live.table_id, spec, change)
+            apply_column_change(store, root, live.table_id, spec, change, on_progress)
         case c.RenameTable():
             store.commit(
                 INSTANCE_LOG,
@@ -238,9 +241,10 @@ def _apply(
         case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
             from deployer.tables.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
 
-            rewrite_table(store, root, live.table_id, spec, with_spark)  # the first of them does what all of them say
+            # the first of them does what all of them say
+            rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
-            apply_index_change(store, root, live.table_id, change)
+            apply_index_change(store, root, live.table_id, change, on_progress)
         case c.SetOnline(online=online):
             _set(store, live, online=online)
         case c.SetDeletionProtection(protected=protected):

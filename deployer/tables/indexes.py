@@ -11,10 +11,11 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deployer.errors import CommitTimedOut, Conflict, DeployerError
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted
 from deployer.live.indexes import (
     Observed,
     Remembered,
@@ -31,6 +32,7 @@ from deployer.specs.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
 from deployer.state.failpoints import reached
 from deployer.state.requirements import PropertiesAre
 from deployer.state.updates import SetTableProperties
+from deployer.tables.progress import OnProgress, Progress, untold
 
 if TYPE_CHECKING:
     import lance
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
     from deployer.tables.dataset import OpenTable
 
 T = TypeVar("T")
-OnProgress = Callable[[str, int, int | None], None]  #: an index's name, work done, of how much where that is known
 
 # Lance says on stderr that it will leave centroids out of statistics, unless it is told to: nobody here reads them.
 os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
@@ -72,24 +73,28 @@ class CaughtUp:
     failure: str = ""
 
 
-def apply_index_change(store: StateStore, root: str, table_id: str, change: c.IndexChange) -> None:
+def apply_index_change(
+    store: StateStore, root: str, table_id: str, change: c.IndexChange, on_progress: OnProgress = untold
+) -> None:
     """Apply one change of the plan."""
     match change:
         case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
-            build_index(store, root, table_id, index)
+            build_index(store, root, table_id, index, on_progress)
         case c.DropIndex(index=index):
             drop_index(store, root, table_id, index.name)
 
 
-def settle_indexes(store: StateStore, root: str, table_id: str, spec: TableSpec) -> None:
+def settle_indexes(
+    store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress = untold
+) -> None:
     """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
     live = live_indexes(refresh(store, root, table_id))
     for change in index_changes(spec.address, live, spec.indexes):
-        apply_index_change(store, root, table_id, change)
+        apply_index_change(store, root, table_id, change, on_progress)
 
 
 def build_index(
-    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress | None = None
+    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = untold
 ) -> bool:
     """Build the index, in the place of one of that name; False when it is left pending for want of rows.
 
@@ -127,7 +132,7 @@ def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
         _forget(store, table_id, name)
 
 
-def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress | None = None) -> CaughtUp:
+def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = untold) -> CaughtUp:
     """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
     built: list[str] = []
     try:
@@ -210,13 +215,14 @@ def _quoted(path: str) -> str:
     return ".".join(f"`{name}`" for name in path.split("."))
 
 
-def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress | None) -> None:
+def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:
     parameters = all_parameters(index.kind, index.parameters)
     [column] = index.columns
 
     def told(event: Any) -> None:
-        if on_progress is not None:
-            on_progress(index.name, event.completed or 0, event.total)
+        doing = f"building index {index.name}, {event.stage.replace('_', ' ')}"
+        with suppress(Interrupted):  # Lance can neither be stopped here nor go on later
+            on_progress(Progress(doing, event.completed or 0, event.total, event.unit))
 
     if index.kind in VECTOR_KINDS:
         dataset.create_index(

@@ -11,7 +11,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, Corrupt, NotFound, Refused
+from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.rollforward import current, marks_since, missing_updates
 from deployer.specs.model import TableSpec
@@ -24,8 +24,9 @@ from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
 from deployer.tables.dataset import OpenTable
 from deployer.tables.ingest.job import LoadWithSpark
+from deployer.tables.progress import OnProgress, untold
 from deployer.tables.rewrite_cleanup import give_up
-from deployer.tables.rewrite_load import OnProgress, copy_rows
+from deployer.tables.rewrite_load import copy_rows
 from deployer.tables.rewrite_progress import Progress, Round
 from deployer.tables.rewrite_source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
 from deployer.tables.rewrite_target import Target, commit_fragments, create_target, rewrite_location, target_of
@@ -45,7 +46,7 @@ def rewrite_table(
     table_id: str,
     spec: TableSpec,
     with_spark: LoadWithSpark | None = None,
-    on_progress: OnProgress = lambda _: None,
+    on_progress: OnProgress = untold,
 ) -> None:
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
     it has them.
@@ -121,6 +122,12 @@ def _rewrite(
                 load = plan_copy(table, planned, target, new)
                 ledger = progress.ledger(planned.number)
                 written = copy_rows(load, ledger, with_spark, on_progress, spec.address)
+            except Interrupted:
+                raise Interrupted(
+                    "stopped while its rows are being copied; the table is as it was",
+                    where=spec.address,
+                    remedy="the next `deployer up` goes on with the rows that are left",
+                ) from None
             except (Refused, NotFound) as failure:
                 give_up(store, table.root, table.entry.table_id, number, location)
                 if isinstance(failure, Refused):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -11,13 +11,12 @@ from deployer.errors import Refused
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.driver import FLUSH_BYTES, parted
 from deployer.tables.ingest.job import SMALL_BYTES, SMALL_ROWS, LoadWithSpark
-from deployer.tables.ingest.loading import LoadPlan, Progress
+from deployer.tables.ingest.loading import LoadPlan
 from deployer.tables.ingest.reading import SplitReport, checked_rows
 from deployer.tables.ingest.sources import Split
+from deployer.tables.progress import OnProgress, Progress
 from deployer.tables.rewrite_progress import RangeLedger
 from deployer.tables.writer import Written, write_sorted, write_stream
-
-OnProgress = Callable[[Progress], None]
 
 
 def copy_rows(
@@ -31,13 +30,38 @@ def copy_rows(
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
     left = set(_units(plan)) - plan.finished
     if left and rows:
+        copied = _Copied(ledger, rows, bool(plan.layout.order), on_progress)
         if with_spark is not None and (rows > SMALL_ROWS or size > SMALL_BYTES):
-            loaded = with_spark(plan, on_progress)
+            loaded = with_spark(plan, lambda now: copied.tell(now.rows))
             _refuse([report.bad for report in loaded.reports.values()], address)
         else:
-            _copy_here(plan, sorted(left), on_progress, address)
+            _copy_here(plan, sorted(left), copied, address)
     found = ledger.finished()
     return tuple(each for number in sorted(found) for each in found[number])
+
+
+@dataclass(slots=True)
+class _Copied:
+    """How many rows of a round are copied. Those that have an order are all read before the first is written."""
+
+    ledger: RangeLedger
+    total: int
+    has_order: bool
+    on_progress: OnProgress
+    _rows: dict[int, int] = field(default_factory=dict)  #: written, by the number of their range
+    _before: int = 0  #: ranges that an earlier run wrote
+
+    def __post_init__(self) -> None:
+        self._rows = self.ledger.rows()
+        self._before = len(self._rows)
+
+    def tell(self, read: int) -> None:
+        """`read`: how many rows were read so far."""
+        self._rows |= self.ledger.rows(besides=self._rows.keys())
+        if self.has_order and len(self._rows) == self._before and read < self.total:
+            self.on_progress(Progress("reading", read, self.total))
+        else:
+            self.on_progress(Progress("writing", sum(self._rows.values()), self.total))
 
 
 def _units(plan: LoadPlan) -> Sequence[int]:
@@ -47,31 +71,31 @@ def _units(plan: LoadPlan) -> Sequence[int]:
     return [split.number for split in plan.splits]
 
 
-def _copy_here(plan: LoadPlan, left: Sequence[int], on_progress: OnProgress, address: str) -> None:
+def _copy_here(plan: LoadPlan, left: Sequence[int], copied: _Copied, address: str) -> None:
     """In this process. The source is read once for each `FLUSH_BYTES` of it, so that memory is bounded."""
     ledger = plan.ledger
     assert ledger is not None  # noqa: S101
     if not plan.layout.order:
         wanted = [split for split in plan.splits if split.number in left]
-        for done, split in enumerate(wanted):
+        for split in wanted:
             report = SplitReport(split.number)
             written = write_stream(plan.layout, _checked(plan, split, report), plan.ranges.partitions[0])
             ledger.record(split.number, written)
-            on_progress(Progress(done + 1, len(wanted), report.rows))
+            copied.tell(0)
             _refuse([report.bad], address)
         return
     passes = 1 + sum(split.bytes for split in plan.splits) // FLUSH_BYTES
     share = -(-len(left) // passes)
     for start in range(0, len(left), share):
         group = left[start : start + share]
-        held = _gathered(plan, frozenset(group), address)
-        for place, number in enumerate(group):
+        held = _gathered(plan, frozenset(group), copied, address)
+        for number in group:
             rows = pa.Table.from_batches(held.pop(number, []), plan.layout.arrow_schema)
             ledger.record(number, write_sorted(plan.layout, rows, plan.ranges.partitions[number]))
-            on_progress(Progress(start + place + 1, len(left), 0))
+            copied.tell(0)
 
 
-def _gathered(plan: LoadPlan, wanted: frozenset[int], address: str) -> dict[int, list[pa.RecordBatch]]:
+def _gathered(plan: LoadPlan, wanted: frozenset[int], copied: _Copied, address: str) -> dict[int, list[pa.RecordBatch]]:
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: dict[int, list[pa.RecordBatch]] = {}
     reports = [SplitReport(split.number) for split in plan.splits]
@@ -81,6 +105,7 @@ def _gathered(plan: LoadPlan, wanted: frozenset[int], address: str) -> dict[int,
             for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
                 if number in wanted:
                     held.setdefault(number, []).append(part)
+        copied.tell(sum(each.rows for each in reports))
     _refuse([report.bad for report in reports], address)
     return held
 

@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -52,10 +52,16 @@ class RangeLedger:
 
     def finished(self) -> dict[int, tuple[Written, ...]]:
         """What was written, by the number of its range."""
-        found = {}
+        return {number: tuple(map(_written_from_json, found)) for number, found in self._notes()}
+
+    def rows(self, besides: Collection[int] = ()) -> dict[int, int]:
+        """How many rows were written, by the number of their range; those of `besides` are not looked up."""
+        return {number: sum(each["rows"] for each in found) for number, found in self._notes(besides)}
+
+    def _notes(self, besides: Collection[int] = ()) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         for path in Path(self.folder).glob("[0-9]*.json"):
-            found[int(path.stem)] = tuple(map(_written_from_json, json.loads(path.read_text(encoding="utf-8"))))
-        return found
+            if int(path.stem) not in besides:
+                yield int(path.stem), json.loads(path.read_text(encoding="utf-8"))
 
 
 class Progress:

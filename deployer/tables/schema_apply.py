@@ -9,6 +9,7 @@ from deployer.plan import changes as c
 from deployer.plan.words import describe
 from deployer.specs.arrow import DEFAULT, DESCRIPTION
 from deployer.specs.types import Column, ColumnType, children
+from deployer.tables.progress import OnProgress, untold
 from deployer.tables.schema_change import (
     add_null_column,
     drop_column,
@@ -28,12 +29,19 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
 
-def apply_column_change(store: StateStore, root: str, table_id: str, spec: TableSpec, change: c.ColumnChange) -> None:
+def apply_column_change(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    change: c.ColumnChange,
+    on_progress: OnProgress = untold,
+) -> None:
     """Apply one change on the way to `spec`. Raises Refused when the table's rows do not allow it."""
 
     def operation(dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
         refuse_what_fails(dataset, change)
-        return _operation(dataset, spec, change)
+        return _operation(dataset, spec, change, on_progress)
 
     commit_schema_change(store, root, table_id, kind_of(change), operation)
 
@@ -44,21 +52,21 @@ def kind_of(change: c.ColumnChange) -> str:
 
 
 def _operation(
-    dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange
+    dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange, on_progress: OnProgress
 ) -> lance.LanceOperation.BaseOperation:
     match change:
         case c.AddColumn(definition=column, after=after) if column.default:
-            return fill_column(dataset, column, after)
+            return fill_column(dataset, column, after, on_progress)
         case c.AddColumn(column=path, definition=column, after=after):
             return add_null_column(dataset, path[:-1], column, after)
         case c.DropColumn(column=path):
-            return drop_field(dataset, path) if len(path) > 1 else drop_column(dataset, path)
+            return drop_field(dataset, path, on_progress) if len(path) > 1 else drop_column(dataset, path)
         case c.RenameColumn(column=path, after=name):
             return rename_column(dataset, path, name)
         case c.WidenColumn(column=path, after=after):
-            return convert_column(dataset, path, after)
+            return convert_column(dataset, path, after, None, on_progress)
         case c.ConvertColumn(column=path, after=after, using=using):
-            return convert_column(dataset, path, after, using)
+            return convert_column(dataset, path, after, using, on_progress)
         case c.RelaxNullability(column=path):
             return set_nullable(dataset, path, True)
         case c.TightenNullability(column=path):

@@ -16,6 +16,7 @@ from deployer.errors import Refused
 from deployer.specs.arrow import arrow_field, column_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
 from deployer.tables.ingest.casts import lossless
+from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.schema_change import drop_column, with_column, without_column
 from deployer.tables.schema_fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.tables.sql_value import values_of
@@ -27,7 +28,11 @@ Compute = Callable[[pa.RecordBatch], Any]  #: the values of the new column for a
 
 
 def convert_column(
-    dataset: lance.LanceDataset, path: Sequence[str], after: ColumnType, using: str | None = None
+    dataset: lance.LanceDataset,
+    path: Sequence[str],
+    after: ColumnType,
+    using: str | None = None,
+    on_progress: OnProgress = untold,
 ) -> lance.LanceOperation.BaseOperation:
     """The column at `path` as type `after`: its values cast without loss, or what the SQL expression `using` gives.
 
@@ -39,11 +44,13 @@ def convert_column(
     column = _changed(column_of(dataset.schema.field(top)), path[1:], lambda inner: replace(inner, type=after))
     target = arrow_field(column)
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
-    written, fragments = write_column(dataset, column, compute, [top] if using is None else None)
+    written, fragments = write_column(dataset, column, compute, [top] if using is None else None, on_progress)
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
 
 
-def drop_field(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceOperation.BaseOperation:
+def drop_field(
+    dataset: lance.LanceDataset, path: Sequence[str], on_progress: OnProgress = untold
+) -> lance.LanceOperation.BaseOperation:
     """Drops a field of a struct. When a data file would then hold no field of the struct, the column is written anew.
 
     Files hold the innermost fields only: which structs are null, and how long lists are, is known from those.
@@ -60,7 +67,7 @@ def drop_field(dataset: lance.LanceDataset, path: Sequence[str]) -> lance.LanceO
     target = arrow_field(column).type
     # From Python's values: no cast of Arrow takes fields away. What a fragment holds of such a column is all null.
     written, fragments = write_column(
-        dataset, column, lambda rows: pa.array(rows.column(path[0]).to_pylist(), target), [path[0]]
+        dataset, column, lambda rows: pa.array(rows.column(path[0]).to_pylist(), target), [path[0]], on_progress
     )
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, path[0], written))
 
@@ -81,18 +88,24 @@ def _replaced(dataset: lance.LanceDataset, name: str, written: SchemaField) -> l
     return replace(tree, fields=fields).to_lance()
 
 
-def fill_column(dataset: lance.LanceDataset, column: Column, after: str | None) -> lance.LanceOperation.BaseOperation:
+def fill_column(
+    dataset: lance.LanceDataset, column: Column, after: str | None, on_progress: OnProgress = untold
+) -> lance.LanceOperation.BaseOperation:
     """A new column behind `after` (None: as the first), with its default in existing rows."""
     import lance
 
     compute = _expression(column.default, arrow_field(column).type)
-    written, fragments = write_column(dataset, column, compute, None)
+    written, fragments = write_column(dataset, column, compute, None, on_progress)
     tree = with_column(FieldTree.of(dataset.lance_schema), (), written, after)
     return lance.LanceOperation.Merge(fragments, tree.to_lance())
 
 
 def write_column(
-    dataset: lance.LanceDataset, column: Column, compute: Compute, columns: list[str] | None
+    dataset: lance.LanceDataset,
+    column: Column,
+    compute: Compute,
+    columns: list[str] | None,
+    on_progress: OnProgress = untold,
 ) -> tuple[SchemaField, list[Any]]:
     """Writes a new column's values beside each fragment, from its `columns` (None: all), and commits nothing.
 
@@ -112,7 +125,10 @@ def write_column(
 
     fragments = []
     written: SchemaField | None = None
+    total, done = dataset.count_rows(), 0
     for fragment in dataset.get_fragments():
+        on_progress(Progress(f"writing column {column.name}", done, total))
+        done += fragment.count_rows()
         metadata, schema = fragment.merge_columns(batch, columns=columns)
         fragments.append(metadata)
         written = next(each for each in FieldTree.of(schema).fields if each.name == temporary)

@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from pulumi.automation.events import EngineEvent
 
-from deployer.engine import Diagnostic, Event, Operation, StepFailed, StepFinished, StepStarted, choose_engine
+from deployer.engine import (
+    Diagnostic,
+    Event,
+    Operation,
+    StepFailed,
+    StepFinished,
+    StepProgress,
+    StepStarted,
+    choose_engine,
+)
 from deployer.engine.cli_engine import CliEngine, Collected
 from deployer.errors import InvalidInput, NotFound
 from tests.engine.conftest import Lab
@@ -115,6 +124,11 @@ CASES: dict[str, tuple[dict[str, Any], Operation | None, list[Event]]] = {
         {"diagnosticEvent": {"urn": URN, "message": "<{%fg 1%}>bad<{%reset%}>\n", "color": "raw", "severity": "error"}},
         None,
         [Diagnostic(URN, "error", "bad")],
+    ),
+    "how far a step is": (
+        {"diagnosticEvent": {"urn": URN, "message": "3 of 4\n", "color": "raw", "severity": "info", "ephemeral": True}},
+        None,
+        [StepProgress(URN, "3 of 4")],
     ),
     "a passing message": (
         {"diagnosticEvent": {"message": "…", "color": "raw", "severity": "info", "ephemeral": True}},

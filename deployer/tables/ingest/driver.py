@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.reading import SplitReport, checked_rows
+from deployer.tables.progress import OnProgress, Progress
 from deployer.tables.writer import Written, write_sorted, write_stream
 
 FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
 
 
-def load_in_driver(plan: LoadPlan, on_progress: Callable[[Progress], None]) -> Loaded:
+def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
     """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load."""
     reports = {split.number: SplitReport(split.number) for split in plan.splits}
     written: list[Written] = []
@@ -26,19 +27,17 @@ def load_in_driver(plan: LoadPlan, on_progress: Callable[[Progress], None]) -> L
     return Loaded(tuple(written), reports)
 
 
-def _batches(
-    plan: LoadPlan, reports: dict[int, SplitReport], on_progress: Callable[[Progress], None]
-) -> Iterator[pa.RecordBatch]:
+def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnProgress) -> Iterator[pa.RecordBatch]:
     rows = 0
     for done, split in enumerate(plan.splits):
         report = reports[split.number]
         for batch in checked_rows(split, plan.reading, report):
             rows += batch.num_rows
             yield batch
-            on_progress(Progress(done, len(plan.splits), rows))
+            on_progress(Progress("loading", done, len(plan.splits), "parts", rows))
         if report.error:
             raise report.error.as_error()
-        on_progress(Progress(done + 1, len(plan.splits), rows))
+        on_progress(Progress("loading", done + 1, len(plan.splits), "parts", rows))
 
 
 def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Sequence[Written]:

@@ -14,13 +14,14 @@ from deployer.live.lance_io import open_dataset
 from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
-from deployer.tables.indexes import CaughtUp, OnProgress, catch_up
+from deployer.tables.indexes import CaughtUp, catch_up
 from deployer.tables.ingest.bad_rows import LISTED, refusal, write_bad_rows
 from deployer.tables.ingest.driver import load_in_driver
-from deployer.tables.ingest.loading import Loaded, LoadPlan, Progress
+from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
+from deployer.tables.progress import OnProgress, untold
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -29,7 +30,7 @@ SMALL_ROWS = 1_000_000
 TASK_ROWS = 1_048_576  #: rows of one range, as far as a sample can tell
 SAMPLED_SPLITS = 16
 
-LoadWithSpark = Callable[[LoadPlan, Callable[[Progress], None]], Loaded]
+LoadWithSpark = Callable[[LoadPlan, OnProgress], Loaded]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +69,8 @@ def ingest(
     table: OpenTable,
     request: IngestRequest,
     with_spark: LoadWithSpark,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
-    on_index: OnProgress | None = None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then brings the table's indexes up to date: what fails
     of that is in the result, and the next load tries again.
@@ -81,14 +81,14 @@ def ingest(
     result = _load(table, request, with_spark, on_progress, on_engine)
     if not request.indexes:
         return result
-    return replace(result, indexes=catch_up(table.store, table.root, table.entry.table_id, on_index))
+    return replace(result, indexes=catch_up(table.store, table.root, table.entry.table_id, on_progress))
 
 
 def _load(
     table: OpenTable,
     request: IngestRequest,
     with_spark: LoadWithSpark,
-    on_progress: Callable[[Progress], None],
+    on_progress: OnProgress,
     on_engine: Callable[[str, str], None],
 ) -> IngestResult:
     started = time.monotonic()

@@ -42,15 +42,6 @@ class LoadPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a load is: parts of the work done of how many, and rows read so far (0 while not known)."""
-
-    done: int
-    total: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class Loaded:
     """Fragments that were written and not committed, and the report of every split by its number."""
 

@@ -1,0 +1,36 @@
+"""How far long work on a table is, told to whoever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What is being done, in words, and how many of its parts: rows, unless `unit` says otherwise.
+
+    `total` is None where it is not known. `rows` are those gone through so far where `unit` is something else.
+    """
+
+    doing: str
+    done: int
+    total: int | None
+    unit: str = "rows"
+    rows: int = 0
+
+
+#: Told every now and then, from any thread. It raises Interrupted when the work shall end: what can be gone on with, or
+#: leaves nothing behind, lets that pass; anything else goes on to its end.
+OnProgress = Callable[[Progress], None]
+
+
+def untold(_: Progress) -> None:
+    """For work that nobody watches."""
+
+
+def in_words(doing: str, done: int, total: int | None, unit: str) -> str:
+    """`writing: 1,200,000 of 3,400,000 rows (35%)`."""
+    if total:
+        return f"{doing}: {done:,} of {total:,} {unit} ({100 * done // total}%)".replace(" (100%)", "")
+    return f"{doing}: {done:,} {unit}".rstrip() if done else doing

@@ -1,0 +1,190 @@
+"""How far work is: lines now and then where there is no terminal, a bar on one, JSON documents for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from deployer.cli import meter
+from deployer.cli.meter import INTERVAL, Meter
+from deployer.cli.progress import StepView
+from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
+from deployer.tables.progress import in_words
+from tests.cli.conftest import Deployer
+from tests.projects import INSTANCE, make_project, table
+
+URN = "urn:pulumi:dev::demo::lake:index:Table::air.t"
+LEAVES = 16
+
+
+class Clock:
+    """A clock that goes where it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        pytest.param(("writing", 1_200, 3_400, "rows"), "writing: 1,200 of 3,400 rows (35%)", id="part"),
+        pytest.param(("writing", 3_400, 3_400, "rows"), "writing: 3,400 of 3,400 rows", id="whole"),
+        pytest.param(("reading", 0, 3_400, "rows"), "reading: 0 of 3,400 rows (0%)", id="nothing yet"),
+        pytest.param(("reading", 12, None, "rows"), "reading: 12 rows", id="of how many is not known"),
+        pytest.param(("copying 3 of 4", 0, None, ""), "copying 3 of 4", id="words alone"),
+    ],
+)
+def test_in_words(told: tuple[str, int, int | None, str], words: str) -> None:
+    assert in_words(*told) == words
+
+
+def follow(view: StepView, clock: Clock) -> None:
+    """A step that lasts four intervals and tells ten times in each."""
+    view(StepStarted(URN, "update"))
+    for tenth in range(41):
+        clock.now = tenth * INTERVAL / 10
+        view(StepProgress(URN, "writing", tenth, 40, "rows"))
+    view(StepFinished(URN, "update", clock.now))
+    clock.now += INTERVAL
+    view(StepProgress(URN, "writing", 40, 40, "rows"))  # too late: it has ended
+
+
+def test_lines_come_at_intervals_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with StepView(as_json=False, clock=clock) as view:
+        follow(view, clock)
+    assert capsys.readouterr().err.splitlines() == [
+        "  updating table/air.t: writing: 10 of 40 rows (25%)",
+        "  updating table/air.t: writing: 20 of 40 rows (50%)",
+        "  updating table/air.t: writing: 30 of 40 rows (75%)",
+        "  updating table/air.t: writing: 40 of 40 rows",
+        "  updated table/air.t (80.00 s)",
+    ]
+
+
+def test_short_work_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    with StepView(as_json=False, clock=Clock()) as view:
+        view(StepStarted(URN, "update"))
+        view(StepProgress(URN, "writing", 1, 2, "rows"))
+    assert capsys.readouterr().err == ""
+
+
+def test_machines_get_a_document_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    events: list[Event] = [
+        StepStarted(URN, "same"),
+        StepFailed(URN, "update", "no disk"),
+        Diagnostic("", "warning", "slow"),
+        Diagnostic("", "info", "nobody reads this"),
+    ]
+    with StepView(as_json=True, clock=clock) as view:
+        follow(view, clock)
+        for event in events:
+            view(event)
+    documents = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert documents[:2] == [
+        {"event": "started", "address": "table/air.t", "op": "update"},
+        {"event": "progress", "address": "table/air.t", "doing": "writing", "done": 10, "total": 40, "unit": "rows"},
+    ]
+    assert documents[-3:] == [
+        {"event": "finished", "address": "table/air.t", "op": "update", "seconds": 80.0},
+        {"event": "failed", "address": "table/air.t", "op": "update", "message": "no disk"},
+        {"event": "message", "address": None, "severity": "warning", "message": "slow"},
+    ]
+    assert len(documents) == 8
+
+
+def test_a_terminal_shows_a_bar_for_each_piece_of_work() -> None:
+    drawn = Meter(as_json=False)
+    for number in range(12):
+        drawn.begin(f"t{number}", f"updating t{number}")
+    drawn.tell("t0", "writing", 30, 40, "rows")
+    drawn.end("t1")
+    console = Console(width=120, force_terminal=True, color_system=None, record=True, file=StringIO())
+    console.print(drawn._render())
+    lines = [line.strip() for line in console.export_text().splitlines()]
+    assert "updating t0" in lines[0] and "━" in lines[0] and "writing: 30 of 40 rows (75%)" in lines[0]
+    assert [line.split()[-1] for line in lines[1:10]] == ["t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10"]
+    assert lines[10] == "and 1 more"
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deployer: Deployer) -> Path:
+    """A project with one table of 1,600 rows in one leaf, which the specs now want in sixteen."""
+    folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE, "t.yaml": table("t", "value: string")})
+    monkeypatch.chdir(folder)
+    assert deployer("up", "--yes").code == 0
+    rows = pa.table({"id": range(100 * LEAVES), "value": ["x"] * 100 * LEAVES})
+    pq.write_table(rows, folder / "rows.parquet")
+    assert deployer("ingest", "air.t", "rows.parquet").code == 0
+    points = ", ".join(str(100 * leaf) for leaf in range(1, LEAVES))
+    spec = table("t", "value: string", more=f"partitions: {{split_points: [{points}]}}\n")
+    (folder / "specs" / "t.yaml").write_text(spec, encoding="utf-8")
+    return folder
+
+
+def test_a_rewrite_tells_rows_of_rows(loaded: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meter, "INTERVAL", 0.0)
+    ran = deployer("up", "--yes")
+    assert ran.code == 0
+    assert "  updating table/air.t: writing: 800 of 1,600 rows (50%)\n" in ran.err
+    assert "  updating table/air.t: writing: 1,600 of 1,600 rows\n" in ran.err
+
+
+CHANGED: dict[str, tuple[str, str]] = {
+    "index": (table("t", "value: string", more="indexes: [{columns: [value], kind: btree}]\n"), "building index value"),
+    "column": (
+        table("t", "value: string").replace("'string'", "binary, using: value"),
+        "writing column value: 0 of 1,600 rows (0%)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_other_long_work_tells_too(
+    name: str, loaded: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(meter, "INTERVAL", 0.0)
+    spec, told = CHANGED[name]
+    (loaded / "specs" / "t.yaml").write_text(spec, encoding="utf-8")
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+    assert f"  updating table/air.t: {told}" in ran.err
+
+
+def test_ctrl_c_stops_a_rewrite_in_words_and_the_next_up_goes_on_with_what_is_left(
+    loaded: Path, deployer: Deployer
+) -> None:
+    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", "up", "--yes"]
+    point = {"DEPLOYER_FAILPOINT": "tables.rewrite.range-written@2=stop"}
+    with subprocess.Popen(
+        command, env={**os.environ, **point}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        os.waitpid(process.pid, os.WUNTRACED)
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGCONT)
+        _, said = process.communicate()
+    assert process.returncode == 130, said
+    assert "stopping; what is under way finishes first" in said
+    assert "table/air.t: stopped while its rows are being copied; the table is as it was" in said
+    assert "goes on with the rows that are left" in said
+    assert "Traceback" not in said
+    [notes] = (loaded / "lakes").rglob("_rewrite/round-1")
+    before = {note: note.stat().st_mtime_ns for note in notes.glob("[0-9]*.json")}
+    assert 2 <= len(before) < LEAVES
+    data = {file: file.stat().st_mtime_ns for file in notes.parent.parent.glob("data/*.lance")}
+    assert deployer("up", "--yes").code == 0
+    assert {file: file.stat().st_mtime_ns for file in data} == data  # none of them was written again
+    assert deployer("preview", "--exit-code").code == 0
