@@ -54,8 +54,6 @@ def verdict_as_markdown(instance: str, verdict: Verdict, limit: int = COMMENT_LI
 
 
 def _verdict(verdict: Verdict) -> list[str]:
-    if not verdict.violations and not verdict.notes:
-        return []
     return [f"\n**Policies** ({markdown_text(verdict_line(verdict))})\n", *_verdict_lines(verdict)]
 
 

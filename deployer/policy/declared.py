@@ -11,14 +11,13 @@ from typing import Any
 from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.builtin import BUILTIN
-from deployer.policy.model import Approval, Policy
+from deployer.policy.model import NAME, Approval, Policy
 from deployer.specs.rules import Rule
 from deployer.specs.shape_checks import Check, compiled
 from deployer.specs.words import nearest, one_of, said
 from deployer.specs.yaml import Node, parse_yaml
 
 KINDS = ("Policy", "Approval")
-NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 _TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
 _GLOBS = {"type": "array", "items": _TEXT, "minItems": 1}
 _NAME = _TEXT | {"pattern": f"^{NAME}$", "patternErrorMessage": "use small letters and digits with - between words"}
@@ -95,7 +94,7 @@ def _policy(document: Node, properties: Mapping[str, Node], problems: list[Probl
         return None
     before = len(problems)
     _shape(name)(document, "the policy", problems)
-    if builtin.one_of and not properties.keys() & set(builtin.one_of):
+    if len(problems) == before and builtin.one_of and not properties.keys() & set(builtin.one_of):
         what = f"the rule {name} asks for nothing"
         problems.append(Problem(rule.at, what, f"give {' or '.join(builtin.one_of)}", Rule.MISSING_FIELD))
     _check_patterns(builtin.properties, properties, problems)

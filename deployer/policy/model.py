@@ -10,6 +10,9 @@ from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.rows import Finding, PlanView
 
+#: Names of rules: words in small letters with `-` between them.
+NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:

@@ -15,6 +15,7 @@ A rule takes the plan and yields what breaks it:
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ from typing import overload
 
 from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
-from deployer.policy.model import Check, Policy, RuleFailed
+from deployer.policy.model import NAME, Check, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 
 RuleFunction = Callable[[PlanView], Iterable[Finding] | None]
@@ -68,7 +69,8 @@ def rule(
 
     It is named after the function, with `-` for `_`, unless `name` is given; its docstring's first line describes it.
     `enforcement` is mandatory, advisory or disabled; `stacks` and `addresses` are globs of where it holds.
-    Raises ValueError for another enforcement, TypeError for globs that are one text.
+    Raises ValueError for another enforcement, and a name that is not in small letters with `-` between words; TypeError
+    for globs that are one text.
     """
     if isinstance(stacks, str) or isinstance(addresses, str):
         raise TypeError('stacks and addresses are lists, such as stacks=["prod"]')
@@ -79,8 +81,10 @@ def rule(
         raise ValueError(f"enforcement={enforcement!r}: use one of {wanted}") from None
 
     def made(function: RuleFunction) -> PythonRule:
-        own = getattr(function, "__name__", "rule").strip("_").replace("_", "-")
-        return PythonRule(function, name or own, chosen, tuple(stacks), tuple(addresses))
+        own = name or getattr(function, "__name__", "").strip("_").replace("_", "-")
+        if not re.fullmatch(NAME, own):
+            raise ValueError(f"{own!r} is no name of a rule: use small letters and digits with - between words")
+        return PythonRule(function, own, chosen, tuple(stacks), tuple(addresses))
 
     return made if function is None else made(function)
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
-from deployer.policy.declared import NAME
-from deployer.policy.model import Check, Policy, RuleFailed
+from deployer.policy.model import NAME, Check, Policy, RuleFailed
 from deployer.policy.rows import ChangeRow, ColumnRow, Finding, PlanView, ResourceRow
 from deployer.specs.words import nearest, one_of
 
@@ -152,7 +151,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:
     text = " ".join(str(failure).replace("DataFusion error: ", "").split())
-    if re.search(r"(DDL|DML|Statement) not supported", text):
+    if re.search(r"(DDL|DML|Statement) not supported|Unsupported SQL statement", text):
         return _Wrong("does not only read", "give one SELECT")
     if "single SQL statement" in text or "No SQL statements" in text:
         return _Wrong("is not one SELECT", "write one in each file")
