@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deployer.cli.planning import engine_for
 from deployer.cli.stack_state import Applied, applied_resources
 from deployer.cli.workspace import Workspace
 from deployer.errors import NotFound
-from deployer.live.drift import Origin, column_origin, instance_origin, property_origin, removal_origin
+from deployer.live.drift import (
+    Origin,
+    column_origin,
+    index_origin,
+    instance_origin,
+    property_origin,
+    removal_origin,
+    with_renames,
+)
 from deployer.live.model import LiveLake
 from deployer.live.reader import read_lake
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.provider.table_inputs import table_of
 from deployer.specs.json_form import instance_from_json
-from deployer.specs.model import Lake
+from deployer.specs.model import Lake, TableSpec
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.store import StateStore
@@ -55,12 +63,17 @@ class Undeclared:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Differences by address, and what is there besides; `live` is what they were found in."""
+    """Differences by address, and what is there besides; `live` is what they were found in.
+
+    `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
+    are gone are left out.
+    """
 
     items: tuple[DriftItem, ...]
     undeclared: tuple[Undeclared, ...]
     lake: Lake
     live: LiveLake
+    tables: Mapping[str, TableSpec]
 
 
 def find_drift(workspace: Workspace) -> Drift:
@@ -76,10 +89,12 @@ def find_drift(workspace: Workspace) -> Drift:
         with closing(open_store(root)) as store:
             live = read_lake(store, root)
             items = tuple(_items(store, root, applied, live))
-            return Drift(items, tuple(_undeclared(workspace, root, applied, live)), lake, live)
+            by_id = {table.table_id: table.spec for table in live.tables.values()}
+            tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
+            return Drift(items, tuple(_undeclared(workspace, root, applied, live)), lake, live, tables)
     except NotFound:
         gone = (DriftItem(address, c.DeleteTable(address), None) for address in applied if address.startswith("table/"))
-        return Drift(tuple(gone), (), lake, LiveLake(None))
+        return Drift(tuple(gone), (), lake, LiveLake(None), {})
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
@@ -97,15 +112,26 @@ def _items(store: StateStore, root: str, applied: Mapping[str, Applied], live: L
                 yield DriftItem(address, change, instance_origin(store))
             continue
         table = by_id.get(resource.id)
-        for change in diff(table_of(resource.inputs), table.spec if table else None):
+        applied_spec = table_of(resource.inputs)
+        spec = table.spec if table else None
+        if spec:
+            columns = with_renames(root, entries[resource.id], applied_spec.columns, spec.columns)
+            spec = replace(spec, columns=columns)
+        for change in diff(applied_spec, spec):
             if table is None or isinstance(change, c.RenameTable):
                 origin = removal_origin(store, resource.id)
             elif isinstance(change, c.ColumnChange):
                 name = change.column[0] if change.column else ""
                 origin = column_origin(store, root, entries[resource.id], name)
+            elif isinstance(change, c.IndexChange):
+                origin = index_origin(store, root, entries[resource.id], _index_name(change))
             else:
                 origin = property_origin(store, resource.id, _PROPERTIES.get(type(change), ""))
             yield DriftItem(address, change, origin)
+
+
+def _index_name(change: c.IndexChange) -> str:
+    return change.after.name if isinstance(change, c.RebuildIndex) else change.index.name
 
 
 def _undeclared(

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from deployer.cli.drift_column import edit_column
 from deployer.cli.drift_found import Drift, DriftItem
 from deployer.cli.planning import engine_for
 from deployer.cli.workspace import Workspace
-from deployer.errors import DeployerError, Position, Refused
+from deployer.errors import DeployerError, InvalidSpecs, Position, Refused
 from deployer.live.model import LiveLake
 from deployer.plan import changes as c
 from deployer.plan.cause import cause
 from deployer.plan.diff import diff
 from deployer.plan.words import describe
-from deployer.specs.edit import SpecEdits, Uneditable
+from deployer.specs.edit import SpecEdits
+from deployer.specs.edit_nodes import Uneditable
+from deployer.specs.indexes import index_to_json
+from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
-from deployer.specs.write import column_document, table_document, type_document
+from deployer.specs.root import resolve_root
+from deployer.specs.write import table_document
 
 
 def take_over(workspace: Workspace, found: Drift) -> list[str]:
@@ -27,7 +32,7 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
     refused = []
     for item in found.items:
         try:
-            _edit(edits, item, found)
+            _edit(edits, item, found, workspace)
         except Uneditable as error:
             refused.append(f"{item.address}: {describe(item.change)}: {error}")
     if refused:
@@ -39,9 +44,14 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
     try:
         lake = workspace.lake()
         _check(lake, found)
-    except DeployerError:
+    except DeployerError as error:
         for path, text in before.items():
             path.write_text(text, encoding="utf-8")
+        if isinstance(error, InvalidSpecs):
+            problems = "\n  ".join(str(problem) for problem in error.problems)
+            raise Refused(
+                f"nothing was written, for the specs would not be valid (lines as edited):\n  {problems}"
+            ) from None
         raise
     engine_for(workspace, lake).refresh(workspace.stack_ref)
     return sorted(path.relative_to(workspace.dir).as_posix() for path in before)
@@ -50,10 +60,15 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
 def _check(lake: Lake, found: Drift) -> None:
     """Raises Refused when the edited specs declare a difference still, because an overlay or variable has a part."""
     for item in found.items:
-        declared, live = lake.table(item.address.partition("/")[2]), found.live.tables.get(item.address)
-        left = diff(live.spec, declared) if declared and live else ()
+        live: TableSpec | InstanceSpec | None
+        declared: TableSpec | InstanceSpec | None
+        if item.address == lake.instance.address:
+            live, declared = found.live.instance, lake.instance
+        else:
+            live = found.tables.get(item.address)
+            declared = lake.table(live.full_name) if live else None
+        left = diff(live, declared) if declared and live else ()
         if any(_subject(change) == _subject(item.change) for change in left):
-            assert declared is not None  # noqa: S101
             raise Refused(
                 f"{item.address}: {describe(item.change)}: declared in several places; nothing was written",
                 where=cause(item.change, declared),
@@ -62,32 +77,51 @@ def _check(lake: Lake, found: Drift) -> None:
 
 
 def _subject(change: c.Change) -> tuple[str, object]:
-    """What a change is about: the property of a resource, or the column."""
-    column = getattr(change, "column", None)
-    return ("column" if column else type(change).__name__, column)
+    """What a change is about: the property of a resource, the column, or the index."""
+    match change:
+        case c.CreateIndex(index=index) | c.DropIndex(index=index) | c.RebuildIndex(after=index):
+            return ("index", index.name)
+        case _:
+            column = getattr(change, "column", None)
+            return ("column" if column else type(change).__name__, column)
 
 
-def _edit(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
-    name = item.address.partition("/")[2]
+def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace) -> None:
     if item.address.startswith("instance/"):
-        _edit_instance(edits, item.change, found.lake.instance, found.live)
+        _edit_instance(edits, item.change, found.lake.instance, found.live, workspace)
         return
-    declared = found.lake.table(name)
-    live = found.live.tables.get(item.address)
+    declared = found.lake.table(item.address.partition("/")[2])
+    live = found.tables.get(item.address)
     if declared is None:
         raise Uneditable("the specs declare it no more", remedy="run `up`, or import it")
     if live is None:
-        remedy = "remove or rename its document by hand, or run `up` to have it as declared"
-        raise Uneditable("a document is not removed or renamed by itself", where=declared.sources[""], remedy=remedy)
+        remedy = "remove its document by hand, or run `up` to have it as declared"
+        raise Uneditable("a document is not removed by itself", where=declared.sources[""], remedy=remedy)
     if isinstance(item.change, c.ColumnChange):
-        _edit_column(edits, item.change, declared, live.spec)
+        names = {
+            other.change.after: other.change.column[0]
+            for other in found.items
+            if other.address == item.address
+            and isinstance(other.change, c.RenameColumn)
+            and len(other.change.column) == 1
+        }
+        edit_column(edits, item.change, declared, live, names)
         return
     after: Any
     match item.change:
+        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
+            edits.set_index(_index_place(declared, index.name), index.name, index_to_json(index))
+            return
+        case c.DropIndex(index=index):
+            edits.set_index(_index_place(declared, index.name), index.name, None)
+            return
+        case c.RenameTable():
+            _rename_table(edits, declared, live)
+            return
         case c.SetOnline(online=online):
-            property_name, after = "online", online
+            property_name, after = "online", None if online else False
         case c.SetDeletionProtection(protected=protected):
-            property_name, after = "deletion_protection", protected
+            property_name, after = "deletion_protection", None if protected else False
         case c.ChangeDescription(after=text):
             property_name, after = "description", text or None
         case c.ChangeTags(after=tags):
@@ -97,7 +131,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
         case c.ChangeSortKeys(after=keys):
             property_name, after = "sort_keys", list(keys) or None
         case c.ChangeSplitPoints():
-            property_name, after = "partitions", table_document(live.spec).get("partitions")
+            property_name, after = "partitions", table_document(live).get("partitions")
         case c.ChangeStorage(after=storage):
             kept = {
                 key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)
@@ -108,7 +142,18 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift) -> None:
     edits.set_property(_place(declared, property_name), property_name, after)
 
 
-def _edit_instance(edits: SpecEdits, change: c.Change, declared: InstanceSpec, live: LiveLake) -> None:
+def _rename_table(edits: SpecEdits, declared: TableSpec, live: TableSpec) -> None:
+    """The document takes the live name, and `renamed_from` the one by which Pulumi's state knows the table."""
+    for name in ("database", "name"):
+        if getattr(declared, name) != getattr(live, name):
+            edits.set_property(_place(declared, name), name, getattr(live, name))
+    edits.set_property(_place(declared, "renamed_from"), "renamed_from", declared.full_name)
+
+
+def _edit_instance(
+    edits: SpecEdits, change: c.Change, declared: InstanceSpec, live: LiveLake, workspace: Workspace
+) -> None:
+    whole = declared.sources[""]
     after: Any
     match change:
         case c.ChangeDescription(after=text):
@@ -117,41 +162,24 @@ def _edit_instance(edits: SpecEdits, change: c.Change, declared: InstanceSpec, l
             property_name, after = "tags", dict(tags) or None
         case c.ChangeEngine(after=engine):
             property_name, after = "engine", engine
+        case c.ChangeClusters() if live.instance is not None:
+            property_name, after = "clusters", instance_to_json(live.instance).get("clusters")
+        case c.ChangeRoot(before=before, after=root):
+            if resolve_root(workspace.dir, root) != resolve_root(workspace.dir, before):
+                what = f"somebody applied this lake as root {root}, which is another place than {before}"
+                remedy = f"write `root: {root}` if the lake was moved there, or run `up` to have it as declared"
+                raise Uneditable(what, where=declared.sources.get("root", whole), remedy=remedy)
+            property_name, after = "root", root
+        case c.DeleteInstance():
+            raise Uneditable("a document is not removed by itself", where=whole, remedy="run `up` to make it again")
         case _:
-            raise Uneditable("this is edited by hand only", where=declared.sources[""])
-    edits.set_property(declared.sources.get(property_name, declared.sources[""]), property_name, after)
+            raise Uneditable("this is edited by hand only", where=whole)
+    edits.set_property(declared.sources.get(property_name, whole), property_name, after)
 
 
-def _edit_column(edits: SpecEdits, change: Any, declared: TableSpec, live: TableSpec) -> None:
-    path = change.column
-    if len(path) > 1 or (not path and not isinstance(change, c.ReorderColumns)):
-        raise Uneditable("a nested field is edited by hand only", where=_place(declared, f"columns.{path[0]}"))
-    whole = declared.sources[""]
-    if isinstance(change, c.ReorderColumns):
-        edits.order_columns(whole, change.after)
-        return
-    name = path[0]
-    if isinstance(change, c.AddColumn):
-        edits.add_column(_place(declared, "columns"), column_document(change.definition), change.after)
-        return
-    at = _place(declared, f"columns.{name}")
-    column = next((column for column in live.columns if column.name == name), None)
-    if isinstance(change, c.DropColumn):
-        edits.drop_column(at, name)
-        return
-    assert column is not None  # noqa: S101 -- what is neither added nor dropped is live
-    match change:
-        case c.WidenColumn() | c.ConvertColumn():
-            edits.set_column(_place(declared, f"columns.{name}.type"), name, "type", type_document(column.type))
-        case c.RelaxNullability() | c.TightenNullability():
-            nullable = None if column.nullable else False
-            edits.set_column(_place(declared, f"columns.{name}.nullable", at), name, "nullable", nullable)
-        case c.ChangeColumnDescription(after=text):
-            place = _place(declared, f"columns.{name}.description", at)
-            edits.set_column(place, name, "description", text or None)
-        case _:
-            raise Uneditable("this is edited by hand only", where=at)
+def _place(declared: TableSpec, path: str) -> Position:
+    return declared.sources.get(path) or declared.sources[""]
 
 
-def _place(declared: TableSpec, path: str, otherwise: Position | None = None) -> Position:
-    return declared.sources.get(path) or otherwise or declared.sources[""]
+def _index_place(declared: TableSpec, name: str) -> Position:
+    return declared.sources.get(f"indexes.{name}") or _place(declared, "indexes")

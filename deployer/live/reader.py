@@ -44,8 +44,8 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
     properties = state.properties
     columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
     by_name = {column.name: column for column in columns}
-    keys = [by_name[name] for name in properties.row_keys]
-    points: Any = properties.declared.get(SPLIT_POINTS, ())
+    keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
+    points: Any = properties.declared.get(SPLIT_POINTS, ()) if len(keys) == len(properties.row_keys) else ()
     storage: Any = properties.storage
     spec = TableSpec(
         database=entry.database,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,22 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from deployer.errors import DeployerError, Position
-
-
-class Uneditable(DeployerError):
-    """What is to be changed is declared in a way that no edit in place can change alone."""
+from deployer.errors import Position
+from deployer.specs.edit_nodes import (
+    ColumnPath,
+    Slot,
+    Uneditable,
+    anchor,
+    as_node,
+    column_slot,
+    insert_named,
+    named,
+    order_named,
+    put,
+    refuse_shared,
+    remove_item,
+)
+from deployer.specs.indexes import default_name
 
 
 class SpecEdits:
@@ -32,48 +44,73 @@ class SpecEdits:
 
     def set_property(self, at: Position, name: str, value: Any) -> None:
         """Sets a property of the document at this place, or removes it (None)."""
-        _put(self._declared(at), name, value, at)
+        put(self._declared(at), name, value, at)
 
-    def set_column(self, at: Position, column: str, name: str, value: Any) -> None:
-        """Sets a property of a column of the document at this place, or removes it (None)."""
-        _put(self._column(at, column), name, value, at)
+    def set_column(self, at: Position, path: ColumnPath, name: str, value: Any) -> None:
+        """Sets a property of a column, or of a field inside of it, of the document at this place; None removes it."""
+        slot = self._slot(at, path)
+        if name == "type":
+            refuse_shared(slot.container, slot.key, slot.form, at)
+            slot.container[slot.key] = as_node(value)
+        else:
+            put(slot.owned(), name, value, at)
 
-    def add_column(self, at: Position, column: Mapping[str, Any], after: str | None) -> None:
-        """Adds a column to the document at this place: behind the column `after`, first when that is None."""
+    def text_above(self, at: Position, path: ColumnPath) -> ColumnPath | None:
+        """The column or field, at `path` or above it, whose type is one text: what is inside has no place there."""
+        slot: Slot | None = column_slot(self._column(at, path[0]))
+        for depth, name in enumerate((*path[1:], ""), 1):
+            if slot is None or not isinstance(slot.form, Mapping):
+                return path[:depth]
+            slot = slot.part(name) if name else None
+        return None
+
+    def add_column(self, at: Position, parent: ColumnPath, column: Mapping[str, Any], after: str | None) -> None:
+        """Adds a column, or a field of the struct `parent`: behind `after`, first when that is None."""
+        if not parent and self._declared(at).get("columns") is None:
+            self._declared(at)["columns"] = CommentedSeq()
+        insert_named(self._columns(at, parent), column, after)
+
+    def drop_column(self, at: Position, path: ColumnPath) -> None:
+        """Removes a column or field."""
+        items = self._columns(at, path[:-1])
+        remove_item(items, self._column(at, path[0]) if len(path) == 1 else named(items, path[-1]))
+
+    def order_columns(self, at: Position, parent: ColumnPath, names: Sequence[str]) -> None:
+        """Brings columns, or the fields of the struct `parent`, in this order; all must be in this document."""
+        order_named(self._columns(at, parent), names, at)
+
+    def rename_in_list(self, at: Position, name: str, before: str, after: str) -> None:
+        """Writes `after` for `before` in a list of names, such as `row_keys`."""
         declared = self._declared(at)
-        columns = declared.get("columns")
-        if columns is None:
-            declared["columns"] = columns = CommentedSeq()
-        _refuse_shared(declared, "columns", columns, at)
-        names = [item.get("name") for item in columns]
-        place = names.index(after) + 1 if after in names else 0 if after is None else len(names)
-        item = CommentedMap(column)
-        if any(isinstance(other, CommentedMap) and other.fa.flow_style() for other in columns):
-            item.fa.set_flow_style()
-        if 0 < place == len(names):
-            _move_comment(columns[place - 1], item)
-        columns.insert(place, item)
+        refuse_shared(declared, name, declared.get(name), at)
+        for index, value in enumerate(declared.get(name) or ()):
+            if value == before:
+                declared[name][index] = after
 
-    def drop_column(self, at: Position, column: str) -> None:
-        """Removes a column from the document at this place."""
+    def set_index(self, at: Position, name: str, form: Mapping[str, Any] | None) -> None:
+        """Adds the index of that name to the document at this place, changes it, or removes it (None)."""
         declared = self._declared(at)
-        _refuse_shared(declared, "columns", declared.get("columns"), at)
-        columns, found = declared["columns"], self._column(at, column)
-        place = columns.index(found)
-        if place:
-            _move_comment(found, columns[place - 1])
-        del columns[place]
-
-    def order_columns(self, at: Position, names: Sequence[str]) -> None:
-        """Brings the columns of the document at this place in this order; all of them must be its own."""
-        declared = self._declared(at)
-        columns: Any = declared.get("columns") or CommentedSeq()
-        if {item.get("name") for item in columns} != set(names):
-            raise Uneditable("the columns come from several documents", where=at, remedy="reorder them by hand")
-        _refuse_shared(declared, "columns", columns, at)
-        items = {item["name"]: item for item in columns}
-        for index, name in enumerate(names):
-            columns[index] = items[name]
+        items = declared.get("indexes")
+        if items is None:
+            put(declared, "indexes", [_index_form(form)] if form else None, at)
+            return
+        refuse_shared(declared, "indexes", items, at)
+        found = next((item for item in items if _index_name(item) == name), None)
+        if form is None:
+            if found is None:
+                raise Uneditable(f"index {name} is not declared here", where=at, remedy="edit it by hand")
+            remove_item(items, found)
+            if not items:
+                put(declared, "indexes", None, at)
+        elif found is None:
+            insert_named(items, _index_form(form), after="")
+        else:
+            wanted = _index_form(form) | ({"name": name} if "name" in found else {})
+            for key in [key for key in found if key not in wanted]:
+                put(found, key, None, at)
+            for key, value in wanted.items():
+                if found.get(key) != value:
+                    put(found, key, value, at)
 
     def write(self) -> Mapping[Path, str]:
         """Writes every file that changed; gives what was there before, by path."""
@@ -98,14 +135,45 @@ class SpecEdits:
             )
         return document["set"] if document.get("kind") == "Overlay" else document
 
+    def _columns(self, at: Position, parent: ColumnPath) -> Any:
+        """The list of columns, or of the fields of a struct in its long form."""
+        if not parent:
+            declared = self._declared(at)
+            refuse_shared(declared, "columns", declared.get("columns"), at)
+            return declared["columns"]
+        form = self._slot(at, parent).form
+        if not isinstance(form, Mapping) or "struct" not in form:
+            raise Uneditable(f"{'.'.join(parent)} is no struct here", where=at, remedy="edit it by hand")
+        refuse_shared(form, "struct", form["struct"], at)
+        return form["struct"]
+
+    def _slot(self, at: Position, path: ColumnPath) -> Slot:
+        slot: Slot | None = column_slot(self._column(at, path[0]))
+        for name in path[1:]:
+            slot = slot.part(name) if slot is not None else None
+        if slot is None:
+            raise Uneditable(f"{'.'.join(path)} has no place of its own", where=at, remedy="edit it by hand")
+        return slot
+
     def _column(self, at: Position, name: str) -> Any:
         columns = self._declared(at).get("columns") or ()
         found = next((item for item in columns if item.get("name") == name), None)
         if found is None:
             raise Uneditable(f"column {name} is not declared here", where=at, remedy="edit it by hand")
-        if _anchor(found) or not at.line - 1 >= found.lc.line:
+        if anchor(found) or not at.line - 1 >= found.lc.line:
             raise Uneditable(f"column {name} is shared by an anchor or alias", where=at, remedy="edit it by hand")
         return found
+
+
+def _index_name(item: Mapping[str, Any]) -> str:
+    return str(item.get("name") or default_name(item["columns"], item["kind"]))
+
+
+def _index_form(form: Mapping[str, Any]) -> dict[str, Any]:
+    """An index as people write it: its name last, and only where it is not the one that it would have anyhow."""
+    kind, columns = form["kind"], form["columns"]
+    own_name = {} if form["name"] == default_name(columns, kind) else {"name": form["name"]}
+    return {"kind": kind, "columns": columns} | {k: v for k, v in form.items() if k != "name"} | own_name
 
 
 class _File:
@@ -143,8 +211,10 @@ class _File:
             return dumped
         lines: list[str] = []
         matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+        spaced = any(line.lstrip().startswith("- { ") for line in own)
         for tag, start, end, new_start, new_end in matcher.get_opcodes():
-            lines += own[start:end] if tag == "equal" else new[new_start:new_end]
+            written = new[new_start:new_end]
+            lines += own[start:end] if tag == "equal" else map(_spaced, written) if spaced else written
         return "".join(lines)
 
     def _dump(self) -> str:
@@ -157,6 +227,11 @@ class _File:
         return stream.getvalue()
 
 
+def _spaced(line: str) -> str:
+    """A line `- {…}` with spaces inside of the braces, which ruamel leaves out."""
+    return re.sub(r"^(\s*- \{)(\S[^#]*\S)(\}\s*(?:#[^}]*)?)$", r"\1 \2 \3", line)
+
+
 def _indents_lists(text: str) -> bool:
     """Whether `- ` stands further in than the key of the list, as in most files."""
     previous = ""
@@ -167,78 +242,3 @@ def _indents_lists(text: str) -> bool:
         if stripped and not stripped.startswith("#"):
             previous = line
     return True
-
-
-def _put(mapping: Any, name: str, value: Any, at: Position) -> None:
-    if name in mapping:
-        _refuse_shared(mapping, name, mapping[name], at)
-    if value is None:
-        _remove(mapping, name)
-    elif name in mapping and isinstance(value, Mapping) and isinstance(mapping[name], CommentedMap):
-        for key in [key for key in mapping[name] if key not in value]:
-            _remove(mapping[name], key)
-        for key, item in value.items():
-            if mapping[name].get(key) != item:
-                _put(mapping[name], key, item, at)
-    elif name not in mapping and isinstance(mapping, CommentedMap) and len(mapping):
-        last = list(mapping)[-1]
-        _append(mapping, last, name, value)
-    else:
-        mapping[name] = value
-
-
-def _remove(mapping: Any, name: str) -> None:
-    """Removes a property; empty lines and comments below it stay, behind the one before it."""
-    names = list(mapping)
-    if name not in names:
-        return
-    place = names.index(name)
-    comment = mapping.ca.items.get(name)
-    del mapping[name]
-    before = names[place - 1] if place else None
-    if not comment or not _is_below(comment) or before is None:
-        return
-    own = mapping.ca.items.get(before)
-    if own is None:
-        mapping.ca.items[before] = comment
-    elif len(own) > 2 and own[2] is not None and str(own[2].value).endswith("\n"):
-        own[2].value += comment[2].value.removeprefix("\n")
-
-
-def _append(mapping: CommentedMap, last: str, name: str, value: Any) -> None:
-    """Adds a property at the end; what stands behind the last one (comments, empty lines) stays behind."""
-    comment = mapping.ca.items.pop(last, None) if not isinstance(mapping[last], CommentedMap | CommentedSeq) else None
-    mapping[name] = value
-    if comment is not None:
-        mapping.ca.items[name if _is_below(comment) else last] = comment
-
-
-def _is_below(comment: Sequence[Any]) -> bool:
-    """Whether a comment starts on a line of its own, and so is not about the value before it."""
-    token = comment[2] if len(comment) > 2 else None
-    return token is not None and str(token.value).startswith("\n")
-
-
-def _move_comment(source: Any, target: Any) -> None:
-    """What stands on lines of its own behind a column moves behind another: lists keep what follows them."""
-    columns = (source, target)
-    if not all(isinstance(each, CommentedMap) and each and not each.fa.flow_style() for each in columns):
-        return
-    last, behind = list(source)[-1], list(target)[-1]
-    comment = source.ca.items.get(last)
-    if comment is not None and _is_below(comment) and behind not in target.ca.items:
-        target.ca.items[behind] = source.ca.items.pop(last)
-
-
-def _refuse_shared(mapping: Any, name: str, value: Any, at: Position) -> None:
-    if isinstance(mapping, CommentedMap) and name not in dict(mapping.non_merged_items()):
-        raise Uneditable(f"`{name}` is merged from an alias (<<)", where=at, remedy="edit it by hand")
-    if _anchor(value):
-        raise Uneditable(f"`{name}` comes from the anchor &{_anchor(value)}", where=at, remedy="edit it by hand")
-    if isinstance(value, str) and "${" in value:
-        raise Uneditable(f"`{name}` comes from a variable: {value}", where=at, remedy="edit the variable by hand")
-
-
-def _anchor(value: Any) -> str | None:
-    anchor = getattr(value, "anchor", None)
-    return getattr(anchor, "value", None)

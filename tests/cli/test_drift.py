@@ -176,7 +176,7 @@ GATE = "  - { name: gate, type: string }\n"
 
 def test_a_new_column_becomes_an_edit(deployer: Deployer, applied: Path) -> None:
     dataset(applied, "flights").add_columns(pa.schema([pa.field("tail", pa.int16())]))
-    edited(applied, deployer, (GATE, GATE + "  - {name: tail, type: int16}\n"))
+    edited(applied, deployer, (GATE, GATE + "  - { name: tail, type: int16 }\n"))
 
 
 def test_a_dropped_column_becomes_an_edit(deployer: Deployer, applied: Path) -> None:

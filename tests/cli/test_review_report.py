@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shutil
 import struct
 import subprocess
 import zlib
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -15,8 +18,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.cli.report_page import key_space
+from deployer.cli.report_page import key_space, timeline
+from deployer.state import open_store
+from deployer.state.updates import SetTableProperties
 from deployer.tables.report import TableReport, lake_report, leaf_spans
+from deployer.tables.versions import TableVersion
 from tests.cli.conftest import Deployer
 from tests.projects import table
 
@@ -99,7 +105,9 @@ def test_the_page_says_what_there_is(lake: Path, deployer: Deployer) -> None:
         "332 rows",
         "3 leaves",
         "delay_idx",
-        "BTree",
+        "btree",
+        "Drift 1 difference",
+        "create index delay_idx: btree on delay",
         "not by deployer",
         "across leaves",
         "tier: gold",
@@ -111,6 +119,92 @@ def test_the_page_says_what_there_is(lake: Path, deployer: Deployer) -> None:
     assert found.tags.count("rect.fragment loose") == 1
     assert found.tags.count("rect.event foreign") == 1
     assert found.tags.count("rect.event rows") == 2
+
+
+def drift_card(project: Path) -> str:
+    """The text of the page's drift section."""
+    page = (project / "lake.html").read_text(encoding="utf-8")
+    card = page[page.index('id="drift"') : page.index("</section>", page.index('id="drift"'))]
+    return " ".join("".join(parsed(f"<p {card}</p>").text).split())
+
+
+def nothing(_: Path) -> None:
+    """Leaves the lake as it was applied."""
+
+
+def rename_a_column(project: Path) -> None:
+    [location] = (project / "lakes" / "demo" / "air").glob("flights-*.lance")
+    lance.dataset(str(location)).alter_columns({"path": "delay", "name": "late"})
+
+
+def set_a_hostile_tag(project: Path) -> None:
+    with closing(open_store(str(project / "lakes" / "demo"))) as store:
+        entry = store.instance().by_name("air.flights")
+        assert entry is not None
+        store.commit(entry.table_id, [SetTableProperties({"tags": {"x": HOSTILE}})], author=f"ann {HOSTILE}")
+
+
+def put_a_dataset_beside(project: Path) -> None:
+    lance.write_dataset(pa.table({"a": [1]}), str(project / "lakes" / "demo" / "own.lance"))
+
+
+def forget_the_stack(project: Path) -> None:
+    shutil.rmtree(project / ".pulumi")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(nothing, ["Drift none", "Live state is what stack dev last applied."], id="none"),
+        pytest.param(
+            rename_a_column,
+            ["Drift 1 difference", "table/air.flights", "rename column delay → late", "plain Lance", "version 2"],
+            id="plain-lance",
+        ),
+        pytest.param(set_a_hostile_tag, ["tags none → x=", f"ann {HOSTILE}"], id="hostile"),
+        pytest.param(
+            put_a_dataset_beside,
+            ["Declared by nobody own.lance", "deployer import table/DATABASE.NAME"],
+            id="undeclared",
+        ),
+        pytest.param(forget_the_stack, ["Drift not known", "stack dev never applied anything"], id="unknown"),
+    ],
+)
+def test_drift_is_told(project: Path, deployer: Deployer, change: Callable[[Path], None], said: Sequence[str]) -> None:
+    assert deployer("up", "--yes").code == 0
+    change(project)
+    assert deployer("report", "--html", "lake.html").code == 0
+    card = drift_card(project)
+    for each in said:
+        assert each in card, (each, card)
+
+
+def a_version(number: int, hours: float) -> TableVersion:
+    at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=hours * number)
+    rows = None if number % 5 == 0 else number % 7
+    return TableVersion(number, at, "append", "", "ingest", "ann", rows, number % 11 == 3)
+
+
+@pytest.mark.parametrize(
+    ("versions", "hours", "labels"),
+    [
+        (0, 1, []),
+        (1, 1, ["2026-01-01 01:00 UTC"]),
+        (8, 1, ["2026-01-01 01:00 UTC"]),
+        (28, 0.5, ["2026-01-01 00:30 UTC", "04:30", "06:30", "08:30", "10:30", "12:30"]),
+        (200, 12, ["2026-01-01 12:00 UTC", "2026-01-27", "2026-02-09", "2026-02-22", "2026-03-07", "2026-03-20"]),
+        (450, 24, ["2026-09-09 00:00 UTC", "2026-10-31", "2026-11-26", "2026-12-22", "2027-01-17", "2027-02-12"]),
+    ],
+    ids=["none", "one", "few", "a-day", "two-hundred", "many"],
+)
+def test_history_is_a_timeline(versions: int, hours: float, labels: list[str]) -> None:
+    drawn = timeline([a_version(number, hours) for number in range(versions, 0, -1)])
+    assert len(drawn.bars) == min(versions, 200)
+    assert drawn.dropped == max(versions - 200, 0)
+    assert all(bar.left >= 0 and bar.left + bar.width <= 100 for bar in drawn.bars)
+    assert [label.text for label in drawn.labels] == labels
+    ends = [label.at + (22 if index == 0 else 11) for index, label in enumerate(drawn.labels)]  # at 640 px and above
+    assert all(end <= following.at for end, following in zip(ends, drawn.labels[1:], strict=False))
 
 
 def test_hostile_texts_are_shown_as_they_are(lake: Path, deployer: Deployer) -> None:
