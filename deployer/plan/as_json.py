@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
-from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
 from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
 from deployer.specs.types import Column, ColumnType, format_type
+
+if TYPE_CHECKING:
+    from deployer.plan.verdict import Verdict, Violation
 
 #: Raised when a reader of the document must know; readers refuse a later one.
 FORMAT_VERSION = 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Position
 from deployer.graph import Graph
@@ -15,8 +15,10 @@ from deployer.plan.changes import Change
 from deployer.plan.diff import diff
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
-from deployer.plan.verdict import Verdict, Violation
 from deployer.specs.model import InstanceSpec, TableSpec
+
+if TYPE_CHECKING:
+    from deployer.plan.verdict import Verdict, Violation
 
 Action = Literal["create", "update", "delete", "same"]
 

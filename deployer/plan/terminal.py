@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Assessment, Risk
-from deployer.plan.verdict import Verdict, Violation
-from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe, size
+
+if TYPE_CHECKING:
+    from deployer.plan.verdict import Verdict, Violation
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
 _RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.DESTROYS: "bold red"}
@@ -34,6 +37,8 @@ def plan_as_tree(plan: Plan) -> RenderableType:
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
     """What policies say: each violation, the worst first, and remarks."""
+    from deployer.plan.verdict_words import verdict_line
+
     tree = Tree(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"))
     for violation in verdict.violations:
         tree.add(_violation(violation))
