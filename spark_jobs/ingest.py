@@ -34,14 +34,17 @@ def run(
     root: str,
     table: str,
     request: IngestRequest,
-    cluster: LocalCluster | None = None,
+    cluster: Callable[[], LocalCluster] = LocalCluster,
     on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
 ) -> IngestResult:
-    """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`."""
+    """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`.
+
+    `cluster` is asked when the load turns out to need Spark; what it raises ends the load with nothing written.
+    """
 
     def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
-        return load_with_spark(local_session(cluster), plan, progress)
+        return load_with_spark(local_session(cluster()), plan, progress)
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
@@ -114,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         not given.no_indexes,
     )
     try:
-        result = run(given.root, given.table, request, LocalCluster(given.cores, given.memory))
+        result = run(given.root, given.table, request, lambda: LocalCluster(given.cores, given.memory))
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code

@@ -189,8 +189,10 @@ def _adopt(workspace: Workspace, lake: Lake, found: list[Adoptable]) -> list[dic
 
 
 def _copy(workspace: Workspace, lake: Lake, database: str, name: str, source: str) -> dict[str, Any]:
+    from functools import partial
+
     from deployer.cli.lake_data import instance_of
-    from deployer.compute.local import LocalCluster
+    from deployer.compute.clusters import local_cluster
     from deployer.specs.model import TableSpec
     from deployer.tables.import_infer import infer
     from deployer.tables.ingest.job import IngestRequest
@@ -202,8 +204,8 @@ def _copy(workspace: Workspace, lake: Lake, database: str, name: str, source: st
         pass
     _applied(workspace, [spec], files, copied=True)
     root, instance = instance_of(workspace.dir, workspace.stack, workspace.specs)
-    cluster = next((each for each in instance.clusters if each.kind == "local"), None)
-    run(root, spec.full_name, IngestRequest((source,)), LocalCluster.of(cluster.options) if cluster else None)
+    cluster = partial(local_cluster, instance.clusters, None, instance.address)
+    run(root, spec.full_name, IngestRequest((source,)), cluster)
     return _reported(workspace, [spec], files, copied=True)[0]
 
 

@@ -64,6 +64,14 @@ def ingest(
     engine: Annotated[
         EngineName, typer.Option(help="auto: small files in this process, large ones with Spark.")
     ] = EngineName.AUTO,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Declared cluster that Spark runs on: the only local one unless given, or the one called `default`.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
     no_indexes: Annotated[
         bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later load.")
     ] = False,
@@ -74,12 +82,13 @@ def ingest(
 ) -> int:
     """Load files into a table: all rows or none, as one version, sorted within each partition."""
     from dataclasses import asdict
+    from functools import partial
 
     from deployer.cli.lake_data import instance_of
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json
-    from deployer.compute.local import LocalCluster
-    from deployer.errors import InvalidInput, Refused
+    from deployer.compute.clusters import local_cluster
+    from deployer.errors import InvalidInput
     from deployer.tables.ingest.job import IngestRequest
     from deployer.tables.ingest.sources import Format, ReadOptions
     from spark_jobs.ingest import run
@@ -87,9 +96,9 @@ def ingest(
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
     root, instance = instance_of(project, stack, specs)
-    cluster = next((each for each in instance.clusters if each.kind == "local"), None)
-    if instance.clusters and cluster is None:
-        raise Refused("the instance declares no local cluster", where=instance.address, remedy="declare one")
+    choose = partial(local_cluster, instance.clusters, cluster, instance.address)
+    if cluster is not None:
+        choose()  # one that cannot be is said at once; else it is chosen when Spark is needed
     request = IngestRequest(
         tuple(files),
         Format(format.value) if format else None,
@@ -100,7 +109,6 @@ def ingest(
         engine.value,
         not no_indexes,
     )
-    sizes = LocalCluster.of(cluster.options) if cluster else None
     with Meter(as_json=as_json) as meter:
 
         def begun(engine: str, reason: str) -> None:
@@ -113,7 +121,7 @@ def ingest(
             doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
             meter.tell(table, doing, now.done, now.total, now.unit)
 
-        result = run(root, table, request, sizes, told, begun)
+        result = run(root, table, request, choose, told, begun)
     if as_json:
         print_json(asdict(result))
     else:

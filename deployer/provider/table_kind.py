@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.live.model import LiveTable
+from deployer.live.reader import live_instance
 from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
@@ -18,6 +19,7 @@ from deployer.tables.admin import create_table, delete_table, read_table, update
 from deployer.tables.progress import OnProgress
 
 if TYPE_CHECKING:
+    from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import Loaded, LoadPlan
 
 _OWN_OUTPUTS = ("table_id", "location", "status")
@@ -55,7 +57,7 @@ class TableKind:
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        table_id = create_table(store, root, table_of(news), owner_of(urn), _copy_with_spark, on_progress)
+        table_id = create_table(store, root, table_of(news), owner_of(urn), _with_spark(store), on_progress)
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -78,7 +80,7 @@ class TableKind:
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        update_table(store, root, id, table_of(news), _copy_with_spark, on_progress)
+        update_table(store, root, id, table_of(news), _with_spark(store), on_progress)
         entry = store.instance().tables[id]
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -88,10 +90,18 @@ class TableKind:
         delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
 
 
-def _copy_with_spark(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
-    from spark_jobs.rewrite import copy_with_spark
+def _with_spark(store: StateStore) -> LoadWithSpark:
+    """Copies with Spark on the cluster that the instance has for it, which is looked up when it is needed."""
 
-    return copy_with_spark(plan, on_progress)
+    def copy(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
+        from deployer.compute.clusters import local_cluster
+        from spark_jobs.rewrite import copy_with_spark
+
+        instance = live_instance(store.instance())
+        cluster = local_cluster(instance.clusters, None, instance.address) if instance else None
+        return copy_with_spark(plan, on_progress, cluster)
+
+    return copy
 
 
 def _resource(live: LiveTable, root: str) -> Resource:

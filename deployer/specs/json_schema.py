@@ -144,7 +144,11 @@ _INSTANCE = object_schema(
             default="auto",
         ),
         "clusters": {
-            "description": "Where Spark jobs run: by name, or a list with names.",
+            "description": (
+                "Where Spark jobs run, by name or as a list with names: loads and rewrites too large for one process. "
+                "`ingest --cluster` names one; else it is the only one of kind local, or of several the one called "
+                "`default`. Where none is declared, all cores of the machine and 2g of memory."
+            ),
             "anyOf": [
                 {
                     "type": "object",

@@ -1,0 +1,57 @@
+"""Which of an instance's declared clusters a job runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployer.compute.local import LocalCluster
+from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.specs.model import Cluster
+
+DEFAULT = "default"  #: the name of the cluster that is meant where several are declared and none is named
+
+
+def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> LocalCluster:
+    """The sizes of the cluster `name`, else of the only one of kind `local`, else of the one that is called `default`.
+
+    Where no cluster is declared at all, one of default sizes. Raises NotFound for a name that is not declared, Refused
+    for clusters of other kinds, InvalidInput where several could be meant.
+    """
+    if name is not None:
+        return _sizes(_named(clusters, name, where), where)
+    local = [each for each in clusters if each.kind == "local"]
+    if not clusters:
+        return LocalCluster()
+    if not local:
+        names = ", ".join(f"{each.name} ({each.kind})" for each in clusters)
+        raise Refused(
+            f"jobs run on clusters of kind local in this release, and only {names} is declared",
+            where=where,
+            remedy="declare one of kind local too, or none for one of default sizes",
+        )
+    chosen = local if len(local) == 1 else [each for each in local if each.name == DEFAULT]
+    if not chosen:
+        raise InvalidInput(
+            f"the clusters {', '.join(each.name for each in local)} are declared, and none is called {DEFAULT}",
+            where=where,
+            remedy=f"call one of them {DEFAULT}, or say which with `ingest --cluster NAME`",
+        )
+    return _sizes(chosen[0], where)
+
+
+def _named(clusters: Sequence[Cluster], name: str, where: str) -> Cluster:
+    found = next((each for each in clusters if each.name == name), None)
+    if found is None:
+        names = ", ".join(each.name for each in clusters) or "none"
+        raise NotFound(f"no cluster {name!r} is declared", where=where, remedy=f"there are: {names}")
+    return found
+
+
+def _sizes(cluster: Cluster, where: str) -> LocalCluster:
+    if cluster.kind != "local":
+        raise Refused(
+            f"cluster {cluster.name} is of kind {cluster.kind}, and this release runs jobs on kind local only",
+            where=where,
+            remedy="name a cluster of kind local",
+        )
+    return LocalCluster.of(cluster.options)
