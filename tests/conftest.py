@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the long form of slow tests too")
+    for service in ("dynamodb", "s3"):
+        parser.addoption(
+            f"--{service}-endpoint", help=f"the {service} that tests use: a URL, or `aws`; moto's server unless set"
+        )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

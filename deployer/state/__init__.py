@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +20,24 @@ _REMOVED = "_state-removed"
 
 
 def open_store(root: str | Path) -> StateStore:
-    """The state store of the instance at `root` (a folder). Raises NotFound when there is none."""
+    """The state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when there is none."""
+    if _is_on_s3(root):
+        from deployer.state.on_s3 import open_on_s3
+
+        return open_on_s3(str(root))
     return _store(_local_folder(root) / _FOLDER, create=False)
 
 
-def create_store(root: str | Path) -> StateStore:
-    """The state store of the instance at `root`, made when there is none. Safe to repeat and to race."""
+def create_store(root: str | Path, options: Mapping[str, object] | None = None, *, instance: str = "") -> StateStore:
+    """The state store of the instance at `root`, made when there is none. Safe to repeat and to race.
+
+    `options` are those of the spec's `state`: for a root on S3 the `table`, `region` and `endpoint` of DynamoDB. The
+    table is named after `instance` and the root unless it is declared, and made unless it is there.
+    """
+    if _is_on_s3(root):
+        from deployer.state.on_s3 import create_on_s3
+
+        return create_on_s3(str(root), options or {}, instance)
     folder = _local_folder(root) / _FOLDER
     store = _store(folder, create=True)
     try:
@@ -43,6 +56,11 @@ def remove_store(root: str | Path) -> None:
     """
     from deployer.state.model import INSTANCE_LOG
 
+    if _is_on_s3(root):
+        from deployer.state.on_s3 import remove_on_s3
+
+        remove_on_s3(str(root))
+        return
     folder = _local_folder(root) / _FOLDER
     try:
         store = _store(folder, create=False)
@@ -67,10 +85,12 @@ def _store(folder: Path, *, create: bool) -> StateStore:
     return StateStore(SqliteBackend(folder / "state.db", create=create), LocalObjects(folder / "snapshots"))
 
 
+def _is_on_s3(root: str | Path) -> bool:
+    return str(root).startswith("s3://")
+
+
 def _local_folder(root: str | Path) -> Path:
     text = str(root).removeprefix("file://")
     if "://" in text:
-        raise Refused(
-            "the state of an instance in an object store is not supported yet", where=text, remedy="use a folder"
-        )
+        raise Refused("state is kept in a folder or on S3 only", where=text, remedy="use a path or s3://bucket/prefix")
     return Path(text)

@@ -40,13 +40,15 @@ class SnapshotRecord:
 class Tail:
     """What a reader is missing, as of one moment.
 
-    Records follow `snapshot` when `from_snapshot`, else the version that the reader asked for. They are dense.
+    Records follow `snapshot`, the newest, when `from_snapshot`, else the version that the reader asked for; only then
+    may `snapshot` be left out. They are dense. `snapshot_version` is that of the newest snapshot (0: none).
     """
 
     floor: int
     snapshot: SnapshotRecord | None
     from_snapshot: bool
     records: tuple[Record, ...]
+    snapshot_version: int = 0
 
     @property
     def removed(self) -> bool:
@@ -59,6 +61,8 @@ class Backend(Protocol):
     def put(self, records: Sequence[Record]) -> bool:
         """Durably writes one record for each log, all or none. False when any version exists or is not above the floor.
 
+        It may be False also when writers met at one moment, or the backend let nobody in for a while; and True for
+        records that are there already just as they are.
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
         """
         ...

@@ -76,9 +76,9 @@ class StateCache:
             raise NotFound("it was removed", where="the instance" if log == INSTANCE_LOG else f"table {log}")
         if tail.from_snapshot and tail.snapshot is not None:
             known = self._load(tail.snapshot)
-        elif tail.snapshot is not None and tail.snapshot.version != known.snapshot_version:
+        elif tail.snapshot_version > known.snapshot_version:
             # Somebody took a snapshot of what this reader has already.
-            known = replace(known, snapshot_version=tail.snapshot.version, log_bytes=0)
+            known = replace(known, snapshot_version=tail.snapshot_version, log_bytes=0)
         return grown(known, [(from_record(record), record) for record in tail.records])
 
 

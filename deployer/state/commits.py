@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from deployer.errors import CommitTimedOut, Conflict, InvalidInput, OutcomeUnknown
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, InvalidInput, OutcomeUnknown
 from deployer.state.backend import Backend, Record
 from deployer.state.cache import Known, StateCache
 from deployer.state.clock import Clock
@@ -15,6 +16,8 @@ from deployer.state.model import INSTANCE_LOG, InstanceState
 from deployer.state.reducer import Inapplicable, apply, empty_state
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.updates import Update
+
+T = TypeVar("T")
 
 FIRST_PAUSE = 0.002  #: seconds; the longest pause after the second lost race, doubled after each further one
 LONGEST_PAUSE = 0.5
@@ -36,6 +39,29 @@ class _Staged:
     after: Known
 
 
+@dataclass(slots=True)
+class _Trial:
+    """One transaction's attempts so far. `doubt` was sent, and may be written yet."""
+
+    logs: Sequence[str]
+    timeout: float
+    deadline: float
+    attempts: int = 0
+    doubt: Record | None = None
+
+    def timed_out(self, why: str) -> DeployerError:
+        where = ", ".join(map(_address, self.logs))
+        if self.doubt is not None:
+            remedy = "try again with the same transaction id"
+            return OutcomeUnknown(f"no answer within {self.timeout:g} s", where=where, remedy=remedy)
+        return CommitTimedOut(
+            f"{self.attempts} attempts within {self.timeout:g} s {why}",
+            where=where,
+            remedy="try again when fewer write, or allow more time",
+            attempts=self.attempts,
+        )
+
+
 class Committer:
     def __init__(self, backend: Backend, cache: StateCache, clock: Clock) -> None:
         self._backend, self._cache, self._clock = backend, cache, clock
@@ -53,52 +79,66 @@ class Committer:
     def _commit(self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float) -> dict[str, Known]:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
-        known, fresh = self._start(logs)
-        if self._is_done(logs, txn_id):
-            return self._cache.refresh(logs)
-        deadline = self._clock.monotonic() + timeout
-        doubt: Record | None = None  # was sent, and may be written yet
-        attempts = 0
+        trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
+        known, fresh = self._start(trial)
+        if self._is_done(trial, txn_id):
+            return self._newest(trial)
         while True:
             try:
                 staged = [self._stage(part, known[part.log], own_id, author) for part in parts]
             except Conflict:
-                if fresh and self._is_done(logs, txn_id):
-                    return self._cache.refresh(logs)
+                if fresh and self._is_done(trial, txn_id):
+                    return self._newest(trial)
                 if fresh:
                     raise
-                known, fresh = self._cache.refresh(logs), True
+                known, fresh = self._newest(trial), True
                 continue
-            attempts += 1
+            trial.attempts += 1
             records = [each.record for each in staged]
             try:
                 reached("commit:before-put")
                 written = self._backend.put(records)
             except OutcomeUnknown:
-                doubt, written = records[0], False
+                trial.doubt, written = records[0], False
             if written:
                 reached("commit:after-put")
                 after = {part.log: each.after for part, each in zip(parts, staged, strict=True)}
                 self._cache.keep(after.values())
                 return after
-            known, fresh = self._cache.refresh(logs), True
-            if doubt is not None:
-                found = self._found_in_place_of(doubt, known)
+            known, fresh = self._newest(trial), True
+            if trial.doubt is not None:
+                found = self._found_in_place_of(trial.doubt, known, trial)
                 if found is not None and found.txn_id == own_id:
                     return known
-                doubt = None if found is not None else doubt
-            if self._is_done(logs, txn_id):
-                return self._cache.refresh(logs)
-            self._pause(attempts, deadline, timeout, logs, in_doubt=doubt is not None)
+                trial.doubt = None if found is not None else trial.doubt
+            if self._is_done(trial, txn_id):
+                return self._newest(trial)
+            self._pause(trial)
 
-    def _start(self, logs: Sequence[str]) -> tuple[dict[str, Known], bool]:
+    def _start(self, trial: _Trial) -> tuple[dict[str, Known], bool]:
         # The put succeeds on the newest state only, so a state that may be old is good enough to stage on.
-        known = {log: held for log in logs if (held := self._cache.peek(log)) is not None}
-        return (known, False) if len(known) == len(logs) else (self._cache.refresh(logs), True)
+        known = {log: held for log in trial.logs if (held := self._cache.peek(log)) is not None}
+        return (known, False) if len(known) == len(trial.logs) else (self._newest(trial), True)
 
-    def _is_done(self, logs: Sequence[str], txn_id: str | None) -> bool:
+    def _newest(self, trial: _Trial) -> dict[str, Known]:
+        return self._answered(lambda: self._cache.refresh(trial.logs), trial)
+
+    def _is_done(self, trial: _Trial, txn_id: str | None) -> bool:
         # An id that was made here is in no log before it is sent; one that was given may have been sent by others.
-        return txn_id is not None and self._backend.find(logs[0], txn_id) is not None
+        if txn_id is None:
+            return False
+        return self._answered(lambda: self._backend.find(trial.logs[0], txn_id), trial) is not None
+
+    def _answered(self, read: Callable[[], T], trial: _Trial) -> T:
+        """What a read gives; it is tried again while no answer comes."""
+        while True:
+            try:
+                return read()
+            except OutcomeUnknown as error:
+                left = trial.deadline - self._clock.monotonic()
+                if left <= 0:
+                    raise trial.timed_out(f"found no answer: {error}") from error
+                self._clock.sleep(min(left, self._clock.uniform(0, LONGEST_PAUSE)))
 
     def _stage(self, part: Part, known: Known, txn_id: str, author: str) -> _Staged:
         state = known.state
@@ -123,9 +163,9 @@ class Committer:
         record = to_record(entry)
         return _Staged(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
 
-    def _found_in_place_of(self, sent: Record, known: Mapping[str, Known]) -> Record | None:
+    def _found_in_place_of(self, sent: Record, known: Mapping[str, Known], trial: _Trial) -> Record | None:
         """The record that has the version of one that was sent; None while the version is still free."""
-        found = self._backend.records(sent.log, sent.version - 1, 1)
+        found = self._answered(lambda: self._backend.records(sent.log, sent.version - 1, 1), trial)
         if found and found[0].version == sent.version:
             return found[0]
         if known[sent.log].state.version < sent.version:
@@ -136,23 +176,13 @@ class Committer:
             remedy="look at the state before trying again",
         )
 
-    def _pause(self, attempts: int, deadline: float, timeout: float, logs: Sequence[str], *, in_doubt: bool) -> None:
-        left = deadline - self._clock.monotonic()
-        where = ", ".join(map(_address, logs))
-        if left <= 0 and in_doubt:
-            raise OutcomeUnknown(
-                f"no answer within {timeout:g} s", where=where, remedy="try again with the same transaction id"
-            )
+    def _pause(self, trial: _Trial) -> None:
+        left = trial.deadline - self._clock.monotonic()
         if left <= 0:
-            raise CommitTimedOut(
-                f"{attempts} attempts within {timeout:g} s all lost against other writers",
-                where=where,
-                remedy="try again when fewer write, or allow more time",
-                attempts=attempts,
-            )
-        if attempts == 1 and not in_doubt:
+            raise trial.timed_out("all lost against other writers")
+        if trial.attempts == 1 and trial.doubt is None:
             return  # staged on a state that was old; the one just read is the newest
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(attempts - 2, 16))
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial.attempts - 2, 16))
         self._clock.sleep(min(left, self._clock.uniform(0, longest)))
 
 

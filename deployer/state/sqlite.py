@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
@@ -125,12 +126,10 @@ class SqliteBackend:
             ):
                 if log not in tails:
                     pointer = None if at_version is None else SnapshotRecord(log, at_version, at, snapshot)
-                    tails[log] = Tail(floor, pointer, bool(jumped), ())
+                    tails[log] = Tail(floor, pointer, bool(jumped), (), at_version or 0)
                 if version is not None:
                     records[log].append(Record(log, version, txn_id, body))
-        return {
-            log: Tail(tail.floor, tail.snapshot, tail.from_snapshot, tuple(records[log])) for log, tail in tails.items()
-        }
+        return {log: replace(tail, records=tuple(records[log])) for log, tail in tails.items()}
 
     def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
         with self._reading() as connection:

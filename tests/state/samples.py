@@ -1,14 +1,23 @@
-"""States, updates and stores that the tests of the state store share."""
+"""States, updates and stores that the tests of the state store share. A root is a folder or s3://bucket/prefix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import boto3
+
+from deployer.state.backend import Backend
 from deployer.state.clock import Clock
+from deployer.state.dynamodb_items import ITEM, LOG, NEWEST, entry_name, snapshot_name
 from deployer.state.model import File, Partition, TableEntry, TableProperties
-from deployer.state.objects import LocalObjects
+from deployer.state.objects import LocalObjects, ObjectStore
+from deployer.state.objects_s3 import S3Objects
+from deployer.state.on_s3 import create_on_s3, open_on_s3
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.snapshots import version_of
 from deployer.state.sqlite import SqliteBackend
 from deployer.state.store import StateStore
 from deployer.state.updates import CreateTable, FilesAdded
@@ -18,12 +27,67 @@ TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 NEVER = SnapshotPolicy(entries=1_000_000, log_bytes=1 << 40)
 
 
-def store_at(root: Path, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
-    """A store with its own clock and policy, as another process would open it."""
-    folder = root / "_state"
-    return StateStore(
-        SqliteBackend(folder / "state.db", create=True), LocalObjects(folder / "snapshots"), clock or Clock(), policy
-    )
+def store_at(root: str | Path, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
+    """A store with its own clock and policy, as another process would open it; made when there is none."""
+    if is_on_s3(root):
+        create_on_s3(str(root), {}, "test").close()
+        return open_on_s3(str(root), clock, policy)
+    backend = SqliteBackend(Path(root) / "_state" / "state.db", create=True)
+    return StateStore(backend, objects_at(root), clock or Clock(), policy)
+
+
+def is_on_s3(root: str | Path) -> bool:
+    return str(root).startswith("s3://")
+
+
+def backend_of(store: StateStore) -> Backend:
+    return store._backend
+
+
+def objects_at(root: str | Path) -> ObjectStore:
+    """Where the store at `root` keeps snapshots and large bodies."""
+    if is_on_s3(root):
+        return S3Objects(f"{root}/_state/snapshots")
+    return LocalObjects(Path(root) / "_state" / "snapshots")
+
+
+def snapshot_versions(root: str | Path, log: str = TABLE) -> list[int]:
+    """The versions of which there are files of a snapshot."""
+    return sorted({version_of(path) for path in objects_at(root).list(log) if not path.endswith(".entry")})
+
+
+def change_entry(root: str | Path, version: int, change: Callable[[bytes], bytes | None]) -> None:
+    """Changes the stored body of an entry of TABLE behind the store's back; None removes the entry."""
+    if is_on_s3(root):
+        _change_item(store_at(root), entry_name(version), change)
+        return
+    with sqlite3.connect(Path(root) / "_state" / "state.db", isolation_level=None) as database:
+        (body,) = database.execute("SELECT body FROM entries WHERE version = ?", (version,)).fetchone()
+        if (changed := change(body)) is None:
+            database.execute("DELETE FROM entries WHERE version = ?", (version,))
+        else:
+            database.execute("UPDATE entries SET body = ? WHERE version = ?", (changed, version))
+
+
+def change_pointer(root: str | Path, version: int, body: bytes) -> None:
+    """Replaces the pointer to the newest snapshot of TABLE, which is at `version`."""
+    if is_on_s3(root):
+        for name in (snapshot_name(version), NEWEST):
+            _change_item(store_at(root), name, lambda _: body)
+        return
+    with sqlite3.connect(Path(root) / "_state" / "state.db", isolation_level=None) as database:
+        database.execute("UPDATE snapshots SET body = ? WHERE version = ?", (body, version))
+
+
+def _change_item(store: StateStore, name: str, change: Callable[[bytes], bytes | None]) -> None:
+    backend: Any = store._backend
+    table = boto3.resource("dynamodb").Table(backend._table)
+    key = {LOG: backend._reads.key_of(TABLE), ITEM: name}
+    item = table.get_item(Key=key)["Item"]
+    if (changed := change(bytes(item["body"]))) is None:
+        table.delete_item(Key=key)
+    else:
+        table.put_item(Item=item | {"body": changed})
 
 
 def entry(table_id: str = TABLE, name: str = "flights") -> TableEntry:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -14,7 +13,7 @@ from deployer.state.backend import Backend, Record, Tail
 from deployer.state.clock import Clock
 from deployer.state.commits import Part
 from deployer.state.model import INSTANCE_LOG
-from deployer.state.objects import LocalObjects
+from deployer.state.objects import ObjectStore
 from deployer.state.requirements import GenerationIs, JobNotDone, LogEmpty, NameFree, PropertiesAre
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties
@@ -89,17 +88,17 @@ def ticks() -> Ticks:
 
 
 @pytest.fixture
-def writer(line: Line, ticks: Ticks, tmp_path: Path) -> StateStore:
-    store = StateStore(cast(Backend, line), LocalObjects(tmp_path / "snapshots"), ticks.clock(), NEVER)
+def writer(line: Line, ticks: Ticks, objects: ObjectStore) -> StateStore:
+    store = StateStore(cast(Backend, line), objects, ticks.clock(), NEVER)
     store.commit(TABLE, [creation()])
     line.puts, line.asked = 0, []
     return store
 
 
 @pytest.fixture
-def other(open_backend: OpenBackend, tmp_path: Path) -> StateStore:
+def other(open_backend: OpenBackend, objects: ObjectStore) -> StateStore:
     """Another process's store on the same logs."""
-    return StateStore(open_backend(), LocalObjects(tmp_path / "snapshots"), policy=NEVER)
+    return StateStore(open_backend(), objects, policy=NEVER)
 
 
 def _ids(store: StateStore) -> list[int]:
@@ -254,9 +253,9 @@ def test_several_logs_are_committed_all_or_none(writer: StateStore, other: State
         other.table("c" * 32)
 
 
-def test_times_never_run_backwards_within_a_log(tmp_path: Path) -> None:
+def test_times_never_run_backwards_within_a_log(root: str) -> None:
     times = iter([5_000, 3_000, 9_000])
-    store = store_at(tmp_path, Clock(now=lambda: next(times)))
+    store = store_at(root, Clock(now=lambda: next(times)))
     for number in range(3):
         store.commit(INSTANCE_LOG, [SetInstanceProperties({"n": number})])
     assert [each.at for each in store.log(INSTANCE_LOG)] == [5_000, 5_000, 9_000]

@@ -1,0 +1,154 @@
+"""The state store of an instance at `s3://bucket/prefix`: opening, making and removing it.
+
+`ROOT/_state/store.json` says which DynamoDB table the logs are in, so that whoever knows the root finds them, whatever
+the region of its own settings.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError
+
+from deployer.errors import Corrupt, NotFound
+from deployer.state.backend import REMOVED
+from deployer.state.clock import Clock
+from deployer.state.dynamodb import DynamoBackend
+from deployer.state.dynamodb_reads import DynamoReads
+from deployer.state.dynamodb_requests import Requests, TableAddress, setting_missing
+from deployer.state.dynamodb_table import ensure_table, register_store, remove_table, table_name, unregister_store
+from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.objects import Missing
+from deployer.state.objects_s3 import S3Objects
+from deployer.state.retention import SnapshotPolicy
+from deployer.state.store import StateStore
+
+_FOLDER = "_state"
+_SIGN = "store.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Sign:
+    """What store.json says. `made_table`: the table goes with the store."""
+
+    store_id: str
+    table: TableAddress
+    made_table: bool
+
+
+def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
+    """The store at `root`. One request. Raises NotFound when there is none."""
+    sign = _read_sign(root)
+    if sign is None:
+        raise NotFound("there is no state store", where=root, remedy="create the instance first: deployer up")
+    return _store(root, sign, clock, policy)
+
+
+def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> StateStore:
+    """The store at `root`, made when there is none. `options`: `table`, `region` and `endpoint` of DynamoDB."""
+    sign = _read_sign(root)
+    if sign is not None and _removal_begun(root, sign):
+        remove_on_s3(root)
+        sign = None
+    while sign is None:
+        sign = _made(root, options, instance) or _read_sign(root)
+    return _store(root, sign)
+
+
+def remove_on_s3(root: str) -> None:
+    """Removes the store at `root` for ever; nothing to do when there is none."""
+    sign = _read_sign(root)
+    if sign is None:
+        return
+    requests = Requests(sign.table)
+    try:
+        store = _store(root, sign)
+        for log in dict.fromkeys([INSTANCE_LOG, *store.logs()]):
+            store.remove_log(log)
+        unregister_store(requests, sign.store_id)
+        store.close()
+    except NotFound:  # the table is gone
+        pass
+    objects = _objects(root)
+    objects.delete([path for path in objects.list("") if path != _SIGN])
+    objects.delete([_SIGN])  # before the table: a sign without a table would be an error, not an end
+    if sign.made_table:
+        remove_table(requests)
+    requests.close()
+
+
+def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | None:
+    """A new store; None when somebody else made one at the same moment."""
+    region = str(options["region"]) if "region" in options else _own_region(root)
+    endpoint = str(options["endpoint"]) if "endpoint" in options else None
+    table = TableAddress(str(options.get("table") or table_name(root, instance)), region, endpoint)
+    requests = Requests(table)
+    objects = _objects(root)
+    objects.list("snapshots")  # a bucket that cannot be used is said before a table is made
+    made = ensure_table(requests, Clock())
+    sign = _Sign(uuid.uuid4().hex, table, made)
+    register_store(requests, sign.store_id, root)
+    if not objects.put_new(_SIGN, _to_json(sign)):
+        unregister_store(requests, sign.store_id)
+        return None
+    return sign
+
+
+def _store(root: str, sign: _Sign, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
+    clock, objects = clock or Clock(), S3Objects(f"{root.rstrip('/')}/{_FOLDER}/snapshots")
+    backend = DynamoBackend(Requests(sign.table, clock), objects, sign.store_id)
+    return StateStore(backend, objects, clock, policy)
+
+
+def _removal_begun(root: str, sign: _Sign) -> bool:
+    """Whether a removal was begun and never ended. Raises NotFound when the table alone is gone."""
+    requests = Requests(sign.table)
+    try:
+        return DynamoReads(requests, _objects(root), sign.store_id).head(INSTANCE_LOG).floor == REMOVED
+    finally:
+        requests.close()
+
+
+def _objects(root: str) -> S3Objects:
+    return S3Objects(f"{root.rstrip('/')}/{_FOLDER}")
+
+
+def _own_region(root: str) -> str | None:
+    try:
+        return boto3.session.Session().region_name
+    except BotoCoreError as error:
+        raise setting_missing(error, root) from error
+
+
+def _read_sign(root: str) -> _Sign | None:
+    where = f"{root.rstrip('/')}/{_FOLDER}/{_SIGN}"
+    try:
+        data = _objects(root).get(_SIGN)
+    except Missing:
+        return None
+    try:
+        found: dict[str, Any] = json.loads(data)
+        refuse_newer(found["format"], where)
+        table = TableAddress(found["table"], found.get("region"), found.get("endpoint"))
+        return _Sign(found["store"], table, found["made_table"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Corrupt(f"it does not have its shape: {error!r}", where=where, remedy=RECOVERY) from None
+
+
+def _to_json(sign: _Sign) -> bytes:
+    document = {
+        "format": FORMAT,
+        "store": sign.store_id,
+        "backend": "dynamodb",
+        "table": sign.table.name,
+        "region": sign.table.region,
+        "endpoint": sign.table.endpoint,
+        "made_table": sign.made_table,
+    }
+    return json.dumps({name: value for name, value in document.items() if value is not None}, indent=1).encode()

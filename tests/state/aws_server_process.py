@@ -1,0 +1,77 @@
+"""moto's S3 and DynamoDB as a process of its own: `aws_server_process.py` prints its port and ends when its input does.
+
+moto's server handles requests in threads, and its DynamoDB is not atomic there: a transaction checks each item and then
+writes it with nothing to keep others out in between, and one that fails puts a copy of the *whole table* back that it
+made when it began, so that what others wrote meanwhile is lost (moto 5.2, dynamodb/models/__init__.py). Real DynamoDB
+is serializable. So requests are let in one at a time here, and a transaction that fails restores only its own items,
+which also spares the copy of the table for each commit. `--unlocked` runs moto as it is.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moto.dynamodb import responses
+from moto.dynamodb.models import DynamoDBBackend
+from moto.dynamodb.models.table import Table
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+_transact = DynamoDBBackend.transact_write_items
+_lock = threading.Lock()
+
+
+class Quiet(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, type: str, message: str, *args: Any) -> None:
+        pass
+
+
+def transact_write_items(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
+    """moto's own, with only the items of the transaction kept for the case that it fails."""
+    before = []
+    for operation in (operation for item in transact_items for operation in item.values()):
+        table = self.get_table(operation["TableName"])
+        keys = operation.get("Key") or {name: operation["Item"][name] for name in table.table_key_attrs}
+        hash_key, range_key = self.get_keys_value(table, keys)
+        before.append((table, hash_key, range_key, copy.deepcopy(table.items.get(hash_key, {}).get(range_key))))
+    try:
+        _transact(self, transact_items)
+    except Exception:
+        for table, hash_key, range_key, item in before:
+            table.items[hash_key].pop(range_key, None)
+            if item is not None:
+                table.items[hash_key][range_key] = item
+        raise
+
+
+def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    def locked(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        with _lock:
+            return list(application(environ, start_response))
+
+    return locked
+
+
+def main(unlocked: bool) -> None:
+    application: Any = DomainDispatcherApplication(create_backend_app)
+    responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
+    if not unlocked:
+        patched: Any = DynamoDBBackend
+        patched.transact_write_items = transact_write_items
+        patched = Table
+        patched.__deepcopy__ = lambda self, memo: self
+        application = one_at_a_time(application)
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.server_port, flush=True)
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main("--unlocked" in sys.argv)
