@@ -15,6 +15,7 @@ from deployer.errors import InvalidInput, Refused
 FILES = {
     "Pulumi.yaml.txt": "Pulumi.yaml",
     "README.md.txt": "README.md",
+    "policies/rules.yaml.txt": "policies/rules.yaml",
     "gitignore.txt": ".gitignore",
     "requirements.txt.txt": "requirements.txt",
     "specs/instance.yaml.txt": "specs/instance.yaml",
