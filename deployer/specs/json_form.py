@@ -152,9 +152,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "partitions": _partitions_to_json(spec),
         "description": spec.description,
         "storage": {
-            name: value
-            for name in ("data_storage_version", "max_rows_per_file", "max_bytes_per_file", "stable_row_ids")
-            if (value := getattr(storage, name)) != getattr(default, name)
+            name: value for name in Storage.__slots__ if (value := getattr(storage, name)) != getattr(default, name)
         },
         "tags": dict(sorted(spec.tags.items())),
         "renamed_from": spec.renamed_from,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from deployer.specs import durations
 from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
 from deployer.specs.index_kinds import index_schemas
 from deployer.specs.schema_parts import Json, choice, constant, count, flag, list_of, object_schema, ref, text
@@ -94,6 +95,13 @@ _STORAGE = object_schema(
         "stable_row_ids": flag(
             "Whether a row keeps its id when it moves. On for tables without row keys; off for those with them, where "
             "it costs about 4 bytes a row of metadata once rows are sorted."
+        ),
+        "keep_replaced_for": text(
+            "How long the old data stays after a rewrite took its place, for those who still read it and for "
+            "`query --at`; the next `up` after that removes it.",
+            pattern=durations.PATTERN,
+            patternErrorMessage="write a number and d for days or h for hours, such as 7d",
+            default="7d",
         ),
     },
 )

@@ -61,6 +61,7 @@ class Storage:
     max_rows_per_file: int = 1_048_576
     max_bytes_per_file: int = 1_073_741_824
     stable_row_ids: bool | None = None  #: None: on for tables without row keys, off for tables with them
+    keep_replaced_for: str = "7d"  #: how long a dataset stays after a rewrite took its place, in canonical form
 
 
 @dataclass(frozen=True, slots=True)

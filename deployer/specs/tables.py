@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from deployer.errors import Position, Problem
 from deployer.specs.columns import Declared, Places
+from deployer.specs.durations import PATTERN, canonical
 from deployer.specs.files import Document
 from deployer.specs.indexes import index_places, read_indexes
 from deployer.specs.key_times import BadValue
@@ -100,6 +102,11 @@ def _places(document: Document, columns: Sequence[Declared]) -> Mapping[str, Pos
     return places
 
 
+def _duration(value: object, default: str) -> str:
+    """In canonical form; the JSON Schema has said what is wrong with any other text."""
+    return canonical(value) if isinstance(value, str) and re.fullmatch(PATTERN, value) else default
+
+
 def _storage(document: Document) -> Storage:
     node = document.get("storage")
     options = node.value if node and isinstance(node.value, dict) else {}
@@ -111,6 +118,7 @@ def _storage(document: Document) -> Storage:
         max_rows_per_file=_whole(values.get("max_rows_per_file"), default.max_rows_per_file),
         max_bytes_per_file=_whole(values.get("max_bytes_per_file"), default.max_bytes_per_file),
         stable_row_ids=stable if isinstance(stable, bool) else None,
+        keep_replaced_for=_duration(values.get("keep_replaced_for"), default.keep_replaced_for),
     )
 
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from deployer.errors import Conflict, NotFound
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.rollforward import marks_since
+from deployer.specs.durations import hours_of
+from deployer.specs.model import Storage
 from deployer.state.failpoints import reached
-from deployer.state.model import Dataset, TableEntry
+from deployer.state.model import Dataset, TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.state.updates import DatasetRemoved
 from deployer.tables.storage import dataset_uri, remove_dataset
-
-GRACE_DAYS = 7.0  #: how long a retired dataset is kept for those who read it and for time travel
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +30,28 @@ class OldDataset:
     given_up: bool = False
 
 
-def remove_old_datasets(
-    store: StateStore, root: str, grace_days: float = GRACE_DAYS, now_ms: int | None = None
-) -> list[OldDataset]:
+def remove_old_datasets(store: StateStore, root: str, now_ms: int | None = None) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
-    A retired dataset stays while it is younger than `grace_days`, and for as long as somebody else than deployer has
+    A retired dataset stays for the time that its table declares, and for as long as somebody else than deployer has
     committed to it since it was retired: these rows are in no table. Rewrites that nobody runs are given up.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
     found: list[OldDataset] = []
     for table_id, state in store.tables(tuple(entries)).items():
+        kept = kept_ms(state)
         for each in state.datasets:
-            if each.status == "retired" and now - each.since >= grace_days * 86_400_000:
+            if each.status == "retired" and now - each.since >= kept:
                 found.append(_remove_retired(store, root, entries[table_id], each))
             elif each.status == "writing" and _is_left(store, root, table_id, each):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found
+
+
+def kept_ms(state: TableState) -> int:
+    """How long a table's retired datasets are kept, in milliseconds."""
+    return hours_of(str(state.properties.storage.get("keep_replaced_for", Storage().keep_replaced_for))) * 3_600_000
 
 
 def give_up(store: StateStore, root: str, table_id: str, number: int, location: str) -> None:

@@ -53,7 +53,7 @@ class Target:
         }
 
     def is_recorded(self, table: OpenTable) -> bool:
-        return self._same_order(table) and dict(table.state.properties.storage) == _plain(self.storage)
+        return self._same_order(table) and _storage_of(table.state) == self.storage
 
     def needs_no_files(self, table: OpenTable) -> bool:
         """Whether the files that there are can stay as they are."""
@@ -93,7 +93,8 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
     points = tuple(key_to_json(point) for point in spec.split_points)
     types = {column.name: arrow_type(column.type) for column in spec.columns if column.name in spec.row_keys}
     schema = pa.schema([field.with_type(types.get(field.name, field.type)) for field in table.schema])
-    document = [spec.row_keys, spec.sort_keys, points, _plain(spec.storage), schema.to_string()]
+    written = {name: value for name, value in _plain(spec.storage).items() if name != "keep_replaced_for"}
+    document = [spec.row_keys, spec.sort_keys, points, written, schema.to_string()]
     fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
     kinds = key_kinds(schema, spec.row_keys)
     return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, schema, fingerprint)
@@ -174,6 +175,11 @@ def _decoded(value: Any) -> str:
 
 def _stable(declared: Any, row_keys: Sequence[str]) -> bool:
     return not row_keys if declared is None else bool(declared)
+
+
+def _storage_of(state: TableState) -> Storage:
+    recorded: Any = state.properties.storage
+    return Storage(**recorded)
 
 
 def _plain(storage: Storage) -> dict[str, JSON]:

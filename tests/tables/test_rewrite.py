@@ -394,6 +394,9 @@ def test_two_rewrites_at_once_are_one(lake: Lake) -> None:
     check_places(lake.open())
 
 
+NEVER = 2**62  #: a time when nothing has to be kept any more
+
+
 def days(count: float) -> int:
     return int(count * 86_400_000)
 
@@ -410,11 +413,34 @@ def test_a_retired_dataset_is_kept_for_its_time(lake: Lake) -> None:
     assert lake.open().count() == 10
 
 
+@pytest.mark.parametrize(("declared", "kept_days"), [("0h", 0), ("36h", 1.5), ("30d", 30)])
+def test_a_table_declares_how_long_what_was_replaced_is_kept(declared: str, kept_days: float, lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(10)))
+    location = apply(lake, other_keys).opened.entry.location
+    storage = replace(spec_of(lake).storage, keep_replaced_for=declared)
+    state = apply(lake, lambda spec: replace(spec, storage=storage)).opened
+    assert state.entry.location == location  # nothing is rewritten for it
+    assert spec_of(lake).storage == storage
+    since = state.state.datasets[0].since
+    assert remove_old_datasets(lake.store, lake.root, now_ms=since + days(kept_days) - 1) == []
+    assert len(remove_old_datasets(lake.store, lake.root, now_ms=since + days(kept_days))) == 1
+
+
+def test_a_rewrite_goes_on_whatever_its_table_is_to_keep(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(100)))
+    ended(start(lake, other_keys(spec_of(lake)), "tables.rewrite.copied"))
+    spec = other_keys(spec_of(lake))
+    apply(lake, lambda _: replace(spec, storage=replace(spec.storage, keep_replaced_for="1d")))
+    assert [each.number for each in lake.open().opened.state.datasets] == [1, 2]
+
+
 def test_a_retired_dataset_with_rows_of_others_is_kept(lake: Lake) -> None:
     old = lake.table().opened.location
     apply(lake, other_keys)
     lance.write_dataset(flights(3), old, mode="append")
-    (kept,) = remove_old_datasets(lake.store, lake.root, 0)
+    (kept,) = remove_old_datasets(lake.store, lake.root, now_ms=NEVER)
     assert "others committed 1 versions to it" in kept.why and Path(old).exists()
 
 
@@ -447,7 +473,7 @@ def test_history_and_time_travel_go_back_before_a_rewrite(lake: Lake) -> None:
         table.scan(at=9)
     with pytest.raises(NotFound, match=r"rows of 2000-01-01.* are not kept; it was created at"):
         table.scan(at="2000-01-01")
-    remove_old_datasets(lake.store, lake.root, 0)
+    remove_old_datasets(lake.store, lake.root, now_ms=NEVER)
     assert [(each.dataset, each.version) for each in lake.open().history()] == [(2, 3), (2, 2)]
     with pytest.raises(NotFound, match="dataset 1 of the table is not kept"):
         lake.open().scan(at="1:2")
