@@ -41,6 +41,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.ChangeSortKeys: "sort_keys",
     c.ChangeStorage: "storage",
     c.ChangeSplitPoints: "declared",
+    c.ChangeLeafLimit: "declared",
 }
 
 

@@ -130,7 +130,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             property_name, after = "row_keys", list(keys) or None
         case c.ChangeSortKeys(after=keys):
             property_name, after = "sort_keys", list(keys) or None
-        case c.ChangeSplitPoints():
+        case c.ChangeSplitPoints() | c.ChangeLeafLimit():
             property_name, after = "partitions", table_document(live).get("partitions")
         case c.ChangeStorage(after=storage):
             kept = {

@@ -18,6 +18,8 @@ from deployer.state.store import StateStore
 SPEC, OWNER = "spec", "owner"
 #: What a table's `declared` remembers beside its owner: the split points that were asked for.
 SPLIT_POINTS = "split_points"
+#: And how many rows a leaf may hold before it is split.
+MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
 
 def read_lake(store: StateStore, root: str) -> LiveLake:
@@ -54,6 +56,7 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         row_keys=properties.row_keys,
         sort_keys=properties.sort_keys,
         split_points=tuple(key_from_json(point, keys) for point in points),
+        max_rows_per_leaf=leaf_limit(state),
         description=properties.description,
         online=properties.online,
         deletion_protection=properties.deletion_protection,
@@ -63,6 +66,12 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
     )
     owner = str(properties.declared.get(OWNER, ""))
     return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))
+
+
+def leaf_limit(state: TableState) -> int | None:
+    """How many rows a leaf of the table may hold before it is split; None when nothing says so."""
+    declared: Any = state.properties.declared.get(MAX_ROWS_PER_LEAF)
+    return None if declared is None else int(declared)
 
 
 def statistics(state: TableState) -> TableStatistics:

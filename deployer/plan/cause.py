@@ -17,6 +17,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeRowKeys: "row_keys",
     c.ChangeSortKeys: "sort_keys",
     c.ChangeSplitPoints: "partitions",
+    c.ChangeLeafLimit: "partitions",
     c.ChangeStorage: "storage",
     c.SetOnline: "online",
     c.SetDeletionProtection: "deletion_protection",

@@ -183,6 +183,15 @@ class ChangeSplitPoints:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLeafLimit:
+    """How many rows a leaf may hold before it is split after a load; None: no limit."""
+
+    address: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeStorage:
     address: str
     before: Storage
@@ -271,6 +280,7 @@ TableChange = (
     | ChangeRowKeys
     | ChangeSortKeys
     | ChangeSplitPoints
+    | ChangeLeafLimit
     | ChangeStorage
     | IndexChange
     | SetOnline

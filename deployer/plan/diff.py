@@ -13,6 +13,7 @@ from deployer.plan.changes import (
     ChangeClusters,
     ChangeDescription,
     ChangeEngine,
+    ChangeLeafLimit,
     ChangeRoot,
     ChangeRowKeys,
     ChangeSortKeys,
@@ -95,6 +96,8 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
         yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:
         yield ChangeSplitPoints(address, live.split_points, desired.split_points)
+    if live.max_rows_per_leaf != desired.max_rows_per_leaf:
+        yield ChangeLeafLimit(address, live.max_rows_per_leaf, desired.max_rows_per_leaf)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from later

@@ -58,6 +58,10 @@ def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str
             return _rewrite(statistics, "rows are sorted and placed anew")
         case c.ChangeSplitPoints():
             return _rewrite(statistics, "rows are placed into other partitions")
+        case c.ChangeLeafLimit():
+            return Assessment(
+                Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
+            )
         case c.ChangeStorage(before=before, after=after):
             if before.data_storage_version == after.data_storage_version and (
                 before.stable_row_ids == after.stable_row_ids

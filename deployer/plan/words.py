@@ -69,6 +69,9 @@ def describe(change: c.Change) -> str:
             return f"sort keys {_names(old_keys)} → {_names(new_keys)}"
         case c.ChangeSplitPoints(before=old_points, after=new_points):
             return f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
+        case c.ChangeLeafLimit(before=old_limit, after=new_limit):
+            before_words, after_words = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
+            return f"most rows of a leaf {before_words} → {after_words}"
         case c.ChangeStorage(before=old_storage, after=new_storage):
             return "storage " + ", ".join(
                 f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"

@@ -39,7 +39,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("row_keys", olds, news)
         case c.ChangeSortKeys():
             return _property("sort_keys", olds, news)
-        case c.ChangeSplitPoints():
+        case c.ChangeSplitPoints() | c.ChangeLeafLimit():
             return _property("partitions", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)

@@ -167,7 +167,12 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
 
 
 def _partitions_to_json(spec: TableSpec) -> dict[str, JSON]:
-    return {"split_points": [key_to_json(point) for point in spec.split_points]} if spec.split_points else {}
+    form: dict[str, JSON] = {}
+    if spec.split_points:
+        form["split_points"] = [key_to_json(point) for point in spec.split_points]
+    if spec.max_rows_per_leaf is not None:
+        form["max_rows_per_leaf"] = spec.max_rows_per_leaf
+    return form
 
 
 def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
@@ -176,7 +181,8 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
     row_keys = tuple(form.get("row_keys", ()))
     by_name = {column.name: column for column in columns}
     key_columns = [by_name[name] for name in row_keys if name in by_name]  # a live table may lack a key's column
-    points = form.get("partitions", {}).get("split_points", ())
+    partitions = form.get("partitions", {})
+    points, limit = partitions.get("split_points", ()), partitions.get("max_rows_per_leaf")
     return TableSpec(
         database=form["database"],
         name=form["name"],
@@ -184,6 +190,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         row_keys=row_keys,
         sort_keys=tuple(form.get("sort_keys", ())),
         split_points=tuple(key_from_json(point, key_columns) for point in points),
+        max_rows_per_leaf=None if limit is None else int(limit),
         description=form.get("description", ""),
         online=form.get("online", True),
         deletion_protection=form.get("deletion_protection", True),

@@ -117,7 +117,12 @@ _PARTITIONS = object_schema(
             "values of the first few. A leaf holds the keys from its split point on, up to the next one.",
             {"anyOf": [_SCALAR, list_of("Values of the first row keys, in order.", _SCALAR)]},
             default=[],
-        )
+        ),
+        "max_rows_per_leaf": count(
+            "A leaf with more rows is split after a load, as `deployer table split` does. Only when asked unless given.",
+            1,
+            2**53,
+        ),
     },
 )
 

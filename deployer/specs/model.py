@@ -88,6 +88,7 @@ class TableSpec:
     row_keys: tuple[str, ...] = ()
     sort_keys: tuple[str, ...] = ()
     split_points: tuple[tuple[KeyValue, ...], ...] = ()
+    max_rows_per_leaf: int | None = None  #: leaves with more rows are split after a load; None: only when asked
     description: str = ""
     online: bool = True
     deletion_protection: bool = True

@@ -46,6 +46,7 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
             what = f"`{key.value}` is a row key already"
             report(key.at, Rule.OVERLAPPING_KEYS, what, "remove it here; rows are sorted by their row keys first")
     _check_row_keys(document, by_name, report)
+    max_rows_per_leaf = _leaf_limit(document, label, report)
     split_points = _split_points(document, [by_name.get(key) for key in row_keys], label, report)
     _check_column_renames(columns, report)
     for column in columns:
@@ -58,6 +59,7 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
         row_keys=row_keys,
         sort_keys=sort_keys,
         split_points=split_points,
+        max_rows_per_leaf=max_rows_per_leaf,
         description=_text(document, "description").strip(),
         online=_flag(document, "online"),
         deletion_protection=_flag(document, "deletion_protection"),
@@ -196,6 +198,19 @@ def _split_points(
         before = order
         points.append(point)
     return tuple(points)
+
+
+def _leaf_limit(document: Document, label: str, report: Report) -> int | None:
+    partitions = document.get("partitions")
+    options = partitions.value if partitions is not None and isinstance(partitions.value, dict) else {}
+    node = options.get("max_rows_per_leaf")
+    if node is None or not isinstance(node.value, (int, float)):
+        return None
+    if not document.get("row_keys") and "row_keys" not in document.broken:
+        what = f"{label} has a limit for its leaves and no row keys by which they could be split"
+        report(node.at, Rule.SPLIT_WITHOUT_KEYS, what, "add `row_keys:`, or remove `max_rows_per_leaf`")
+        return None
+    return int(node.value)
 
 
 def _report_order(node: Node, same: bool, report: Report) -> None:

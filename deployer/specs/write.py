@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, assert_never
 
@@ -52,7 +52,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
     if spec.split_points:
         by_name = {column.name: column for column in spec.columns}
         keys = [by_name[name] for name in spec.row_keys]
-        form["partitions"] = {"split_points": [_split_point(point, keys) for point in spec.split_points]}
+        form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
     first = ("database", "name", "renamed_from", "description", "columns")
     return {"kind": "Table"} | {name: form[name] for name in first if name in form} | form
 
@@ -97,7 +97,8 @@ def _element(column: Column, *, always_there: bool = False) -> dict[str, Any]:
     return form
 
 
-def _split_point(point: tuple[KeyValue, ...], keys: list[Column]) -> Any:
+def split_point_document(point: Sequence[KeyValue], keys: Sequence[Column]) -> Any:
+    """A split point as a spec has it: a value of the first row key, or a list of values of the first few."""
     values = [_key_value(value, column) for value, column in zip(point, keys, strict=False)]
     return values[0] if len(values) == 1 else values
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.model import LiveTable
-from deployer.live.reader import OWNER, SPLIT_POINTS, live_table
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, live_table
 from deployer.live.rollforward import current
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
@@ -33,6 +33,7 @@ from deployer.state.updates import (
     SetTableProperties,
     SetTableStatus,
 )
+from deployer.tables.declared import declare
 from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.schema_apply import apply_column_change
@@ -81,7 +82,11 @@ def create_table(
         description=spec.description,
         storage=_storage(spec.storage),
         tags=dict(spec.tags),
-        declared={OWNER: owner, SPLIT_POINTS: [key_to_json(point) for point in spec.split_points]},
+        declared={
+            OWNER: owner,
+            SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
+            **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
+        },
     )
     schema = dataset.schema.serialize().to_pybytes()
     create = CreateTable(properties, schema, dataset.version, declared_partitions(spec))
@@ -243,6 +248,8 @@ def _apply(
 
             # the first of them does what all of them say
             rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
+        case c.ChangeLeafLimit(after=limit):
+            declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             apply_index_change(store, root, live.table_id, change, on_progress)
         case c.SetOnline(online=online):

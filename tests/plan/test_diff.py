@@ -65,6 +65,7 @@ TABLES: dict[str, TableSpec] = {
     "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
     "sort_keys": replace(FLIGHTS, sort_keys=()),
     "split_points": replace(FLIGHTS, split_points=(("DL",),)),
+    "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
     "storage_format": replace(FLIGHTS, storage=Storage(data_storage_version="2.2")),
     "storage_sizes": replace(FLIGHTS, storage=Storage(max_rows_per_file=1000)),
     "offline": replace(FLIGHTS, online=False),

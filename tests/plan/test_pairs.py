@@ -37,6 +37,7 @@ ONCE = {
     c.ChangeRowKeys,
     c.ChangeSortKeys,
     c.ChangeSplitPoints,
+    c.ChangeLeafLimit,
     c.ChangeStorage,
     c.SetOnline,
     c.SetDeletionProtection,
