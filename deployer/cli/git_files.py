@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from deployer.errors import InvalidInput, NotFound
 
 # Specs and rules, configuration, and the program, which must be there and never runs.
-_SUFFIXES = (".yaml", ".yml", ".py", ".sql")
+_SUFFIXES = (".yaml", ".yml", ".py")
 _FILES = ("100644", "100755")
 _LINK = "120000"
 _POLICIES = PurePosixPath("policies")  # a link of that name would hide rules
@@ -44,7 +44,7 @@ def extract_specs(folder: Path, commit: str, target: Path) -> None:
         about, _, raw = entry.partition(b"\t")
         mode, _, blob = about.decode().split()
         path = PurePosixPath(os.fsdecode(raw).removeprefix(prefix))
-        if path.suffix not in _SUFFIXES and path != _POLICIES:
+        if not _is_wanted(path):
             continue
         if mode == _LINK:
             raise InvalidInput(
@@ -58,6 +58,11 @@ def extract_specs(folder: Path, commit: str, target: Path) -> None:
             raise InvalidInput("is no path inside the project", where=path, remedy="remove it from the commit")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+
+
+def _is_wanted(path: PurePosixPath) -> bool:
+    rule = path.suffix == ".sql" and path.parent == _POLICIES
+    return path.suffix in _SUFFIXES or rule or path == _POLICIES
 
 
 def _blobs(folder: Path, ids: list[str]) -> list[bytes]:

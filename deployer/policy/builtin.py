@@ -39,7 +39,7 @@ def _column_age(options: Options) -> Check:
             if change.change != "DropColumn":
                 continue
             if not plan.is_live:
-                yield Unchecked(f"{change.address}: the age of column {change.column}: only live state knows it")
+                yield Unchecked(change.address, f"only live state knows the age of column {change.column}")
             elif change.added_at is None:
                 yield change.violation(f"column {change.column} may go after {wanted}, and its age is not known")
             elif plan.now - change.added_at < least:
@@ -88,7 +88,7 @@ def _rewrite_size(options: Options) -> Check:
             if change.risk != "rewrites":
                 continue
             if not change.sizes_known:
-                yield Unchecked(f"{change.address}: the size of a rewrite ({change.summary}): only live state knows it")
+                yield Unchecked(change.address, f"only live state knows how much is rewritten ({change.summary})")
             elif words := over(change):
                 yield change.violation(f"{change.summary}: {words}")
 

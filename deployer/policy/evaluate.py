@@ -29,9 +29,11 @@ def evaluate(policies: Policies, plan: PlanView) -> Verdict:
             problems.append(failed.problem)
             continue
         for each in found:
+            if not _holds(rule.addresses, each.address):
+                continue
             if isinstance(each, Unchecked):
-                notes.append(f"{rule.name} was not checked: {each.what}")
-            elif _holds(rule.addresses, each.address):
+                notes.append(f"{rule.name} was not checked for {each.address}: {each.what}")
+            else:
                 fitting = [approval for approval in policies.approvals if _fits(approval, rule, each)]
                 used.update(fitting)
                 violations.append(_violation(rule, each, fitting, today))

@@ -16,8 +16,9 @@ NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """What a rule could not look at, in words."""
+    """What a rule could not look at, in words that follow the address."""
 
+    address: str
     what: str
 
 

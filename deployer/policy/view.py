@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from deployer.errors import Position
 from deployer.graph.build import Spec
@@ -22,13 +23,20 @@ from deployer.specs.types import Column, ColumnType, children, format_type
 #: Since when a table has a column, by the table's address as it is live; None when nobody knows.
 ColumnSince = Callable[[str, c.ColumnPath], Since | None]
 
+_NO_TAGS: Mapping[str, str] = MappingProxyType({})
+
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the plan creates or gives its name: addresses, and paths of columns by address."""
+    """What the plan creates or gives its name. Paths are with their table's address; fields of `added` are new too."""
 
     resources: frozenset[str]
-    columns: frozenset[tuple[str, c.ColumnPath]]
+    added: frozenset[tuple[str, c.ColumnPath]]
+    renamed: frozenset[tuple[str, c.ColumnPath]]
+
+    def has_column(self, address: str, path: c.ColumnPath) -> bool:
+        above = ((address, path[:length]) for length in range(len(path) + 1))
+        return (address, path) in self.renamed or any(each in self.added for each in above)
 
 
 def plan_view(
@@ -54,25 +62,30 @@ def plan_view(
 
 
 def _new_names(plan: Plan) -> _Names:
-    resources, columns = set(), set()
+    resources: set[str] = set()
+    added: set[tuple[str, c.ColumnPath]] = set()
+    renamed: set[tuple[str, c.ColumnPath]] = set()
     for each in plan.changes:
         match each.change:
-            case c.CreateTable(address=address) | c.CreateInstance(address=address) | c.RenameTable(address=address):
+            case c.CreateTable(address=address):
+                resources.add(address)
+                added.add((address, ()))
+            case c.CreateInstance(address=address) | c.RenameTable(address=address):
                 resources.add(address)
             case c.AddColumn(address=address, column=path):
-                columns.add((address, path))
+                added.add((address, path))
             case c.RenameColumn(address=address, column=path, after=name):
-                columns.add((address, (*path[:-1], name)))
+                renamed.add((address, (*path[:-1], name)))
             case _:
                 pass
-    created = {each.change.address for each in plan.changes if isinstance(each.change, c.CreateTable)}
-    return _Names(frozenset(resources), frozenset(columns | {(address, ()) for address in created}))
+    return _Names(frozenset(resources), frozenset(added), frozenset(renamed))
 
 
 def _change_row(
     resource: ResourcePlan, planned: PlannedChange, spec: Spec | None, live: LiveLake, since: ColumnSince | None
 ) -> ChangeRow:
     change, assessment = planned.change, planned.assessment
+    sides = _sides(change)
     before = _live_table(resource.address, spec, live)
     table = spec if isinstance(spec, TableSpec) else before.spec if before else None
     added = since(before.spec.address, change.column) if since and before and isinstance(change, c.DropColumn) else None
@@ -87,17 +100,22 @@ def _change_row(
         risk=assessment.risk.value,
         summary=describe(change),
         column=dotted(getattr(change, "column", ())),
-        before=_text(change, "before"),
-        after=_text(change, "after"),
+        before=sides[0],
+        after=sides[1],
         rows=assessment.rows,
         bytes=assessment.bytes,
         sizes_known=resource.statistics.known,
         added_at=added.at if added else None,
         added_at_is_bound=added.at_least if added else False,
         refused=planned.refused,
-        tags=dict(shown.tags) if shown else {},
+        tags=_kept(shown.tags) if shown else _NO_TAGS,
         at=planned.cause,
     )
+
+
+def _kept(tags: Mapping[str, str]) -> Mapping[str, str]:
+    """Tags that no rule can change for the next one."""
+    return MappingProxyType(dict(tags))
 
 
 def _live_table(address: str, spec: Spec | None, live: LiveLake) -> LiveTable | None:
@@ -106,9 +124,34 @@ def _live_table(address: str, spec: Spec | None, live: LiveLake) -> LiveTable | 
     return live.tables.get(address) or live.tables.get(former)
 
 
-def _text(change: c.Change, name: str) -> str | None:
-    """A change's `before` or `after` as one text; None for a change that has none."""
-    value = getattr(change, name, None)
+def _sides(change: c.Change) -> tuple[str | None, str | None]:
+    """What the change finds and what it leaves, each as one text; None where there is nothing."""
+    match change:
+        case c.AddColumn(definition=column):
+            return None, format_type(column.type)
+        case c.RenameColumn(column=path, after=name):
+            return path[-1], name
+        case c.RelaxNullability():
+            return "not null", "null"
+        case c.TightenNullability():
+            return "null", "not null"
+        case c.SetOnline(online=online):
+            return _flag(not online), _flag(online)
+        case c.SetDeletionProtection(protected=protected):
+            return _flag(not protected), _flag(protected)
+        case c.CreateIndex(index=index):
+            return None, index.kind
+        case c.DropIndex(index=index):
+            return index.kind, None
+        case _:
+            return _text(getattr(change, "before", None)), _text(getattr(change, "after", None))
+
+
+def _flag(value: bool) -> str:
+    return str(value).lower()
+
+
+def _text(value: object) -> str | None:
     match value:
         case None | str():
             return value
@@ -130,7 +173,7 @@ def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names) -> Re
             "",
             spec.name,
             spec.description,
-            dict(spec.tags),
+            _kept(spec.tags),
             action=action,
             is_new=is_new,
             at=at,
@@ -141,7 +184,7 @@ def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names) -> Re
         database=spec.database,
         name=spec.name,
         description=spec.description,
-        tags=dict(spec.tags),
+        tags=_kept(spec.tags),
         row_keys=spec.row_keys,
         sort_keys=spec.sort_keys,
         indexes=tuple(index.name for index in spec.indexes),
@@ -169,8 +212,8 @@ def _column_rows(spec: TableSpec, names: _Names) -> Iterator[ColumnRow]:
             default=column.default,
             is_row_key=len(path) == 1 and column.name in spec.row_keys,
             is_sort_key=len(path) == 1 and column.name in spec.sort_keys,
-            is_new=any((spec.address, path[:length]) in names.columns for length in range(len(path) + 1)),
-            tags=dict(spec.tags),
+            is_new=names.has_column(spec.address, path),
+            tags=_kept(spec.tags),
             at=_place(spec.sources, path),
         )
 

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
         {"days": 30},
         view_of(DROPPED, EMPTY, since=None, live=without_sizes()),
         [],
-        ["column-age was not checked: table/air.flights: the age of column notes: only live state knows it"],
+        ["column-age was not checked for table/air.flights: only live state knows the age of column notes"],
     ),
     "age_of_a_kept_column": ("column-age", {"days": 30}, view_of(CAPITAL, EMPTY, since=aged(1)), [], []),
     "row_keys": (
@@ -143,8 +143,8 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
         view_of(WIDENED, EMPTY, since=None, live=without_sizes()),
         [],
         [
-            "rewrite-size was not checked: table/air.flights: the size of a rewrite "
-            "(widen column delay: int32 → int64): only live state knows it"
+            "rewrite-size was not checked for table/air.flights: only live state knows how much is rewritten "
+            "(widen column delay: int32 → int64)"
         ],
     ),
     "names": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def test_tables_have_every_field_of_the_rows() -> None:
         for row, made in zip(rows, tables[name].to_pylist(), strict=True):
             for field in names:
                 value = getattr(row, field)
-                if isinstance(value, dict):
+                if isinstance(value, Mapping):
                     value = sorted(value.items())
                 assert made[field] == (list(value) if isinstance(value, tuple) else value), field
 
