@@ -30,6 +30,7 @@ from deployer.cli import (
     report,
     schema,
     sql,
+    state_group,
     tables,
     up,
     validate,
@@ -66,6 +67,7 @@ for name, command in (
 ):
     app.command(name)(command)
 app.add_typer(schema.app)
+app.add_typer(state_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 
 
@@ -103,6 +105,14 @@ def run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0
+    except OSError as error:
+        if error.filename is None:
+            raise  # no path that somebody could mend
+        words = DeployerError(
+            error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
+        )
+        print_error(words, as_json=as_json)
+        return words.exit_code
 
 
 def _usage_error(error: TyperException) -> int:

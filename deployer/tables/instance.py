@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing
+from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, Refused
+from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.reader import OWNER, SPEC, live_instance
 from deployer.plan.diff import diff
 from deployer.plan.support import refuse_unsupported
@@ -15,13 +16,16 @@ from deployer.state.model import INSTANCE_LOG
 from deployer.state.updates import SetInstanceProperties
 from deployer.tables.storage import remove_empty_root
 
+if TYPE_CHECKING:
+    from deployer.state.store import StateStore
+
 
 def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
     """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
 
     Raises Conflict when another instance, or one of another owner, is at this root.
     """
-    with closing(create_store(root)) as store:
+    with closing(_new_store(root)) as store:
         state = store.instance()
         live = live_instance(state)
         if live is not None and (live.name, state.properties.get(OWNER)) != (spec.name, owner):
@@ -31,6 +35,17 @@ def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
                 remedy="give this instance a root of its own",
             )
         store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec), OWNER: owner})])
+
+
+def _new_store(root: str) -> StateStore:
+    try:
+        return create_store(root)
+    except OSError as failure:
+        raise NotFound(
+            f"the root cannot be made: {failure.strerror or failure}",
+            where=root,
+            remedy="let `root` name a folder that can be made and written",
+        ) from None
 
 
 def update_instance(root: str, spec: InstanceSpec) -> None:

@@ -102,5 +102,7 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
             f"there is no column {name!r}",
             remedy=f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns",
         )
+    if parsing := re.search(r'ParserError\("(.*?)"\)', text):
+        return InvalidInput(f"the SQL cannot be read: {parsing[1]}", remedy="give one SELECT")
     first = text.strip().splitlines()[0] if text.strip() else type(failure).__name__
     return InvalidInput(f"the SQL cannot be run: {first}", remedy="see `deployer tables` and `deployer describe TABLE`")

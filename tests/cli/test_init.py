@@ -45,6 +45,18 @@ def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, deployer: Depl
     assert "not empty: notes.txt" in ran.err
 
 
+def test_a_folder_that_cannot_be_made_is_told_in_words(tmp_path: Path, deployer: Deployer) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    ran = deployer("init", str(tmp_path / "file" / "new"))
+    assert (ran.code, "Not a directory; look at the path" in ran.err) == (1, True)
+
+
+def test_a_root_that_cannot_be_made_is_told_in_words(project: Path, deployer: Deployer) -> None:
+    (project / "lakes").write_text("", encoding="utf-8")
+    ran = deployer("up", "--yes")
+    assert (ran.code, "the root cannot be made: " in ran.err) == (1, True)
+
+
 def test_a_fresh_repository_is_empty_enough(tmp_path: Path, deployer: Deployer) -> None:
     (tmp_path / ".git").mkdir()
     assert deployer("init", str(tmp_path), "--name", "lake").code == 0

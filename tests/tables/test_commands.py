@@ -100,6 +100,7 @@ def test_query_formats(loaded: Run) -> None:
         (["query", "flights", "--range", "at=1..2"], "is no row key of the table"),
         (["query", "flights", "--where", "flght = 1"], "did you mean 'flight'?"),
         (["sql", "delete from flights"], "only reads"),
+        (["sql", "selec 1"], "cannot be read: Expected: an SQL statement, found: selec"),
         (["describe", "none"], "there is no table 'none'"),
         (["history", "none"], "there is no table 'none'"),
         (["ingest", "flights", "none.csv"], "no such file, folder or glob"),
