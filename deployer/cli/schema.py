@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from deployer.cli.infer import infer
@@ -12,11 +14,24 @@ app.command("infer")(infer)
 
 
 @app.callback()
-def schema(context: typer.Context, as_json: AsJson = False) -> int:
+def schema(
+    context: typer.Context,
+    policies: Annotated[
+        bool, typer.Option("--policies", help="Of the rules and approvals in policies/*.yaml instead.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Print the JSON Schema of spec documents, with or without --json, so that editors complete and check them."""
     from deployer.cli.output import print_json
-    from deployer.specs.editor_schema import editor_schema
 
-    if context.invoked_subcommand is None:
+    if context.invoked_subcommand is not None:
+        return 0
+    if policies:
+        from deployer.policy.schema import policies_schema
+
+        print_json(policies_schema())
+    else:
+        from deployer.specs.editor_schema import editor_schema
+
         print_json(editor_schema())
     return 0

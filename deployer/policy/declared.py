@@ -11,40 +11,14 @@ from typing import Any
 from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.builtin import BUILTIN
-from deployer.policy.model import NAME, Approval, Policy
+from deployer.policy.model import Approval, Policy
+from deployer.policy.schema import APPROVAL, policy_schema
 from deployer.specs.rules import Rule
 from deployer.specs.shape_checks import Check, compiled
 from deployer.specs.words import nearest, one_of, said
 from deployer.specs.yaml import Node, parse_yaml
 
 KINDS = ("Policy", "Approval")
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 1000}
-_GLOBS = {"type": "array", "items": _TEXT, "minItems": 1}
-_NAME = _TEXT | {"pattern": f"^{NAME}$", "patternErrorMessage": "use small letters and digits with - between words"}
-_COMMON: Mapping[str, Any] = {
-    "kind": {"const": "Policy"},
-    "rule": {"type": "string", "enum": list(BUILTIN)},
-    "name": _NAME,
-    "enforcement": {"type": "string", "enum": [each.value for each in Enforcement]},
-    "description": _TEXT,
-    "stacks": _GLOBS,
-    "addresses": _GLOBS,
-}
-_APPROVAL: Mapping[str, Any] = {
-    "title": "Approval",
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["kind", "rule", "address", "by", "reason", "until"],
-    "properties": {
-        "kind": {"const": "Approval"},
-        "rule": _NAME,
-        "address": _TEXT,
-        "column": _TEXT,
-        "by": _TEXT,
-        "reason": _TEXT,
-        "until": _TEXT,
-    },
-}
 
 
 def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[Policy | Approval]:
@@ -118,18 +92,6 @@ def _shape(rule: str) -> Check:
     return compiled(policy_schema(rule))
 
 
-def policy_schema(rule: str) -> Mapping[str, Any]:
-    """The JSON Schema of a document that configures this built-in rule."""
-    builtin = BUILTIN[rule]
-    return {
-        "title": f"Policy {rule}",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["kind", "rule", *builtin.required],
-        "properties": {**_COMMON, **builtin.properties},
-    }
-
-
 def _check_patterns(schema: Mapping[str, Any], properties: Mapping[str, Node], problems: list[Problem]) -> None:
     """Regular expressions that are none are said where they stand."""
     for key, child in schema.items():
@@ -149,7 +111,7 @@ def _check_patterns(schema: Mapping[str, Any], properties: Mapping[str, Node], p
 
 @cache
 def _approval_shape() -> Check:
-    return compiled(_APPROVAL)
+    return compiled(APPROVAL)
 
 
 def _approval(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Approval | None:
@@ -164,7 +126,14 @@ def _approval(document: Node, properties: Mapping[str, Node], problems: list[Pro
         return None
     plain = document.plain()
     return Approval(
-        plain["rule"], plain["address"], plain["by"], plain["reason"], until, document.at, plain.get("column", "")
+        rule=plain["rule"],
+        address=plain["address"],
+        by=plain["by"],
+        reason=plain["reason"],
+        until=until,
+        at=document.at,
+        column=plain.get("column", ""),
+        stacks=tuple(plain.get("stacks", ())),
     )
 
 

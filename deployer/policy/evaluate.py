@@ -15,6 +15,7 @@ from deployer.policy.rows import Finding, PlanView
 def evaluate(policies: Policies, plan: PlanView) -> Verdict:
     """What the rules that hold for the plan's stack say of it. Raises InvalidSpecs with every rule that failed."""
     asked = [rule for rule in policies.rules if _holds(rule.stacks, plan.stack)]
+    approvals = [approval for approval in policies.approvals if _holds(approval.stacks, plan.stack)]
     problems: list[Problem] = []
     violations: list[Violation] = []
     notes: list[str] = []
@@ -34,13 +35,13 @@ def evaluate(policies: Policies, plan: PlanView) -> Verdict:
             if isinstance(each, Unchecked):
                 notes.append(f"{rule.name} was not checked for {each.address}: {each.what}")
             else:
-                fitting = [approval for approval in policies.approvals if _fits(approval, rule, each)]
+                fitting = [approval for approval in approvals if _fits(approval, rule, each)]
                 used.update(fitting)
                 violations.append(_violation(rule, each, fitting, today))
     if problems:
         raise InvalidSpecs(problems, of="the policies")
     names = {rule.name for rule in asked}
-    notes += [_unused(each, today) for each in policies.approvals if each not in used and each.rule in names]
+    notes += [_unused(each, today) for each in approvals if each not in used and each.rule in names]
     rules = tuple(AskedRule(rule.name, rule.enforcement, rule.description, rule.at) for rule in asked)
     return Verdict(rules, sorted_violations(violations), tuple(notes))
 
@@ -56,7 +57,7 @@ def _fits(approval: Approval, rule: Policy, found: Finding) -> bool:
 
 def _violation(rule: Policy, found: Finding, fitting: Sequence[Approval], today: dt.date) -> Violation:
     valid = next((each for each in fitting if today <= each.until), None)
-    message = found.message
+    message = " ".join(found.message.split())  # one line, whatever a rule says
     if valid is None and fitting:
         last = max(fitting, key=lambda each: each.until)
         message += f" (the approval by {last.by} ended on {last.until})"

@@ -42,7 +42,10 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Somebody's word that a violation is wanted, to the end of the day `until` (UTC). No column: of any."""
+    """Somebody's word that a violation is wanted, to the end of the day `until` (UTC).
+
+    No column: of any; no stacks: of all.
+    """
 
     rule: str
     address: str
@@ -51,6 +54,7 @@ class Approval:
     until: dt.date
     at: Position
     column: str = ""
+    stacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,16 @@ def test_approvals_hold_for_their_address_until_they_end(name: str, tmp_path: Pa
     assert bool(verdict.denied) == (standing == "mandatory")
 
 
+def test_an_approval_holds_for_its_stacks(tmp_path: Path) -> None:
+    text = "kind: Policy\nrule: key-change" + APPROVAL.format(address="table/air.flights", until="2026-12-31")
+    text += "stacks: [pr*]\n"
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "rules.yaml").write_text(text, encoding="utf-8")
+    for stack, standing in (("prod", "approved"), ("dev", "mandatory")):
+        verdict = evaluate(load_policies(tmp_path), view_of(REKEYED, EMPTY, stack=stack))
+        assert ([each.standing for each in verdict.violations], verdict.notes) == ([standing], ())
+
+
 def test_an_approval_of_a_column_is_of_no_other(tmp_path: Path) -> None:
     dropped = replace(FLIGHTS, columns=tuple(c for c in FLIGHTS.columns if c.name not in ("notes", "stops")))
     text = policy("destroys-data", name="no-loss") + APPROVAL.format(address="table/air.flights", until="2026-12-31")

@@ -59,6 +59,11 @@ CASES: dict[str, tuple[str, PlanView, list[tuple[str, str, str, str]]]] = {
         view_of(FLIGHTS, EMPTY),
         [("few-tables", "instance/demo", "", "2 tables")],
     ),
+    "lines_become_one": (
+        "@rule\ndef f(plan):\n    return [Finding('a', 'first\\n::second   third')]\n",
+        view_of(FLIGHTS),
+        [("f", "a", "", "first ::second third")],
+    ),
     "nothing": ("@rule\ndef f(plan):\n    return None\n", view_of(FLIGHTS), []),
     "helpers_and_dataclasses_of_the_file": (
         "from __future__ import annotations\nfrom dataclasses import dataclass\n\n\n"
