@@ -7,7 +7,7 @@ from typing import Any
 
 from deployer.live.indexes import live_indexes
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
-from deployer.live.rollforward import rolled_forward
+from deployer.live.rollforward import current
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
@@ -24,13 +24,16 @@ MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
 def read_lake(store: StateStore, root: str) -> LiveLake:
     """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
-    state = store.instance()
-    entries = {table_id: entry for table_id, entry in state.tables.items() if entry.status != "creating"}
-    tables = store.tables(tuple(entries))
-    live = (
-        live_table(entry, rolled_forward(store, root, entry, tables[table_id])) for table_id, entry in entries.items()
-    )
-    return LiveLake(live_instance(state), {table.spec.address: table for table in live})
+    tables = active_tables(store)
+    live = (live_table(*current(store, root, entry, state)) for entry, state in tables.values())
+    return LiveLake(live_instance(store.instance()), {table.spec.address: table for table in live})
+
+
+def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:
+    """Tables that are neither being created nor being deleted, by id, read at once. Of others there may be no log."""
+    entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
+    states = store.tables(tuple(entries))
+    return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:

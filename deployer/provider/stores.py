@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import live_instance, live_table
+from deployer.live.reader import active_tables, live_instance, live_table
 from deployer.live.rollforward import current
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
@@ -76,10 +76,7 @@ class Stores:
         path, store = self.path(root), self.store(root)
         with self._lock:
             if path not in self._at_start:
-                entries = store.instance().tables
-                active = [table_id for table_id, entry in entries.items() if entry.status == "active"]
-                states = store.tables(active)
-                self._at_start[path] = {table_id: (entries[table_id], states[table_id]) for table_id in active}
+                self._at_start[path] = active_tables(store)
             return self._at_start[path]
 
     def start_run(self) -> None:

@@ -111,3 +111,16 @@ def test_a_deletion_goes_on_where_it_was_killed(project: Path, point: str, numbe
             names.add(file.stem)
     assert run(["up", "--yes"]) == 0
     check_is_as_declared(project, names)
+
+
+@pytest.mark.parametrize("point", ["tables.delete.marked", "tables.delete.removed", "tables.delete.forgotten"])
+def test_what_is_half_deleted_hides_nothing_else(project: Path, point: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["up", "--yes"]) == 0
+    (project / "specs" / "t00.yaml").unlink()
+    killed("up", "--yes", at=point)
+    capsys.readouterr()
+    assert run(["drift"]) == 2
+    said = capsys.readouterr().out
+    assert "table/air.t00" in said and "table/air.t01" not in said
+    run(["destroy", "--yes", "--json"])
+    assert f'"delete": {TABLES}' in capsys.readouterr().out  # what else there is, and the instance
