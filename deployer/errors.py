@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,9 +44,18 @@ class DeployerError(Exception):
         self.what, self.where, self.remedy = what, where, remedy
         super().__init__(what, where, remedy)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Carries the error between processes. Exceptions are made again by calling them with their `args`, which
+        keyword arguments are none of."""
+        return _made_again, (type(self), self.args), self.__dict__
+
     def __str__(self) -> str:
         head = f"{self.where}: {self.what}" if self.where is not None else self.what
         return f"{head}; {self.remedy}" if self.remedy else head
+
+
+def _made_again(kind: type[DeployerError], args: tuple[object, ...]) -> DeployerError:
+    return kind.__new__(kind, *args)
 
 
 class InvalidSpecs(DeployerError):

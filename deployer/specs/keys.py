@@ -28,13 +28,9 @@ from deployer.specs.model import KeyValue
 from deployer.specs.rules import Rule
 from deployer.specs.type_names import BINARIES, FLOATS, INTEGERS, MAX_PRECISION, TEXTS, UNITS_OF
 from deployer.specs.types import Column, ColumnType, Dictionary, Scalar, format_type
-from deployer.specs.yaml import resolve_plain
 
 KEY_TYPES = frozenset(
     ("bool", *INTEGERS, *FLOATS, *TEXTS, *BINARIES, *MAX_PRECISION, *UNITS_OF, "fixed_size_binary", "date32", "date64")
-)
-_AS_TEXT = frozenset(
-    (*TEXTS, *BINARIES, *MAX_PRECISION, "fixed_size_binary", "date32", "date64", "time32", "time64", "timestamp")
 )
 _FLOAT_LAYOUT = {"float16": "<e", "float32": "<f", "float64": "<d"}
 
@@ -73,12 +69,6 @@ def key_value(column: Column, value: object) -> KeyValue:
     if isinstance(read, BadValue):
         raise InvalidInput(read.what, where=f"column `{column.name}`", remedy=read.remedy)
     return read
-
-
-def key_value_of_text(column: Column, text: str) -> KeyValue:
-    """The same for a value that is always text, such as an argument of a command."""
-    as_text = isinstance(column.type, Scalar) and column.type.name in _AS_TEXT
-    return key_value(column, text if as_text else resolve_plain(text))
 
 
 def read_key_value(column: Column, value: object) -> KeyValue | BadValue:

@@ -53,15 +53,6 @@ class _Coding:
     read: Callable[[bytes, int], tuple[KeyValue, int]]
 
 
-def is_key_kind(kind: str) -> bool:
-    """Whether columns of that kind can be keys."""
-    try:
-        _coding(kind)
-    except InvalidInput:
-        return False
-    return True
-
-
 def encode_value(kind: str, value: KeyValue) -> bytes:
     """One value's bytes. Raises InvalidInput for a value that the kind does not hold."""
     return _coding(kind).write(value)
