@@ -95,7 +95,9 @@ def _print(found: TableDescription) -> None:
             leaves.add_row(*ends, f"{leaf.rows:,}", decimal(leaf.bytes), f"{leaf.files:,}")
         console.print(leaves)
     if found.unplaced_files:
-        console.print(f"{found.unplaced_files:,} files written by others lie across leaves until they are compacted")
+        one = found.unplaced_files == 1
+        lie, whose = ("file lies", "its") if one else ("files lie", "their")
+        console.print(f"{found.unplaced_files:,} {lie} across leaves; look-ups find {whose} rows by key")
 
 
 def _key(key: tuple[Any, ...] | None, none: str) -> str:

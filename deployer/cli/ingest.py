@@ -13,6 +13,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 if TYPE_CHECKING:
     from deployer.tables.indexes import CaughtUp
     from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.leaf_split import SplitResult
     from deployer.tables.progress import Progress
 
 
@@ -137,6 +138,7 @@ def _print(result: IngestResult, bad_rows: Path | None) -> None:
 
     if result.already_done:
         stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
+        _print_splits(result.splits)
         _print_indexes(result.indexes)
         return
     rate = result.rows / result.seconds if result.seconds else 0
@@ -148,7 +150,21 @@ def _print(result: IngestResult, bad_rows: Path | None) -> None:
     if result.bad_rows:
         bad = count(result.bad_rows, "bad row was", "bad rows were")
         stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
+    _print_splits(result.splits)
     _print_indexes(result.indexes)
+
+
+def _print_splits(splits: SplitResult | None) -> None:
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count
+
+    if splits is None:
+        return
+    if splits.split:
+        were = count(len(splits.split), "leaf", "leaves")
+        stdout().print(f"{were} with more than {splits.max_rows:,} rows split: there are {splits.leaves:,} now")
+    if splits.failure:
+        note(f"the rows are loaded, and leaves are not split: {splits.failure}; the next load tries again")
 
 
 def _print_indexes(indexes: CaughtUp) -> None:

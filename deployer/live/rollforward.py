@@ -175,7 +175,7 @@ class _View:
         """What the job of a marked commit would have recorded."""
         marked = {file.path: file for file in mark.files}
         written = self._written(version, marked)
-        added = tuple(_file(fragment, marked[path]) for path, fragment in written.items())
+        added = tuple(self._file(fragment, marked[path]) for path, fragment in written.items())
         removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
         for fragment_id in removed:
             del self.held[fragment_id]
@@ -190,6 +190,14 @@ class _View:
         if len(found) == len(marked):
             return found
         return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
+
+    def _file(self, fragment: Fragment, marked: MarkedFile) -> File:
+        """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
+        partition = marked.partition
+        written_for = self.state.partitions.get(partition or "")
+        if written_for is not None and not written_for.is_leaf and marked.keys is not None:
+            partition = self._leaf_of(marked.keys) or partition
+        return _of(fragment, partition, marked.keys, is_sorted=marked.sorted)
 
     def _rewritten(self, version: int) -> set[int]:
         operation = getattr(transaction_of(self.dataset, version), "operation", None)
@@ -263,10 +271,6 @@ class _View:
 def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
     wanted = set(paths)
     return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
-
-
-def _file(fragment: Fragment, marked: MarkedFile) -> File:
-    return _of(fragment, marked.partition, marked.keys, is_sorted=marked.sorted)
 
 
 def _of(fragment: Fragment, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> File:

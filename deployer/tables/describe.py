@@ -18,6 +18,7 @@ from deployer.state.model import TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import IndexInfo, index_infos
+from deployer.tables.partition_sizes import sizes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ class ColumnInfo:
 
 @dataclass(frozen=True, slots=True)
 class LeafInfo:
-    """A leaf partition: keys from `lower` (None: the least) to below `upper` (None: no end), and what it holds."""
+    """A leaf partition: keys from `lower` (None: the least) to below `upper` (None: no end), and what it holds.
+
+    `across` are about the rows of files that reach into it and into others.
+    """
 
     partition: str
     lower: tuple[Any, ...] | None
@@ -54,11 +58,12 @@ class LeafInfo:
     rows: int
     bytes: int
     files: int
+    across: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableDescription:
-    """Everything about one table. `unplaced_files` were added by others and lie across leaves."""
+    """Everything about one table. `unplaced_files` lie across leaves: others added them, or leaves were split since."""
 
     summary: TableSummary
     description: str
@@ -101,14 +106,15 @@ def describe(table: OpenTable) -> TableDescription:
     """The table as the opened state has it."""
     state, properties = table.state, table.state.properties
     location = dataset_location(table.root, table.entry)
+    leaves = _leaves(table)
     return TableDescription(
         _summary(table.entry, state),
         properties.description,
         tuple(_column(column, properties.row_keys, properties.sort_keys) for column in columns_of(table.schema)),
         properties.row_keys,
         properties.sort_keys,
-        _leaves(table),
-        len(state.files.for_partition(None)),
+        leaves,
+        state.files.count - sum(leaf.files for leaf in leaves),
         location if "://" in location else Path(location).resolve().as_uri(),
         dict(properties.storage),
         dict(properties.tags),
@@ -131,16 +137,18 @@ def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) 
 
 def _leaves(table: OpenTable) -> tuple[LeafInfo, ...]:
     found = []
+    sizes = sizes_of(table.state)
     for leaf in table.state.leaves():
-        files = table.state.files.for_partition(leaf.partition_id)
+        held = sizes[leaf.partition_id]
         found.append(
             LeafInfo(
                 leaf.partition_id,
                 _key(table, leaf.lower) if leaf.lower else None,
                 _key(table, leaf.upper) if leaf.upper is not None else None,
-                sum(file.rows for file in files),
-                sum(file.bytes for file in files),
-                len(files),
+                held.rows,
+                held.bytes,
+                held.files,
+                held.across,
             )
         )
     return tuple(found)

@@ -182,4 +182,6 @@ def sql_literal(kind: pa.DataType, value: KeyValue) -> str:
     if types.is_timestamp(kind):
         zone = f'Some("{kind.tz}")' if kind.tz else "None"
         return f"arrow_cast({value}, 'Timestamp({_UNITS[kind.unit]}, {zone})')"
+    if value == -(2**63):  # its digits alone are above every int64, and would be read as a float
+        return "(-9223372036854775807 - 1)"
     return str(value)

@@ -22,6 +22,7 @@ from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
 from deployer.tables.progress import OnProgress, untold
+from deployer.tables.leaf_split import SplitResult, split_after_load
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -64,6 +65,7 @@ class IngestResult:
     already_done: bool = False
     indexes: CaughtUp = CaughtUp()
 
+    splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
 
 def ingest(
     table: OpenTable,
@@ -72,14 +74,15 @@ def ingest(
     on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
 ) -> IngestResult:
-    """Loads all sources as one version of the table, or nothing. Then brings the table's indexes up to date: what fails
-    of that is in the result, and the next load tries again.
+    """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
+    declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
 
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
     Conflict when the table was changed meanwhile.
     """
     result = _load(table, request, with_spark, on_progress, on_engine)
     if not request.indexes:
+    result = replace(result, splits=split_after_load(table.store, table.root, table.entry.table_id, on_progress))
         return result
     return replace(result, indexes=catch_up(table.store, table.root, table.entry.table_id, on_progress))
 

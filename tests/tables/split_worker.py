@@ -1,0 +1,36 @@
+"""Works on a table in a process that tests kill or race with: ROOT TABLE_ID WHAT ARGUMENT…, as `main` has them."""
+
+from __future__ import annotations
+
+import sys
+
+from deployer.errors import Conflict
+from deployer.state import open_store
+from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.leaf_split import split_leaves
+from spark_jobs.ingest import run
+
+
+def main(root: str, table_id: str, what: str, *arguments: str) -> int:
+    store = open_store(root)
+    match what:
+        case "split":
+            split_leaves(store, root, table_id, int(arguments[0]))
+        case "split-often":
+            for limit in arguments:
+                split_leaves(store, root, table_id, int(limit))
+        case "load":
+            name = store.instance().tables[table_id].full_name
+            for file in arguments:
+                try:
+                    run(root, name, IngestRequest((file,), engine="driver", indexes=False))
+                except Conflict as conflict:
+                    sys.stderr.write(f"{conflict}\n")
+                    return 7
+        case _:
+            return 9
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
