@@ -30,6 +30,7 @@ from deployer.cli import (
     report,
     schema,
     sql,
+    state_group,
     tables,
     up,
     validate,
@@ -66,6 +67,7 @@ for name, command in (
 ):
     app.command(name)(command)
 app.add_typer(schema.app)
+app.add_typer(state_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 
 

@@ -133,6 +133,13 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     return updates
 
 
+def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
+    """The update that records of these files what is in them now, as of a commit by somebody else."""
+    view = _View.of(dataset, state)
+    files = tuple(view.read_again(fragment_id) for fragment_id in sorted(set(fragment_ids) & view.now.keys()))
+    return [FilesReplaced(tuple(file.fragment_id for file in files), files, dataset.version)] if files else []
+
+
 def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
     """Keys under the names that their columns have now: a column is known by its field id, whatever it is called."""
     keys = {"row_keys": state.properties.row_keys, "sort_keys": state.properties.sort_keys}
@@ -184,13 +191,6 @@ class _View:
             return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
         return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind)
 
-    def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
-        """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
-        found = _by_path(self.now.values(), marked)
-        if len(found) == len(marked):
-            return found
-        return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
-
     def _file(self, fragment: Fragment, marked: MarkedFile) -> File:
         """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
         partition = marked.partition
@@ -198,6 +198,13 @@ class _View:
         if written_for is not None and not written_for.is_leaf and marked.keys is not None:
             partition = self._leaf_of(marked.keys) or partition
         return _of(fragment, partition, marked.keys, is_sorted=marked.sorted)
+
+    def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
+        """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
+        found = _by_path(self.now.values(), marked)
+        if len(found) == len(marked):
+            return found
+        return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
 
     def _rewritten(self, version: int) -> set[int]:
         operation = getattr(transaction_of(self.dataset, version), "operation", None)
@@ -237,6 +244,9 @@ class _View:
             return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
         except DeployerError:
             return None  # it was cleaned away: nobody can tell any more which fragments were rewritten in place
+
+    def read_again(self, fragment_id: int) -> File:
+        return self._adopted(self.now[fragment_id])
 
     def _adopted(self, fragment: Fragment) -> File:
         keys = self._read_range(fragment.fragment_id)

@@ -97,6 +97,14 @@ class Backend(Protocol):
         """Adds a pointer unless that version has one or is not above the floor; False then."""
         ...
 
+    def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
+        """Puts a pointer in the place of the one that its version has; False when that version has none."""
+        ...
+
+    def begin_at(self, log: str, version: int) -> bool:
+        """Has a log that is empty go on after `version`, whose snapshot is to be added; False when it is not empty."""
+        ...
+
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         """Raises the floor, removing records at or below it and pointers below it, in one step; gives those pointers.
 

@@ -92,7 +92,7 @@ class DynamoBackend:
         in_doubt = False
         while True:
             head = self._reads.head(snapshot.log)
-            if snapshot.version <= head.floor and not in_doubt:
+            if not head.floor < snapshot.version <= head.version and not in_doubt:
                 return False
             writes = [self._put_item(own, _NEW)]
             if snapshot.version > head.snapshot:
@@ -115,6 +115,32 @@ class DynamoBackend:
                     raise OutcomeUnknown("the answer to a snapshot was lost", where=str(self._requests.table)) from None
                 continue  # the head moved: another snapshot, a new floor, or a transaction at the same moment
             return True
+
+    def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
+        log = self._reads.key_of(snapshot.log)
+        while True:
+            head = self._reads.head(snapshot.log)
+            values = {":newest": number(head.snapshot)}
+            item = pointer_item(log, snapshot_name(snapshot.version), snapshot)
+            writes = [self._put_item(item, _THERE), self._check(key(log, HEAD), "snapshot_version = :newest", values)]
+            if snapshot.version == head.snapshot:
+                writes.append(self._put_item(pointer_item(log, NEWEST, snapshot)))
+            try:
+                self._requests.write("transact_write_items", TransactItems=writes)
+            except ConditionFailed:
+                if not self._reads.items([(snapshot.log, item[ITEM]["S"])]):
+                    return False
+                continue  # another snapshot became the newest, or a transaction came at the same moment
+            return True
+
+    def begin_at(self, log: str, version: int) -> bool:
+        head = {"version": number(version), "floor": number(version - 1), "snapshot_version": number(0)}
+        own = {**key(self._reads.key_of(log), HEAD), **head}
+        try:
+            self._requests.write("put_item", TableName=self._table, Item=own, ConditionExpression=_NEW)
+        except ConditionFailed as failed:
+            return failed.in_doubt and self._reads.items([(log, HEAD)]) == {(log, HEAD): own}
+        return True
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if not self._raise_floor(log, floor) and floor != REMOVED:

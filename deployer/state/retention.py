@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from deployer.errors import DeployerError
 from deployer.state.backend import REMOVED, Backend
 from deployer.state.cache import Known, StateCache, log_of
 from deployer.state.clock import Clock
@@ -96,8 +97,13 @@ class Retention:
 
         No pointer can be added at or below the floor, so none of these can be of a snapshot that is being taken.
         """
-        pointed = {str(manifest_of(pointer)["location"]) for pointer in self._backend.snapshots(log)}
-        found = self._objects.list(log)
+        pointed, unreadable = set(), set()
+        for pointer in self._backend.snapshots(log):
+            try:
+                pointed.add(str(manifest_of(pointer)["location"]))
+            except DeployerError:  # damaged: its files may be needed to repair it
+                unreadable.add(pointer.version)
+        found = [path for path in self._objects.list(log) if version_of(path) <= floor]
         self._objects.delete(
-            [path for path in found if version_of(path) <= floor and path.rpartition("/")[0] not in pointed]
+            [path for path in found if path.rpartition("/")[0] not in pointed and version_of(path) not in unreadable]
         )

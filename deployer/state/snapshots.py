@@ -6,6 +6,7 @@ manifest lies beside them for people and for repairs.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import logging
@@ -30,11 +31,40 @@ _LOG = logging.getLogger(__name__)
 
 
 class Snapshots:
-    def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock) -> None:
-        self._backend, self._objects, self._clock = backend, objects, clock
+    def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock, inline: int = 0) -> None:
+        """Pointers hold the smallest parts too, up to `inline` bytes, so that they are read with the log."""
+        self._backend, self._objects, self._clock, self._inline = backend, objects, clock, inline
 
     def take(self, state: State) -> Known | None:
         """Writes a snapshot; None when that version has one already, or the log was removed."""
+        pointer, location, size = self._write(state)
+        reached("snapshot:before-pointer")
+        if not self._backend.add_snapshot(pointer):
+            # Definitely not added, so no reader can know this folder.
+            self.delete_folder(location)
+            return None
+        reached("snapshot:after-pointer")
+        return Known(state, state.version, size)
+
+    def remake(self, state: State) -> bool:
+        """Writes the snapshot that this version has anew, in a folder of its own, and removes what was there.
+
+        False when the version has none any more.
+        """
+        pointer, location, _ = self._write(state)
+        reached("snapshot:before-replacing")
+        if not self._backend.replace_snapshot(pointer):
+            self.delete_folder(location)
+            return False
+        reached("snapshot:after-replacing")
+        old = {path.rpartition("/")[0] for path in self._objects.list(pointer.log) if path.count("/") > 1}
+        for folder in old - {location}:
+            if version_of(f"{folder}/") == state.version:
+                self.delete_folder(folder)
+        return True
+
+    def _write(self, state: State) -> tuple[SnapshotRecord, str, int]:
+        """Writes the files; gives the pointer that is to name them, their folder and how many bytes they are."""
         import pyarrow.parquet as pq
 
         from deployer.state.parts import to_parts
@@ -43,6 +73,7 @@ class Snapshots:
         location = _location(state, self._clock.new_id())
         mark = {"deployer.format": str(FORMAT), "deployer.log": log, "deployer.version": str(state.version)}
         parts: dict[str, dict[str, Any]] = {}
+        files: dict[str, bytes] = {}
         for name, table in to_parts(state).items():
             file = io.BytesIO()
             pq.write_table(table.replace_schema_metadata(mark), file, compression="zstd")
@@ -50,6 +81,7 @@ class Snapshots:
             reached("snapshot:before-part")
             self._objects.put(f"{location}/{name}.parquet", data)
             parts[name] = {"rows": table.num_rows, "bytes": len(data), "digest": digest(data).hex()}
+            files[name] = data
         manifest = {
             "format": FORMAT,
             "log": log,
@@ -59,14 +91,9 @@ class Snapshots:
             "parts": parts,
         }
         self._objects.put(f"{location}/manifest.json", json.dumps(manifest, indent=1).encode())
-        reached("snapshot:before-pointer")
+        _add_smallest(parts, files, self._inline)
         pointer = SnapshotRecord(log, state.version, state.at, seal(json.dumps(manifest).encode()))
-        if not self._backend.add_snapshot(pointer):
-            # Definitely not added, so no reader can know this folder.
-            self.delete_folder(location)
-            return None
-        reached("snapshot:after-pointer")
-        return Known(state, state.version, _size_of(manifest))
+        return pointer, location, _size_of(manifest)
 
     def load(self, pointer: SnapshotRecord) -> Known:
         """The state of a snapshot; when it is damaged, the same state from the one before and the log.
@@ -111,10 +138,19 @@ class Snapshots:
         import pyarrow.parquet as pq
 
         path = f"{manifest['location']}/{name}.parquet"
+        reached("snapshot:before-read")
         data = self._objects.get(path)
         if digest(data).hex() != manifest["parts"][name]["digest"]:
             raise _damaged(pointer, f"the checksum of {path} does not match")
         return pq.ParquetFile(pa.BufferReader(data)).read()  # read_table() would import pandas
+
+
+def _add_smallest(parts: Mapping[str, dict[str, Any]], files: Mapping[str, bytes], inline: int) -> None:
+    for name, data in sorted(files.items(), key=lambda part: len(part[1])):
+        inline -= len(data)
+        if inline < 0:
+            return
+        parts[name]["data"] = base64.b64encode(data).decode()
 
 
 def _location(state: State, unique: str) -> str:

@@ -51,6 +51,10 @@ LEFT JOIN entries e ON e.log = h.log AND e.version > h.start
 ORDER BY h.log, e.version
 """
 
+_ANYTHING = """
+SELECT 1 FROM entries WHERE log = ? UNION SELECT 1 FROM snapshots WHERE log = ? LIMIT 1
+"""
+
 
 class _NotWritten(DeployerError):
     """The transaction was rolled back: a version exists already, or the store was busy."""
@@ -163,6 +167,21 @@ class SqliteBackend:
                 (snapshot.log, snapshot.version, snapshot.at, snapshot.body),
             )
             return cursor.rowcount == 1
+
+    def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
+        with self._writing() as connection:
+            cursor = connection.execute(
+                "UPDATE snapshots SET at = ?, body = ? WHERE log = ? AND version = ?",
+                (snapshot.at, snapshot.body, snapshot.log, snapshot.version),
+            )
+            return cursor.rowcount == 1
+
+    def begin_at(self, log: str, version: int) -> bool:
+        with self._writing() as connection:
+            if _floor(connection, log) or connection.execute(_ANYTHING, (log, log)).fetchone():
+                return False
+            connection.execute("INSERT INTO floors (log, floor) VALUES (?, ?)", (log, version - 1))
+        return True
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         with self._writing() as connection:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, cast, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast, overload
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.state.backend import Backend
@@ -20,6 +21,11 @@ from deployer.state.requirements import InstanceRequirement, Requirement, TableR
 from deployer.state.retention import Retention, SnapshotPolicy
 from deployer.state.snapshots import Snapshots
 from deployer.state.updates import InstanceUpdate, TableUpdate, Update
+
+if TYPE_CHECKING:
+    from deployer.state.audit import LogAudit
+    from deployer.state.mend import Step
+    from deployer.state.portable import Exported
 
 __all__ = ["At", "Part", "StateReader", "StateStore", "Time"]
 
@@ -47,10 +53,13 @@ class StateStore:
         objects: ObjectStore,
         clock: Clock | None = None,
         policy: SnapshotPolicy | None = None,
+        *,
+        inline_parts: int = 0,
     ) -> None:
+        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too."""
         clock = clock or Clock()
-        self._backend = backend
-        self._snapshots = Snapshots(backend, objects, clock)
+        self._backend, self._objects, self._clock = backend, objects, clock
+        self._snapshots = Snapshots(backend, objects, clock, inline_parts)
         self._cache = StateCache(backend, self._snapshots.load)
         self._committer = Committer(backend, self._cache, clock)
         self._retention = Retention(backend, objects, self._snapshots, self._cache, policy or SnapshotPolicy(), clock)
@@ -161,6 +170,32 @@ class StateStore:
     def snapshot(self, log: str) -> None:
         """Takes a snapshot of the newest state now, whether or not one is due."""
         self._snapshots.take(self._cache.refresh([_checked(log)])[log].state)
+
+    def audit(self, log: str) -> LogAudit:
+        """Folds the log from its beginning and compares (see `audit`): nothing is taken from what was read before."""
+        from deployer.state.audit import audit_log  # these four are for people: no writer loads them
+
+        return audit_log(_checked(log), self._backend, self._snapshots, self._objects)
+
+    def mend(self, audit: LogAudit, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
+        """Puts right what the audit found, as far as nothing that was committed is lost by it (see `mend`)."""
+        from deployer.state.mend import mend_log
+
+        steps = list(mend_log(audit, self._backend, self._snapshots, dry_run=dry_run, drop_history=drop_history))
+        self._cache.forget(audit.log)
+        return steps
+
+    def export_to(self, path: Path) -> Exported:
+        """Writes all that is kept into one file, as of one moment (see `portable`)."""
+        from deployer.state.portable import export_store
+
+        return export_store(path, self._backend, self._objects, self._clock.now())
+
+    def import_from(self, path: Path) -> Exported:
+        """Fills this store, which must be empty, from an export."""
+        from deployer.state.portable import import_store
+
+        return import_store(path, self._backend, self._objects)
 
     def close(self) -> None:
         self._backend.close()

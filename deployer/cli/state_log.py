@@ -1,0 +1,102 @@
+"""`deployer state log`: the entries of a log, and the log that a command means."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.state.store import StateStore
+
+OfTable = Annotated[
+    str | None, typer.Argument(help="The table as `database.name`, its name alone, or its id.", show_default=False)
+]
+OfInstance = Annotated[bool, typer.Option("--instance", help="The instance's own log instead of a table's.")]
+
+
+def log(
+    table: OfTable = None,
+    instance: OfInstance = False,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", min=0, metavar="VERSION", help="Entries after this version, the oldest first."),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=0, help="At most so many entries; 0 means all.")] = 20,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show what was committed to a table's log, the newest first: version, when, by whom and what.
+
+    Exit codes: 0 shown, 1 an error.
+    """
+    from contextlib import closing
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import note, print_json
+    from deployer.state import open_store
+
+    root, _ = instance_of(project, stack, specs)
+    with closing(open_store(root)) as store:
+        name, chosen = which_log(store, table, instance)
+        newest = (store.instance() if instance else store.table(chosen)).version
+        start = after if after is not None else max(newest - limit, 0) if limit else 0
+        entries = store.log(chosen, start, limit or None)
+    kept_from = entries[0].version if entries else newest + 1
+    if as_json:
+        from deployer.state.entries import to_json
+        from deployer.state.words import entry_words
+
+        listed = [to_json(entry) | {"what": entry_words(entry)} for entry in entries]
+        print_json({"log": chosen, "name": name, "newest": newest, "entries": listed})
+        return 0
+    _print(entries, newest_first=after is None)
+    if start + 1 < kept_from and (after is not None or not limit or len(entries) < limit) and newest:
+        note(f"entries of before version {kept_from} are no longer kept; snapshots stand for them")
+    shown = entries[-1].version if entries else newest
+    if after is None and start and kept_from == start + 1:
+        note(f"{start:,} older (--limit 0 shows all that are kept)")
+    elif after is not None and shown < newest:
+        note(f"{newest - shown:,} newer (--after {shown} goes on)")
+    return 0
+
+
+def which_log(store: StateStore, table: str | None, instance: bool) -> tuple[str, str]:
+    """The name for people and the log's own. Raises InvalidInput unless exactly one is meant."""
+    from deployer.errors import InvalidInput
+    from deployer.state.model import INSTANCE_LOG
+    from deployer.tables.verify import named_entry
+
+    if instance == (table is not None):
+        raise InvalidInput("which log is meant?", remedy="give a table, or --instance")
+    if table is None:
+        return INSTANCE_LOG, INSTANCE_LOG
+    entry = named_entry(store.instance().tables.values(), table)
+    return entry.full_name, entry.table_id
+
+
+def utc(ms: int) -> str:
+    """A moment of the log for people."""
+    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _print(entries: list[Any], *, newest_first: bool) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.cli.output import stdout
+    from deployer.state.words import update_words
+
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    shown.add_column("version", justify="right")
+    shown.add_column("when (UTC)", no_wrap=True)
+    shown.add_column("who")
+    shown.add_column("what", overflow="fold")
+    for entry in reversed(entries) if newest_first else entries:
+        shown.add_row(str(entry.version), utc(entry.at), entry.author, "\n".join(map(update_words, entry.updates)))
+    stdout().print(shown)

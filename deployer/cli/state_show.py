@@ -1,0 +1,175 @@
+"""`deployer state show`: the state of a table or of the instance, now or at a version or time of its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.state_log import OfInstance, OfTable, utc, which_log
+
+if TYPE_CHECKING:
+    from deployer.state.history import At
+    from deployer.state.model import InstanceState, TableState
+
+FILES = 20  #: files that are listed for people
+
+
+def show(
+    table: OfTable = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="VERSION|TIME",
+            help="A version that `state log` lists, or a time such as 2026-01-31T12:00:00Z (UTC unless it says).",
+            show_default=False,
+        ),
+    ] = None,
+    instance: OfInstance = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show the state as it is recorded: properties, partitions, files, jobs. Nothing is rolled forward by it.
+
+    Exit codes: 0 shown, 1 an error, such as a version that is not kept any more.
+    """
+    from contextlib import closing
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.output import print_json
+    from deployer.errors import NotFound
+    from deployer.state import open_store
+    from deployer.state.model import InstanceState
+
+    root, _ = instance_of(project, stack, specs)
+    moment = parse_at(at) if at is not None else None
+    with closing(open_store(root)) as store:
+        name, log = which_log(store, table, instance)
+        try:
+            state = store.instance(moment) if instance else store.table(log, moment)
+        except NotFound as error:
+            error.where = name if instance else f"table/{name}"
+            raise
+    if as_json:
+        print_json({"name": name, **_as_json(state)})
+    elif isinstance(state, InstanceState):
+        _print_instance(state)
+    else:
+        _print_table(name, state)
+    return 0
+
+
+def parse_at(text: str) -> At:
+    """A version, or a time, which is UTC unless it says otherwise. Raises InvalidInput."""
+    import datetime as dt
+
+    from deployer.errors import InvalidInput
+
+    if text.strip().isdecimal():
+        return int(text)
+    try:
+        moment = dt.datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise InvalidInput(
+            f"--at {text!r} is neither a version nor a time",
+            remedy="give a number that `deployer state log` lists, or a time such as 2026-01-31T12:00:00Z",
+        ) from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
+    """The state as entries have it: bytes in base64."""
+    from deployer.state.codec import encode
+    from deployer.state.model import InstanceState
+
+    if isinstance(state, InstanceState):
+        tables = [encode(entry) for entry in state.tables.values()]
+        return {"version": state.version, "at": state.at, "properties": state.properties, "tables": tables}
+    return {
+        "version": state.version,
+        "at": state.at,
+        "table_id": state.table_id,
+        "lance_version": state.lance_version,
+        "dataset": state.dataset,
+        "properties": encode(state.properties),
+        "columns": _columns(state),
+        "partitions": [encode(each) for each in state.partitions.values()],
+        "files": [encode(each) for each in state.files],
+        "jobs": [encode(each) for each in state.jobs.values()],
+        "intents": [encode(each) for each in state.intents.values()],
+        "datasets": [encode(each) for each in state.datasets],
+    }
+
+
+def _columns(state: TableState) -> list[dict[str, str]]:
+    import pyarrow as pa
+
+    from deployer.specs.arrow import columns_of
+    from deployer.specs.types import format_type
+
+    columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
+    return [{"name": column.name, "type": format_type(column.type)} for column in columns]
+
+
+def _print_instance(state: InstanceState) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.cli.output import stdout
+
+    console = stdout()
+    console.print(f"instance at version {state.version} of its log, {utc(state.at)} UTC")
+    facts = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in state.properties.items():
+        facts.add_row(name, str(value))
+    console.print(facts)
+    tables = Table("table", "status", "id", "location", box=SIMPLE_HEAD, pad_edge=False)
+    for entry in sorted(state.tables.values(), key=lambda each: each.full_name):
+        tables.add_row(entry.full_name, entry.status, entry.table_id, entry.location)
+    console.print(tables)
+
+
+def _print_table(name: str, state: TableState) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count
+
+    console, properties = stdout(), state.properties
+    console.print(f"{name} at version {state.version} of its log, {utc(state.at)} UTC")
+    facts = {
+        "rows": f"{state.files.rows:,} in {count(state.files.count, 'file')}, {decimal(state.files.bytes)}",
+        "dataset": f"{state.dataset}, version {state.lance_version}",
+        "generation": str(properties.generation),
+        "columns": ", ".join(f"{each['name']} {each['type']}" for each in _columns(state)),
+        "row keys": ", ".join(properties.row_keys) or "none",
+        "sort keys": ", ".join(properties.sort_keys) or "none",
+        "online": "yes" if properties.online else "no",
+        "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",
+        "jobs done": f"{len(state.jobs):,}",
+        "under way": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
+    }
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    for what, value in facts.items():
+        shown.add_row(what, value)
+    console.print(shown)
+    files = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for what in ("fragment", "rows", "size"):
+        files.add_column(what, justify="right")
+    files.add_column("partition")
+    files.add_column("sorted")
+    for number, file in enumerate(state.files):
+        if number == FILES:
+            break
+        row = (str(file.fragment_id), f"{file.rows:,}", decimal(file.bytes), file.partition or "unplaced")
+        files.add_row(*row, "yes" if file.sorted else "no")
+    if state.files.count:
+        console.print(files)
+    if state.files.count > FILES:
+        note(f"{state.files.count - FILES:,} more files (--json lists all)")

@@ -1,0 +1,297 @@
+"""Folds a log from its beginning and compares: entries with their checksums, snapshots with what the log makes.
+
+Nothing here is taken from a cache, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.state.backend import Backend, Record, SnapshotRecord
+from deployer.state.entries import from_record
+from deployer.state.envelope import digest
+from deployer.state.model import Files, InstanceState, Partition, State, TableState
+from deployer.state.objects import Missing, ObjectStore
+from deployer.state.partitions import check_tree
+from deployer.state.reducer import empty_state, fold
+from deployer.state.snapshots import Snapshots, manifest_of, version_of
+
+_SHOWN = 3  #: of the things that differ in one part, how many are named
+_ATTEMPTS = 5
+
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogAudit:
+    """What a log was found to be. `state` is its newest, None when nothing whole leads up to it.
+
+    `recovered` are the states of damaged snapshots that what is before them makes again. `broken` are the versions of
+    damaged entries, and of damaged snapshots that nothing makes again. `inner` are differences within the newest state,
+    whose log is whole. `unpointed` are folders that no pointer names: of a process that died, or takes a snapshot now.
+    """
+
+    log: str
+    state: State | None
+    newest: int = 0
+    entries: int = 0
+    snapshots: tuple[int, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    recovered: Mapping[int, State] = field(default_factory=dict)
+    broken: tuple[int, ...] = ()
+    inner: int = 0
+    unpointed: tuple[str, ...] = ()
+
+    @property
+    def first_whole(self) -> int | None:
+        """The oldest snapshot above all that is broken; None when there is none."""
+        above = [version for version in self.snapshots if version > max(self.broken, default=0)]
+        return min(above, default=None)
+
+
+class _Moved(Exception):
+    """Retention removed something between two reads."""
+
+
+def audit_log(log: str, backend: Backend, snapshots: Snapshots, objects: ObjectStore) -> LogAudit:
+    """Raises Refused for what a newer deployer wrote; whatever is damaged is a difference."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _Audit(log, backend, snapshots, objects).run()
+        except _Moved:
+            continue
+    raise Corrupt("its snapshots are removed faster than they can be read", where=f"log {log}")
+
+
+class _Audit:
+    def __init__(self, log: str, backend: Backend, snapshots: Snapshots, objects: ObjectStore) -> None:
+        self._log, self._backend, self._snapshots, self._objects = log, backend, snapshots, objects
+        self._differences: list[Difference] = []
+        self._recovered: dict[int, State] = {}
+        self._broken: list[int] = []
+
+    def run(self) -> LogAudit:
+        floor = self._floor()
+        pointers = {pointer.version: pointer for pointer in self._backend.snapshots(self._log)}
+        records = self._records()
+        if self._floor() != floor:
+            raise _Moved
+        newest = max([*(each.version for each in records), *pointers], default=0)
+        by_version = {record.version: record for record in records}
+        state: State | None = empty_state(self._log) if floor == 0 else None
+        for version in range(floor, newest + 1):
+            if version > floor:
+                state = self._folded(state, by_version.get(version), version)
+            if version in pointers:
+                state = self._compared(state, pointers[version])
+        inner = list(_inner(state, f"the newest state of log {self._log}")) if state is not None else []
+        return LogAudit(
+            self._log,
+            state,
+            newest,
+            len(records),
+            tuple(pointers),
+            (*self._differences, *inner),
+            self._recovered,
+            tuple(self._broken),
+            len(inner),
+            self._unpointed(pointers),
+        )
+
+    def _records(self) -> Sequence[Record]:
+        try:
+            return self._backend.records(self._log, 0)
+        except Corrupt as damage:  # some backends keep large bodies elsewhere, and name the first that is gone
+            self._differences.append(_difference(damage, f"log {self._log}"))
+            return self._one_by_one()
+
+    def _one_by_one(self) -> list[Record]:
+        found: list[Record] = []
+        tail = self._backend.snapshots(self._log)
+        version, missing = (tail[0].version if tail else 0), 0
+        while missing < 2:  # two in a row that cannot be read: past the end, or nothing can be folded anyhow
+            version += 1
+            try:
+                (record,) = self._backend.records(self._log, version - 1, 1)
+            except (Corrupt, ValueError):
+                missing += 1
+            else:
+                found, missing, version = [*found, record], 0, record.version
+        return found
+
+    def _floor(self) -> int:
+        try:
+            tail = self._backend.tails({self._log: 0})[self._log]
+        except Corrupt:  # the floor is always at a snapshot
+            return min((each.version for each in self._backend.snapshots(self._log)), default=0)
+        if tail.removed:
+            raise NotFound("it was removed", where=f"log {self._log}")
+        return tail.floor
+
+    def _folded(self, state: State | None, record: Record | None, version: int) -> State | None:
+        where = f"entry {version} of log {self._log}"
+        if record is None:
+            self._breaks(version, Difference(where, "it is missing"))
+            return None
+        try:
+            entry = from_record(record)
+            if state is None:
+                return None
+            if entry.at < state.at:
+                words = f"its time {entry.at} is before that of the entry before, {state.at}"
+                self._differences.append(Difference(where, words))
+            return fold(state, [entry])
+        except Refused:
+            raise
+        except DeployerError as damage:
+            self._breaks(version, _difference(damage, where))
+            return None
+
+    def _breaks(self, version: int, difference: Difference) -> None:
+        self._differences.append(difference)
+        self._broken.append(version)
+
+    def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
+        """The state to go on from: the log's own, or the snapshot's where the log does not reach."""
+        where = f"snapshot {pointer.version} of log {self._log}"
+        try:
+            held = self._snapshots.read(pointer).state
+            self._check_parts(pointer, where)
+        except Missing as missing:
+            if pointer.version not in [each.version for each in self._backend.snapshots(self._log)]:
+                raise _Moved from None
+            self._damaged(folded, pointer, Difference(where, f"{missing} is missing"))
+            return folded
+        except Corrupt as damage:
+            self._damaged(folded, pointer, _difference(damage, where))
+            return folded
+        if folded is None:
+            return held
+        differing = [Difference(where, words) for words in state_differences(held, folded)]
+        if differing:
+            self._damaged(folded, pointer, *differing)
+        return folded
+
+    def _check_parts(self, pointer: SnapshotRecord, where: str) -> None:
+        """Every file against its checksum: a reader may have what it needs from the pointer."""
+        manifest = manifest_of(pointer)
+        for name, part in manifest["parts"].items():
+            path = f"{manifest['location']}/{name}.parquet"
+            if digest(self._objects.get(path)).hex() != part["digest"]:
+                raise Corrupt(f"the checksum of {path} does not match", where=where)
+
+    def _damaged(self, folded: State | None, pointer: SnapshotRecord, *differences: Difference) -> None:
+        self._differences += differences
+        if folded is None:
+            self._broken.append(pointer.version)
+        else:
+            self._recovered[pointer.version] = folded
+
+    def _unpointed(self, pointers: Mapping[int, SnapshotRecord]) -> tuple[str, ...]:
+        named = set()
+        for pointer in pointers.values():
+            try:
+                named.add(str(manifest_of(pointer)["location"]))
+            except DeployerError:
+                continue
+        unreadable = {v for v in pointers if not any(name.split("/")[1].startswith(f"{v:020}-") for name in named)}
+        folders = {path.rpartition("/")[0] for path in self._objects.list(self._log) if path.count("/") > 1}
+        return tuple(sorted(each for each in folders - named if version_of(f"{each}/") not in unreadable))
+
+
+def state_differences(held: State, folded: State) -> list[str]:
+    """What a stored state has otherwise than the log makes it, a line for each part; empty when it is the same."""
+    lines = []
+    for each in fields(folded):
+        name = each.name
+        one, other = getattr(held, name), getattr(folded, name)
+        if one == other:
+            continue
+        if isinstance(one, Files) and isinstance(other, Files):
+            one, other = ({file.fragment_id: file for file in files} for files in (one, other))
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            if dict(one) != dict(other):
+                lines.append(f"{name}: {_mapping_difference(one, other)}")
+            continue
+        shown = (_plain(one), _plain(other))
+        lines.append(f"{name} is {shown[0]}, and the log makes it {shown[1]}" if all(shown) else f"{name} differs")
+    return lines
+
+
+def _mapping_difference(held: Mapping[K, object], folded: Mapping[K, object]) -> str:
+    parts = []
+    for words, keys in (
+        ("only here", [key for key in held if key not in folded]),
+        ("only by the log", [key for key in folded if key not in held]),
+        ("otherwise", [key for key in held if key in folded and held[key] != folded[key]]),
+    ):
+        if keys:
+            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+            parts.append(f"{words} {', '.join(map(str, keys[:_SHOWN]))}{more}")
+    return "; ".join(parts)
+
+
+def _plain(value: object) -> str:
+    text = str(value) if isinstance(value, int | str) else ""
+    return text if len(text) < 100 else ""
+
+
+def _inner(state: State, where: str) -> Iterator[Difference]:
+    """What holds within any state, whoever made it."""
+    if not state.version:
+        return
+    if isinstance(state, InstanceState):
+        names = [entry.full_name for entry in state.tables.values()]
+        places = [entry.location for entry in state.tables.values()]
+        for what, all_of in (("name", names), ("location", places)):
+            for each in sorted({one for one in all_of if all_of.count(one) > 1}):
+                yield Difference(where, f"several tables have the {what} {each}")
+        return
+    yield from _table(state, where)
+
+
+def _table(state: TableState, where: str) -> Iterator[Difference]:
+    try:
+        check_tree(state.partitions)
+    except ValueError as error:
+        yield Difference(where, f"its partitions do not cover the keys: {error}")
+    for name, partition in state.partitions.items():
+        if name != partition.partition_id:
+            yield Difference(where, f"partition {partition.partition_id} is recorded as {name}")
+    for job_id in state.jobs:
+        if job_id in state.intents:
+            yield Difference(where, f"job {job_id} is done, and its commit is under way")
+        if state.jobs[job_id].lance_version > state.lance_version and not state.datasets:
+            yield Difference(where, f"job {job_id} is of a dataset version above the newest recorded")
+    for file in state.files:
+        if file.partition is None:
+            continue
+        found = state.partitions.get(file.partition)
+        if found is None:
+            yield Difference(where, f"fragment {file.fragment_id} is in partition {file.partition}, which is not there")
+        elif not _lies_within(found, file.min_key, file.max_key):
+            yield Difference(where, f"fragment {file.fragment_id} has keys outside of its partition {file.partition}")
+
+
+def _lies_within(partition: Partition, low: bytes | None, high: bytes | None) -> bool:
+    if low is None or high is None:
+        return True
+    return low <= high and partition.holds(low) and partition.holds(high)
+
+
+def _difference(error: DeployerError, where: str) -> Difference:
+    return Difference(str(error.where) if error.where is not None else where, error.what)

@@ -1,0 +1,240 @@
+"""A whole state store as one file, and back: a ZIP archive that any tool opens (docs/state-format.md).
+
+`manifest.json` lists every other member with its checksum. Of each log there are `LOG/entries.jsonl`, an entry's JSON a
+line, and the files of its snapshots as they are stored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
+from deployer.state.entries import from_record
+from deployer.state.envelope import digest, seal, unseal
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.objects import Missing, ObjectStore
+from deployer.state.snapshots import manifest_of
+
+EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
+_KIND = "deployer-state-export"
+_MANIFEST = "manifest.json"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export holds: logs by name with their newest versions, and how many entries and snapshots."""
+
+    logs: Mapping[str, int]
+    entries: int
+    snapshots: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """A log as of the export's moment: its newest version, what is kept of it, and the files of its snapshots."""
+
+    version: int
+    records: Sequence[Record]
+    pointers: Sequence[SnapshotRecord]
+    files: Mapping[str, bytes]
+
+
+def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -> Exported:
+    """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
+    names = list(backend.logs())
+    newest = {log: _newest(tail) for log, tail in backend.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
+    digests: dict[str, str] = {}
+    logs: dict[str, dict[str, Any]] = {}
+    entries = snapshots = 0
+    beside = path.with_name(f".{path.name}.partial")
+    try:
+        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+
+            def add(name: str, data: bytes) -> None:
+                archive.writestr(name, data)
+                digests[name] = digest(data).hex()
+
+            for log, version in sorted(newest.items()):
+                held = _read(log, version, backend, objects)
+                entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
+                lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
+                add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
+                for name, data in held.files.items():
+                    add(name, data)
+                logs[log] = {"version": version, "snapshots": [_described(each) for each in held.pointers]}
+            manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
+            archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return Exported(newest, entries, snapshots)
+
+
+def _described(pointer: SnapshotRecord) -> dict[str, Any]:
+    """A snapshot's manifest without copies of parts, which pointers of some backends hold."""
+    manifest = manifest_of(pointer)
+    parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
+    return {**manifest, "parts": parts}
+
+
+def _newest(tail: Tail) -> int:
+    return tail.records[-1].version if tail.records else tail.snapshot_version
+
+
+def _read(log: str, version: int, backend: Backend, objects: ObjectStore) -> _Log:
+    for _ in range(_ATTEMPTS):
+        pointers = [each for each in backend.snapshots(log) if each.version <= version]
+        first = pointers[0].version if pointers else 0
+        records = backend.records(log, 0)
+        kept = [record for record in records if record.version <= version]
+        for record in kept:
+            from_record(record)  # raises Corrupt for a damaged one
+        try:
+            files = {path: objects.get(path) for pointer in pointers for path in _files(pointer)}
+        except Missing as missing:
+            if backend.snapshots(log)[:1] == pointers[:1]:
+                raise Corrupt(f"{missing} is missing", where=f"log {log}", remedy="deployer state repair") from None
+            continue  # retention removed it meanwhile: there is a newer one
+        start = kept[0].version if kept else version + 1
+        if [each.version for each in kept] == list(range(start, version + 1)) and start <= first + 1:
+            _check_parts(pointers, files)
+            return _Log(version, kept, pointers, files)
+        if records and records[0].version > first + 1:
+            continue
+        raise Corrupt("entries are missing", where=f"log {log}", remedy="deployer state verify")
+    raise OutcomeUnknown("it is removed faster than it can be read", where=f"log {log}", remedy="try again")
+
+
+def _files(pointer: SnapshotRecord) -> list[str]:
+    manifest = manifest_of(pointer)
+    return [
+        f"{manifest['location']}/{name}" for name in ("manifest.json", *(f"{p}.parquet" for p in manifest["parts"]))
+    ]
+
+
+def _check_parts(pointers: Sequence[SnapshotRecord], files: Mapping[str, bytes]) -> None:
+    for pointer in pointers:
+        manifest = manifest_of(pointer)
+        for name, part in manifest["parts"].items():
+            path = f"{manifest['location']}/{name}.parquet"
+            if digest(files[path]).hex() != part["digest"]:
+                where = f"snapshot {pointer.version} of log {pointer.log}"
+                raise Corrupt(f"the checksum of {path} does not match", where=where, remedy="deployer state repair")
+
+
+def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
+    """The archive and its manifest, every member checked.
+
+    Raises InvalidInput for a file that is none, Refused for a newer format, Corrupt for a damaged one.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+        manifest = json.loads(archive.read(_MANIFEST))
+        kind = manifest["kind"]
+    except FileNotFoundError:
+        raise InvalidInput("no such file", where=path) from None
+    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+        raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
+    if kind != _KIND:
+        raise InvalidInput("it is no export of a state store", where=path)
+    if manifest["format"] > EXPORT_FORMAT:
+        raise Refused(
+            f"written by a newer deployer (format {manifest['format']}), this one reads up to {EXPORT_FORMAT}",
+            where=path,
+            remedy="upgrade",
+        )
+    for name, expected in manifest["digests"].items():
+        try:
+            whole = digest(archive.read(name)).hex() == expected
+        except (KeyError, zipfile.BadZipFile, OSError, ValueError):
+            whole = False
+        if not whole:
+            raise Corrupt(f"the checksum of {name} does not match", where=path, remedy="use another copy of the export")
+    return archive, manifest
+
+
+def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Exported:
+    """Makes the state store of the instance at `root`, as `create_store` does, from an export.
+
+    Refused when there is one. One that an import left half done, which has no instance yet, is made anew.
+    """
+    from deployer.state import create_store, open_store, remove_store
+
+    read_export(path)[0].close()  # a file that cannot be used leaves no store behind
+    try:
+        with closing(open_store(root)) as found:
+            version, logs = found.instance().version, found.logs()
+    except NotFound:
+        version, logs = 0, []
+    if version:
+        raise Refused("there is a state store already", where=root, remedy="import into an instance with another root")
+    if logs:
+        remove_store(root)
+    with closing(create_store(root, options, instance=instance)) as store:
+        return store.import_from(path)
+
+
+def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported:
+    """Fills a store that is empty. The instance's log comes last: until then the store has no tables.
+
+    Raises as `read_export` does, before anything is written.
+    """
+    archive, manifest = read_export(path)
+    entries = pointers = 0
+    with archive:
+        _refuse_odd_names(manifest, path)
+        logs: Mapping[str, Any] = manifest["logs"]
+        for log in sorted(logs, key=lambda name: (name == INSTANCE_LOG, name)):
+            described = logs[log]["snapshots"]
+            lines = archive.read(f"{log}/entries.jsonl").splitlines()
+            documents = [json.loads(line) for line in lines]
+            records = [
+                Record(log, document["version"], document["txn_id"], seal(line))
+                for document, line in zip(documents, lines, strict=True)
+            ]
+            first = records[0].version if records else logs[log]["version"] + 1
+            if first > 1 and not backend.begin_at(log, first - 1):
+                raise InvalidInput(f"log {log} holds something already", where=path, remedy="import into an empty root")
+            below = [each for each in described if each["version"] < first]
+            pointers += _add_snapshots(archive, below, backend, objects)
+            if first > 1:
+                backend.truncate(log, first - 1)
+            for record in records:
+                if not backend.put([record]) and backend.find(log, record.txn_id) != record.version:
+                    raise InvalidInput(f"log {log} holds something already", where=path, remedy="use an empty root")
+            pointers += _add_snapshots(archive, described[len(below) :], backend, objects)
+            entries += len(records)
+    return Exported({log: each["version"] for log, each in logs.items()}, entries, pointers)
+
+
+def _refuse_odd_names(manifest: Mapping[str, Any], path: Path) -> None:
+    """Names in a file that somebody hands over become paths here: only those that the state store itself would give."""
+    for log, each in manifest["logs"].items():
+        places = [str(snapshot["location"]) for snapshot in each["snapshots"]]
+        parts = [str(part) for snapshot in each["snapshots"] for part in snapshot["parts"]]
+        good = [re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log)]
+        good += [re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]+", place) for place in places]
+        good += [re.fullmatch(r"[a-z]+", part) for part in parts]
+        if not all(good):
+            raise Corrupt(f"log {log!r} or its snapshots have names that no export has", where=path)
+
+
+def _add_snapshots(
+    archive: zipfile.ZipFile, manifests: Sequence[Mapping[str, Any]], backend: Backend, objects: ObjectStore
+) -> int:
+    for manifest in manifests:
+        location = manifest["location"]
+        for name in ("manifest.json", *(f"{part}.parquet" for part in manifest["parts"])):
+            objects.put(f"{location}/{name}", archive.read(f"{location}/{name}"))
+        body = seal(json.dumps(manifest).encode())
+        backend.add_snapshot(SnapshotRecord(manifest["log"], manifest["version"], manifest["at"], body))
+    return len(manifests)

@@ -1,0 +1,192 @@
+"""Compares what the state store says of a table with its Lance dataset: version, files, keys, columns, indexes."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import DeployerError
+from deployer.live.indexes import index_updates
+from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
+from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
+from deployer.specs.arrow import columns_of
+from deployer.state.audit import Difference
+from deployer.state.model import File, Partition, TableEntry, TableState
+from deployer.tables.order import sorted_rows
+
+if TYPE_CHECKING:
+    import lance
+
+SAMPLE = 20  #: files whose keys are read unless all are
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetAudit:
+    """What was found; `files_read` says in how many files the keys themselves were looked at.
+
+    `stale` are the files that the dataset has, of which something else is recorded than is in them.
+    """
+
+    differences: tuple[Difference, ...] = ()
+    files_read: int = 0
+    stale: tuple[int, ...] = ()
+
+
+def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
+    """Compares the recorded version of the dataset with `state`, and says when Lance has newer ones.
+
+    The keys of `SAMPLE` files are read, of all with `full`. Nothing is recorded and nothing changed.
+    """
+    where = f"table/{entry.full_name}"
+    location = dataset_location(root, entry)
+    try:
+        newest = latest_version(location)
+        if newest < state.lance_version:
+            return DatasetAudit((_behind(where, newest, state),))
+        dataset = open_dataset(location, state.lance_version)
+    except DeployerError as error:
+        return DatasetAudit((Difference(where, f"{error.what} ({location})"),))
+    audit = _DatasetAudit(dataset, location, state, where)
+    found = [*audit.columns(), *audit.files()]
+    chosen = audit.chosen(full)
+    by_file = {file.fragment_id: list(audit.keys(file)) for file in chosen}
+    found += [difference for differences in by_file.values() for difference in differences]
+    if newest > state.lance_version:
+        missing = newest - state.lance_version
+        commits = "1 commit" if missing == 1 else f"{missing:,} commits"
+        words = f"Lance has {commits} that the log has not (versions {state.lance_version + 1} to {newest})"
+        found.append(Difference(where, f"{words}; whoever opens the table records them, and so does state repair"))
+    return DatasetAudit(tuple(found), len(chosen), tuple(each for each, differences in by_file.items() if differences))
+
+
+def _behind(where: str, newest: int, state: TableState) -> Difference:
+    words = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
+    return Difference(where, f"{words}: somebody put an older copy in its place")
+
+
+@dataclass(slots=True)
+class _DatasetAudit:
+    dataset: lance.LanceDataset
+    location: str
+    state: TableState
+    where: str
+
+    def columns(self) -> Iterator[Difference]:
+        import pyarrow as pa
+
+        recorded = pa.ipc.read_schema(pa.py_buffer(self.state.schema))
+        has, says = columns_of(self.dataset.schema), columns_of(recorded)
+        if has != says:
+            names = [each.name for each in has], [each.name for each in says]
+            detail = f"{', '.join(names[0])}; recorded are {', '.join(names[1])}" if names[0] != names[1] else "types"
+            yield Difference(self.where, f"its columns are not those that are recorded: {detail}")
+        for name in (*self.state.properties.row_keys, *self.state.properties.sort_keys):
+            if name not in self.dataset.schema.names:
+                yield Difference(self.where, f"it has no column {name}, which is a key")
+        if index_updates(self.dataset, self.state):
+            yield Difference(self.where, "its indexes are not those that are recorded")
+
+    def files(self) -> Iterator[Difference]:
+        held = {file.fragment_id: file for file in self.state.files}
+        now = fragments_of(self.dataset)
+        for words, ids in (
+            ("recorded, and not in the dataset", held.keys() - now.keys()),
+            ("in the dataset, and not recorded", now.keys() - held.keys()),
+        ):
+            if ids:
+                yield Difference(self.where, f"{_fragments(sorted(ids))} {words}")
+        for fragment_id in sorted(held.keys() & now.keys()):
+            yield from self._sizes(held[fragment_id], now[fragment_id])
+
+    def _sizes(self, file: File, fragment: Fragment) -> Iterator[Difference]:
+        name = f"fragment {file.fragment_id}"
+        if file.rows != fragment.rows:
+            yield Difference(self.where, f"{name} has {fragment.rows:,} rows; recorded are {file.rows:,}")
+        if file.bytes != fragment.bytes:
+            yield Difference(self.where, f"{name} has {fragment.bytes:,} bytes; recorded are {file.bytes:,}")
+        if "://" in self.location:
+            return
+        for each in self.dataset.get_fragment(file.fragment_id).metadata.files:
+            path = f"{self.location}/data/{each.path}"
+            try:
+                size = os.stat(path).st_size  # noqa: PTH116 (asked for every file of a table)
+            except FileNotFoundError:
+                yield Difference(self.where, f"{name}: its data file data/{each.path} is missing")
+                continue
+            if each.file_size_bytes and size != each.file_size_bytes:
+                words = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
+                yield Difference(self.where, f"{name}: its data file data/{each.path} {words}")
+
+    def chosen(self, full: bool) -> list[File]:
+        """Files whose keys are to be read: all, or some by chance, those with a range first."""
+        if not self.state.properties.row_keys:
+            return []
+        files = list(self.state.files)
+        if full or len(files) <= SAMPLE:
+            return files
+        return random.sample(files, SAMPLE)
+
+    def keys(self, file: File) -> Iterator[Difference]:
+        name = f"fragment {file.fragment_id}"
+        keys, order = self.state.properties.row_keys, self.state.properties.sort_keys
+        columns = list(dict.fromkeys((*keys, *order))) if file.sorted else list(keys)
+        try:
+            rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
+        except Exception as failure:
+            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            yield Difference(self.where, f"{name} cannot be read: {said}")
+            return
+        if not rows.num_rows:
+            return
+        found = key_range(rows.select(list(keys)), key_kinds(rows.schema, keys))
+        if found is None:
+            yield Difference(self.where, f"{name} has rows whose key is null")
+            return
+        if file.min_key is not None and file.max_key is not None and not _holds(file, found):
+            yield Difference(self.where, f"{name} has keys outside of the range that is recorded of it")
+        if not _within(self.state.partitions, file.partition, found):
+            yield Difference(self.where, f"{name} has keys outside of its partition {file.partition}")
+        if file.sorted and not _is_sorted(rows, columns):
+            yield Difference(self.where, f"{name} is recorded as sorted, and is not")
+
+
+def _holds(file: File, found: KeyRange) -> bool:
+    assert file.min_key is not None and file.max_key is not None  # noqa: S101
+    return (
+        file.min_key <= found.min_key
+        and found.max_key <= file.max_key
+        and all(low <= now for low, now in zip(file.column_min, found.column_min, strict=True))
+        and all(now <= high for high, now in zip(file.column_max, found.column_max, strict=True))
+    )
+
+
+def _within(partitions: Mapping[str, Partition], partition_id: str | None, found: KeyRange) -> bool:
+    partition = partitions.get(partition_id) if partition_id is not None else None
+    return partition is None or (partition.holds(found.min_key) and partition.holds(found.max_key))
+
+
+def _is_sorted(rows: Any, columns: list[str]) -> bool:
+    """Whether the rows are in the order that ingest writes: ascending, null and NaN last."""
+    in_order = sorted_rows(rows.select(columns), columns)
+    return all(_same(comparable(rows[name]), comparable(in_order[name])) for name in columns)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether values are the same place by place; null is null, and NaN is NaN."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    same = pc.or_(pc.fill_null(pc.equal(one, other), False), pc.and_(pc.is_null(one), pc.is_null(other)))
+    if pa.types.is_floating(one.type):
+        same = pc.or_(same, pc.fill_null(pc.and_(pc.is_nan(one), pc.is_nan(other)), False))
+    return bool(pc.all(same).as_py())
+
+
+def _fragments(ids: list[int]) -> str:
+    more = f" and {len(ids) - _SHOWN} more" if len(ids) > _SHOWN else ""
+    many = "fragment" if len(ids) == 1 else "fragments"
+    return f"{many} {', '.join(map(str, ids[:_SHOWN]))}{more} {'is' if len(ids) == 1 else 'are'}"

@@ -1,0 +1,184 @@
+"""Verifies the state of a whole instance, and repairs what can be: logs, snapshots, and what they say of datasets."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.live.lance_io import dataset_location, latest_version, open_dataset
+from deployer.live.rollforward import current, missing_updates, read_again
+from deployer.state.audit import Difference, LogAudit
+from deployer.state.mend import Step
+from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
+from deployer.state.requirements import DatasetIs, LanceVersionIs, TableRequirement
+from deployer.state.store import StateStore
+from deployer.state.updates import CommitAbandoned, SetLanceVersion, TableUpdate
+from deployer.state.words import entry_words, update_words
+from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
+from deployer.tables.dataset import find_entry
+
+HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found of the instance (`name` is `instance`) or a table.
+
+    `unfinished` is what a process that died leaves behind and whoever comes next ends: no difference.
+    """
+
+    name: str
+    audit: LogAudit
+    dataset: DatasetAudit = DatasetAudit()
+    more: tuple[Difference, ...] = ()
+    unfinished: tuple[str, ...] = ()
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        return (*self.audit.differences, *self.more, *self.dataset.differences)
+
+
+def verify(store: StateStore, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
+    """The instance and its tables, or the tables named alone (by name or id). Changes nothing."""
+    audit = store.audit(INSTANCE_LOG)
+    instance = audit.state if isinstance(audit.state, InstanceState) else InstanceState()
+    if not names:
+        known = {INSTANCE_LOG, *instance.tables}
+        lost = [] if audit.differences else [log for log in store.logs() if log not in known]
+        more = tuple(Difference(f"log {log}", "it belongs to no table of the instance") for log in lost)
+        yield Verified(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
+    for entry in _chosen(instance, names):
+        yield _verified(store, root, entry, full=full)
+
+
+def _chosen(instance: InstanceState, names: Sequence[str]) -> list[TableEntry]:
+    entries = sorted(instance.tables.values(), key=lambda entry: entry.full_name)
+    if not names:
+        return entries
+    return [named_entry(entries, name) for name in names]
+
+
+def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
+    """The table of that name or id, whatever its status. Raises NotFound, InvalidInput."""
+    listed = list(entries)
+    for entry in listed:
+        if name in (entry.table_id, entry.full_name):
+            return entry
+    return find_entry(listed, name)
+
+
+def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool) -> Verified:
+    name = entry.full_name
+    unfinished = {
+        "creating": (f"table/{name}: its creation was begun; the next `deployer up` goes on with it",),
+        "deleting": (f"table/{name}: its deletion was begun; the next `deployer up` or `destroy` ends it",),
+        "active": (),
+    }[entry.status]
+    try:
+        audit = store.audit(entry.table_id)
+    except NotFound:  # its log is removed, and the instance does not say so yet
+        audit = LogAudit(entry.table_id, None)
+    if entry.status != "active":
+        return Verified(name, audit, unfinished=(*unfinished, *_folders(audit)))
+    state = audit.state
+    if not isinstance(state, TableState) or not state.version:
+        gone = () if audit.differences else (Difference(f"table/{name}", "it has no log"),)
+        return Verified(name, audit, more=gone)
+    more = []
+    if entry.dataset != state.dataset:
+        words = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
+        more.append(Difference(f"table/{name}", words))
+    dataset = audit_dataset(root, entry, state, full=full)
+    under_way = (
+        f"table/{name}: job {each.job_id} ({each.kind}) began to commit at {_time(each.started_at)} and has not ended"
+        for each in state.intents.values()
+    )
+    return Verified(name, audit, dataset, tuple(more), (*under_way, *_folders(audit)))
+
+
+def _folders(audit: LogAudit) -> tuple[str, ...]:
+    return tuple(f"snapshot folder {each}: nothing points to it; retention removes it" for each in audit.unpointed)
+
+
+def repair(
+    store: StateStore,
+    root: str,
+    names: Sequence[str] = (),
+    *,
+    now: int,
+    dry_run: bool = False,
+    drop_history: bool = False,
+    grace: int = HOUR,
+) -> Iterator[Step]:
+    """Each thing that is done, as it is done; with `dry_run` what would be, and nothing is.
+
+    Commits under way are given up when they are older than `grace` ms before `now` and Lance has none of them.
+    """
+    audit = store.audit(INSTANCE_LOG)
+    instance = audit.state if isinstance(audit.state, InstanceState) else InstanceState()
+    if not names:
+        yield from store.mend(audit, dry_run=dry_run, drop_history=drop_history)
+    for entry in _chosen(instance, names):
+        if entry.status != "active":
+            continue
+        try:
+            audit = store.audit(entry.table_id)
+        except NotFound:
+            continue
+        yield from store.mend(audit, dry_run=dry_run, drop_history=drop_history)
+        if isinstance(audit.state, TableState) and audit.state.version:
+            try:
+                yield from _repair_table(store, root, entry, audit.state, dry_run, now - grace)
+            except DeployerError as error:
+                yield Step(f"table/{entry.full_name}", str(error), left=True)
+
+
+def _repair_table(
+    store: StateStore, root: str, entry: TableEntry, state: TableState, dry_run: bool, before: int
+) -> Iterator[Step]:
+    where = f"table/{entry.full_name}"
+    if latest_version(dataset_location(root, entry)) > state.lance_version:
+        if dry_run:
+            dataset = open_dataset(dataset_location(root, entry))
+            found = missing_updates(dataset, state)
+            yield Step(where, f"record up to dataset version {dataset.version}: {_words(found)}")
+        else:
+            recorded = state.version
+            entry, state = current(store, root, entry, store.table(entry.table_id))
+            for record in store.log(entry.table_id, recorded):
+                yield Step(where, f"recorded what Lance had: {entry_words(record)}")
+    else:
+        updates = _wrong(root, entry, state)
+        if updates:
+            if not dry_run:
+                unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
+                state = store.commit(entry.table_id, updates, unchanged)
+            yield Step(where, f"recorded what the dataset has: {_words(updates)}")
+    for each in state.intents.values():
+        if each.started_at > before:
+            continue
+        if not dry_run:
+            try:
+                store.commit(entry.table_id, [CommitAbandoned(each.job_id)])
+            except Conflict:  # it ended at this moment
+                continue
+        yield Step(where, f"gave up the commit of job {each.job_id} ({each.kind}), which never reached Lance")
+
+
+def _wrong(root: str, entry: TableEntry, state: TableState) -> list[TableUpdate]:
+    """What the log says otherwise than the dataset's version that it has seen last."""
+    dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+    updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
+    stale = audit_dataset(root, entry, state, full=True).stale
+    named = {i for update in updates for i in getattr(update, "removed", ())}
+    return [*updates, *read_again(dataset, state, set(stale) - named)]
+
+
+def _time(ms: int) -> str:
+    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _words(updates: Iterable[TableUpdate]) -> str:
+    return "; ".join(map(update_words, updates))
