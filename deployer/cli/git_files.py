@@ -12,7 +12,7 @@ from deployer.errors import InvalidInput, NotFound
 _SUFFIXES = (".yaml", ".yml", ".py")
 _FILES = ("100644", "100755")
 _LINK = "120000"
-_POLICIES = PurePosixPath("policies")  # a link of that name would hide rules
+_POLICIES = PurePosixPath("policies")  # a link or a submodule of that name would hide rules
 
 
 def resolve_ref(folder: Path, ref: str) -> str:
@@ -46,11 +46,17 @@ def extract_specs(folder: Path, commit: str, target: Path) -> None:
         path = PurePosixPath(os.fsdecode(raw).removeprefix(prefix))
         if not _is_wanted(path):
             continue
+        if path == _POLICIES:
+            raise InvalidInput(
+                "is no folder at that commit, and rules have to be there",
+                where=path,
+                remedy="commit the rules themselves, into a folder of that name",
+            )
         if mode == _LINK:
             raise InvalidInput(
                 "is a link at that commit, and --against follows none", where=path, remedy="commit the file itself"
             )
-        if mode in _FILES and path != _POLICIES:
+        if mode in _FILES:
             wanted.append((blob, path))
     for (_, path), content in zip(wanted, _blobs(folder, [blob for blob, _ in wanted]), strict=True):
         file = target / path

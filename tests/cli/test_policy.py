@@ -291,5 +291,15 @@ def test_a_folder_that_is_a_link_at_the_base_is_refused(base: Path, deployer: De
     git(base, "add", "-A")
     git(base, "commit", "-qm", "linked")
     ran = deployer("preview", "--against", "main")
-    assert (ran.code, "policies: is a link at that commit" in ran.err) == (1, True), ran.err
+    assert (ran.code, "policies: is no folder at that commit" in ran.err) == (1, True), ran.err
     assert json.loads(deployer("preview", "--json").out)["policy"]["counts"]["mandatory"]  # the work tree may link
+
+
+def test_a_folder_that_is_a_submodule_at_the_base_is_refused(base: Path, deployer: Deployer) -> None:
+    (base / "policies").rename(base / "kept")
+    git(base, "rm", "-rq", "--cached", "policies")
+    git(base, "update-index", "--add", "--cacheinfo", f"160000,{git(base, 'rev-parse', 'HEAD')},policies")
+    git(base, "commit", "-qm", "a submodule")
+    (base / "kept").rename(base / "policies")
+    ran = deployer("preview", "--against", "main")
+    assert (ran.code, "policies: is no folder at that commit" in ran.err) == (1, True), ran.err
