@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -146,5 +147,7 @@ def _undeclared(
         locations = {table.location for table in live.tables.values()}
         for path in plain_datasets(root):
             if location_under(root, path) not in locations:
-                why = f"a Lance dataset that is no table: `deployer import table/DATABASE.NAME {path}`"
+                why = (
+                    f"a Lance dataset that is no table: `deployer import table/DATABASE.NAME {shlex.quote(str(path))}`"
+                )
                 yield Undeclared(path.name, why)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,7 +79,8 @@ def spec_text(spec: TableSpec, found: Inferred) -> str:
 
 
 def table_name(path: str) -> str:
-    """A table's name from that of a file."""
+    """A table's name from that of a file; letters lose their accents."""
+    path = "".join(each for each in unicodedata.normalize("NFKD", path) if not unicodedata.combining(each))
     stem = re.sub(r"(\.(gz|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower())
     name = re.sub(r"[^a-z0-9_]+", "_", stem).strip("_")
     return name if re.match(r"[a-z_]", name) else f"t_{name}" if name else "table"

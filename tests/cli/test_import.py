@@ -63,6 +63,42 @@ def test_anything_else_is_copied(deployer: Deployer, project: Path, tmp_path: Pa
     assert clean(deployer)
 
 
+def test_a_copy_has_the_keys_that_are_asked_for(deployer: Deployer, project: Path, tmp_path: Path) -> None:
+    pq.write_table(ROWS.take([2, 0, 1]), tmp_path / "trips.parquet")
+    command = ("import", "air.trips", str(tmp_path / "trips.parquet"), "--row-keys", "id", "--sort-keys", "name")
+    ran = deployer(*command)
+    assert ran.code == 0, ran.err
+    assert "row_keys" not in ran.err
+    assert "row_keys:\n  - id\nsort_keys:\n  - name\n" in (project / "specs" / "trips.yaml").read_text(encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert clean(deployer)
+    assert deployer("query", "air.trips", "--keys", "2", "--format", "json").out == '{"id": 2, "name": null}\n'
+    assert deployer(*command).code == 0  # all was done before
+    assert count(deployer, "air.trips") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("air.x", "trips.parquet", "--row-keys", "ID"), "no column `ID`, which `row_keys` names; did you mean id?"),
+        (("air.x", "trips.parquet", "--row-keys", "name"), "column name has nulls"),
+        (("air.x", "lakes/demo/plain.lance", "--row-keys", "id"), "stay in their order; add --copy"),
+        (("--all", "lakes/demo", "--row-keys", "id"), "--all leaves rows where they are"),
+    ],
+    ids=["unknown", "null", "in-place", "all"],
+)
+def test_keys_that_cannot_be_are_refused_before_anything_is_done(
+    deployer: Deployer, project: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    pq.write_table(ROWS, project / "trips.parquet")
+    write(project / "lakes" / "demo" / "plain.lance")
+    before = sorted(project.rglob("*"))
+    ran = deployer("import", *arguments)
+    assert ran.code == 1, ran.out
+    assert said in " ".join(ran.err.split())
+    assert sorted(path for path in project.rglob("*") if ".pulumi" not in path.parts) == before
+
+
 def test_a_grown_directory_is_declared_in_one_go(
     deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,6 +119,48 @@ def test_a_grown_directory_is_declared_in_one_go(
     assert deployer("import", "--all", str(root), "--database", "grown", "--json").json["imported"] == []
     assert deployer("history", "trips").code == 0
     assert "An embedding." in deployer("render").out
+
+
+def vectors(count: int) -> pa.Table:
+    values = pa.array([float(i * 31 % 97 + i % 5) for i in range(count * 8)], pa.float32())
+    words = [f"word {i % 7} of {i}" for i in range(count)]
+    return pa.table({"id": range(count), "v": pa.FixedSizeListArray.from_arrays(values, 8), "text": words})
+
+
+def test_indexes_are_declared_and_odd_names_made_fit(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(make_project(tmp_path / "project", {}))
+    root = tmp_path / "grown"
+    names = ("Ünï çode-1", "2024", "with.dots", "a b", "a-b", "odd columns")
+    for name in names:
+        write(root / f"{name}.lance", vectors(300).rename_columns(["id", "v", "te xt" if "odd" in name else "text"]))
+    grown = lance.dataset(str(root / "2024.lance"))
+    grown.create_index("v", "IVF_PQ", num_partitions=2, num_sub_vectors=2, metric="cosine")
+    grown.create_scalar_index("text", "INVERTED", with_position=True)
+    grown.create_scalar_index("id", "ZONEMAP", name="no spec can declare it")
+    lance.write_dataset(vectors(40), grown.uri, mode="append")
+    ran = deployer("import", "--all", str(root), "--database", "grown", "--json")
+    assert ran.code == 1
+    assert [each["address"].partition(".")[2] for each in ran.json["imported"]] == [
+        "t_2024",
+        "a_b",
+        "with_dots",
+        "uni_code_1",
+    ]
+    failed = ran.json["failed"]
+    assert failed.keys() == {"a-b.lance", "odd columns.lance"}
+    assert f"`deployer import table/grown.OTHER {root}/a-b.lance`" in failed["a-b.lance"]
+    assert "column `te xt` has a name that no spec can declare" in failed["odd columns.lance"]
+    assert clean(deployer)
+    [declared] = [each for each in deployer("render", "--json").json["tables"] if each["name"] == "t_2024"]
+    assert [(each["kind"], each["columns"]) for each in declared["indexes"]] == [
+        ("inverted", ["text"]),
+        ("ivf_pq", ["v"]),
+    ]
+    assert deployer("import", "table/grown.other", str(root / "a-b.lance")).code == 0
+    assert clean(deployer)
+    assert count(deployer, "grown.t_2024") == 340
 
 
 def test_an_import_that_was_cut_off_goes_on(
