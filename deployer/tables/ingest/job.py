@@ -21,8 +21,8 @@ from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
-from deployer.tables.progress import OnProgress, untold
 from deployer.tables.leaf_split import SplitResult, split_after_load
+from deployer.tables.progress import OnProgress, untold
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -64,8 +64,8 @@ class IngestResult:
     seconds: float
     already_done: bool = False
     indexes: CaughtUp = CaughtUp()
-
     splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
+
 
 def ingest(
     table: OpenTable,
@@ -81,8 +81,8 @@ def ingest(
     Conflict when the table was changed meanwhile.
     """
     result = _load(table, request, with_spark, on_progress, on_engine)
-    if not request.indexes:
     result = replace(result, splits=split_after_load(table.store, table.root, table.entry.table_id, on_progress))
+    if not request.indexes:
         return result
     return replace(result, indexes=catch_up(table.store, table.root, table.entry.table_id, on_progress))
 
