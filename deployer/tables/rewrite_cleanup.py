@@ -33,8 +33,9 @@ class OldDataset:
 def remove_old_datasets(store: StateStore, root: str, now_ms: int | None = None) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
-    A retired dataset stays for the time that its table declares, and for as long as somebody else than deployer has
-    committed to it since it was retired: these rows are in no table. Rewrites that nobody runs are given up.
+    A retired dataset stays for the time that its table declares. One that somebody else than deployer has committed to
+    since it was retired is named at once, and stays: what was committed is in no table. Rewrites that nobody runs are
+    given up.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
@@ -42,7 +43,9 @@ def remove_old_datasets(store: StateStore, root: str, now_ms: int | None = None)
     for table_id, state in store.tables(tuple(entries)).items():
         kept = kept_ms(state)
         for each in state.datasets:
-            if each.status == "retired" and now - each.since >= kept:
+            if each.status == "retired" and (late := _came_late(store, root, entries[table_id], each)):
+                found.append(late)
+            elif each.status == "retired" and now - each.since >= kept:
                 found.append(_remove_retired(store, root, entries[table_id], each))
             elif each.status == "writing" and _is_left(store, root, table_id, each):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
@@ -76,11 +79,23 @@ def _is_left(store: StateStore, root: str, table_id: str, dataset: Dataset) -> b
     return True
 
 
+def _came_late(store: StateStore, root: str, entry: TableEntry, dataset: Dataset) -> OldDataset | None:
+    """Names a dataset that others committed to when the table had another already, and what to do."""
+    location, last = dataset_uri(root, dataset.location), dataset.lance_version
+    late = _foreign_versions(location, last)
+    if not late:
+        return None
+    versions = "1 version" if late == 1 else f"{late} versions"
+    return OldDataset(
+        entry.full_name,
+        dataset.location,
+        f"others than deployer committed {versions} to it after version {last}, when the table had other data already, "
+        f"and what they wrote is in no table. Tell them to write to {dataset_uri(root, entry.location)}, load what "
+        f"they added into {entry.full_name} (docs/changes.md, Rows that came too late), and delete {location}",
+    )
+
+
 def _remove_retired(store: StateStore, root: str, entry: TableEntry, dataset: Dataset) -> OldDataset:
-    late = _foreign_versions(dataset_uri(root, dataset.location), dataset.lance_version)
-    if late:
-        why = f"others committed {late} versions to it after it was retired; move their rows, then delete it"
-        return OldDataset(entry.full_name, dataset.location, why)
     remove_dataset(root, dataset.location)
     reached("tables.rewrite.old-removed")
     store.commit(entry.table_id, [DatasetRemoved(dataset.number)])

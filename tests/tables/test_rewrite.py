@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -441,7 +442,32 @@ def test_a_retired_dataset_with_rows_of_others_is_kept(lake: Lake) -> None:
     apply(lake, other_keys)
     lance.write_dataset(flights(3), old, mode="append")
     (kept,) = remove_old_datasets(lake.store, lake.root, now_ms=NEVER)
-    assert "others committed 1 versions to it" in kept.why and Path(old).exists()
+    assert "others than deployer committed 1 version to it after version 1" in kept.why and Path(old).exists()
+
+
+def test_rows_that_came_too_late_are_named_at_once_and_loaded_as_the_document_says(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = lake.table().opened.location
+    lake.ingest(lake.file(flights(10)))
+    table = apply(lake, other_keys)
+    lance.write_dataset(flights(3), old, mode="append")
+    (kept,) = remove_old_datasets(lake.store, lake.root)
+    version = table.opened.state.datasets[0].lance_version
+    assert f"after version {version}, " in kept.why
+    assert table.opened.location in kept.why and kept.why.endswith(f"and delete {old}")
+    page = (Path(__file__).parents[2] / "docs" / "changes.md").read_text(encoding="utf-8")
+    _, _, section = page.partition("### Rows that came too late")
+    code = section.split("```python\n")[1].split("```")[0]
+    monkeypatch.chdir(tmp_path)
+    code = code.replace("lakes/nyc/nyc/flights-0a1b2c3d.lance", old).replace("version=12", f"version={version}")
+    exec(code, {})  # noqa: S102 -- our own
+    lake.ingest(tmp_path / "late.lance")
+    shutil.rmtree(old)
+    (gone,) = remove_old_datasets(lake.store, lake.root, now_ms=NEVER)
+    assert gone.why == ""
+    expected = pa.concat_tables([flights(10), flights(3)])
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(expected)
 
 
 def test_deleting_a_table_removes_all_its_datasets(lake: Lake) -> None:
