@@ -5,6 +5,7 @@ Nothing here is taken from a cache, and nothing is changed.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
@@ -27,10 +28,14 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it."""
+    """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it.
+
+    `lasting`: it is damage of the data itself, that no change of the state can put right.
+    """
 
     where: str
     what: str
+    lasting: bool = False
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what}"
@@ -193,6 +198,13 @@ class _Audit:
             path = f"{manifest['location']}/{name}.parquet"
             if digest(self._objects.get(path)).hex() != part["digest"]:
                 raise Corrupt(f"the checksum of {path} does not match", where=where)
+        path = f"{manifest['location']}/manifest.json"
+        try:
+            beside = json.loads(self._objects.get(path))
+        except ValueError:
+            beside = None
+        if beside != manifest:
+            raise Corrupt(f"{path} is not what its pointer holds", where=where)
 
     def _damaged(self, folded: State | None, pointer: SnapshotRecord, *differences: Difference) -> None:
         self._differences += differences

@@ -28,12 +28,14 @@ _SHOWN = 3
 class DatasetAudit:
     """What was found; `files_read` says in how many files the keys themselves were looked at.
 
-    `stale` are the files that the dataset has, of which something else is recorded than is in them.
+    `stale` are the files that the dataset has, of which something else is recorded than is in them. `newest` is the
+    dataset's newest version, 0 when it cannot be opened.
     """
 
     differences: tuple[Difference, ...] = ()
     files_read: int = 0
     stale: tuple[int, ...] = ()
+    newest: int = 0
 
 
 def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
@@ -46,10 +48,10 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     try:
         newest = latest_version(location)
         if newest < state.lance_version:
-            return DatasetAudit((_behind(where, newest, state),))
+            return DatasetAudit((_behind(where, newest, state),), newest=newest)
         dataset = open_dataset(location, state.lance_version)
     except DeployerError as error:
-        return DatasetAudit((Difference(where, f"{error.what} ({location})"),))
+        return DatasetAudit((Difference(where, f"{error.what} ({location})", lasting=True),))
     audit = _DatasetAudit(dataset, location, state, where)
     found = [*audit.columns(), *audit.files()]
     chosen = audit.chosen(full)
@@ -60,12 +62,13 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
         words = f"Lance has {commits} that the log has not (versions {state.lance_version + 1} to {newest})"
         found.append(Difference(where, f"{words}; whoever opens the table records them, and so does state repair"))
-    return DatasetAudit(tuple(found), len(chosen), tuple(each for each, differences in by_file.items() if differences))
+    stale = tuple(each for each, differences in by_file.items() if any(not one.lasting for one in differences))
+    return DatasetAudit(tuple(found), len(chosen), stale, newest)
 
 
 def _behind(where: str, newest: int, state: TableState) -> Difference:
     words = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
-    return Difference(where, f"{words}: somebody put an older copy in its place")
+    return Difference(where, f"{words}: somebody put an older copy in its place", lasting=True)
 
 
 @dataclass(slots=True)
@@ -86,7 +89,7 @@ class _DatasetAudit:
             yield Difference(self.where, f"its columns are not those that are recorded: {detail}")
         for name in (*self.state.properties.row_keys, *self.state.properties.sort_keys):
             if name not in self.dataset.schema.names:
-                yield Difference(self.where, f"it has no column {name}, which is a key")
+                yield Difference(self.where, f"it has no column {name}, which is a key", lasting=True)
         if index_updates(self.dataset, self.state):
             yield Difference(self.where, "its indexes are not those that are recorded")
 
@@ -115,17 +118,18 @@ class _DatasetAudit:
             try:
                 size = os.stat(path).st_size  # noqa: PTH116 (asked for every file of a table)
             except FileNotFoundError:
-                yield Difference(self.where, f"{name}: its data file data/{each.path} is missing")
+                yield Difference(self.where, f"{name}: its data file data/{each.path} is missing", lasting=True)
                 continue
             if each.file_size_bytes and size != each.file_size_bytes:
                 words = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
-                yield Difference(self.where, f"{name}: its data file data/{each.path} {words}")
+                yield Difference(self.where, f"{name}: its data file data/{each.path} {words}", lasting=True)
 
     def chosen(self, full: bool) -> list[File]:
-        """Files whose keys are to be read: all, or some by chance, those with a range first."""
+        """Files whose keys are to be read: all, or some by chance."""
         if not self.state.properties.row_keys:
             return []
-        files = list(self.state.files)
+        there = {fragment.fragment_id for fragment in self.dataset.get_fragments()}
+        files = [file for file in self.state.files if file.fragment_id in there]
         if full or len(files) <= SAMPLE:
             return files
         return random.sample(files, SAMPLE)
@@ -138,13 +142,13 @@ class _DatasetAudit:
             rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
         except Exception as failure:
             said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
-            yield Difference(self.where, f"{name} cannot be read: {said}")
+            yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
             return
         if not rows.num_rows:
             return
         found = key_range(rows.select(list(keys)), key_kinds(rows.schema, keys))
         if found is None:
-            yield Difference(self.where, f"{name} has rows whose key is null")
+            yield Difference(self.where, f"{name} has rows whose key is null", lasting=True)
             return
         if file.min_key is not None and file.max_key is not None and not _holds(file, found):
             yield Difference(self.where, f"{name} has keys outside of the range that is recorded of it")

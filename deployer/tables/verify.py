@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from deployer.errors import Conflict, DeployerError, NotFound
-from deployer.live.lance_io import dataset_location, latest_version, open_dataset
+from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import current, missing_updates, read_again
 from deployer.state.audit import Difference, LogAudit
 from deployer.state.mend import Step
@@ -19,6 +19,7 @@ from deployer.state.words import entry_words, update_words
 from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.dataset import find_entry
 
+_DATA = "restore the file from a backup, or go back to a version without it (deployer history)"
 HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 
 
@@ -139,23 +140,22 @@ def _repair_table(
     store: StateStore, root: str, entry: TableEntry, state: TableState, dry_run: bool, before: int
 ) -> Iterator[Step]:
     where = f"table/{entry.full_name}"
-    if latest_version(dataset_location(root, entry)) > state.lance_version:
+    found = audit_dataset(root, entry, state, full=True)
+    yield from (Step(each.where, f"{each.what}; {_DATA}", left=True) for each in found.differences if each.lasting)
+    if found.newest > state.lance_version:
         if dry_run:
-            dataset = open_dataset(dataset_location(root, entry))
-            found = missing_updates(dataset, state)
-            yield Step(where, f"record up to dataset version {dataset.version}: {_words(found)}")
+            updates = missing_updates(open_dataset(dataset_location(root, entry)), state)
+            yield Step(where, f"record what Lance has, up to its version {found.newest}: {_words(updates)}")
         else:
             recorded = state.version
             entry, state = current(store, root, entry, store.table(entry.table_id))
             for record in store.log(entry.table_id, recorded):
                 yield Step(where, f"recorded what Lance had: {entry_words(record)}")
-    else:
-        updates = _wrong(root, entry, state)
-        if updates:
-            if not dry_run:
-                unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
-                state = store.commit(entry.table_id, updates, unchanged)
-            yield Step(where, f"recorded what the dataset has: {_words(updates)}")
+    elif found.differences and found.newest == state.lance_version and (updates := _wrong(root, entry, state, found)):
+        if not dry_run:
+            unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
+            state = store.commit(entry.table_id, updates, unchanged)
+        yield Step(where, f"{'record' if dry_run else 'recorded'} what the dataset has: {_words(updates)}")
     for each in state.intents.values():
         if each.started_at > before:
             continue
@@ -167,13 +167,12 @@ def _repair_table(
         yield Step(where, f"gave up the commit of job {each.job_id} ({each.kind}), which never reached Lance")
 
 
-def _wrong(root: str, entry: TableEntry, state: TableState) -> list[TableUpdate]:
-    """What the log says otherwise than the dataset's version that it has seen last."""
+def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit) -> list[TableUpdate]:
+    """The updates that make the log say what the dataset's version has that it has seen last."""
     dataset = open_dataset(dataset_location(root, entry), state.lance_version)
     updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
-    stale = audit_dataset(root, entry, state, full=True).stale
     named = {i for update in updates for i in getattr(update, "removed", ())}
-    return [*updates, *read_again(dataset, state, set(stale) - named)]
+    return [*updates, *read_again(dataset, state, set(found.stale) - named)]
 
 
 def _time(ms: int) -> str:
