@@ -38,7 +38,7 @@ def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
             from deployer.cli.output import print_json
             from deployer.plan.as_json import plan_as_json
 
-            print_json(plan_as_json(plan))
+            print_json(plan_as_json(plan, against))
         case Format.MARKDOWN:
             from deployer.plan.markdown import plan_as_markdown
 
@@ -46,7 +46,7 @@ def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
         case Format.HTML:
             from deployer.plan.html import plan_as_html
 
-            sys.stdout.write(plan_as_html(plan))
+            sys.stdout.write(plan_as_html(plan, against))
         case _:
             assert_never(form)
 

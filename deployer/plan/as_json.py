@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 
 
-def plan_as_json(plan: Plan) -> dict[str, Any]:
-    """The whole plan; resources without changes are counted and not listed."""
+def plan_as_json(plan: Plan, against: str | None = None) -> dict[str, Any]:
+    """The whole plan; resources without changes are counted and not listed.
+
+    `against`: the Git ref whose specs it was made from, where no live state was read.
+    """
     return {
         "format": FORMAT_VERSION,
         "instance": plan.instance,
+        **({} if against is None else {"against": against}),
         "counts": plan.counts(),
         "refused": len(plan.refused),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],

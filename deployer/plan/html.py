@@ -10,8 +10,11 @@ from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe
 
 
-def plan_as_html(plan: Plan) -> str:
-    """The whole plan, risky changes first and safe ones folded; resources without changes are only counted."""
+def plan_as_html(plan: Plan, against: str | None = None) -> str:
+    """The whole plan, risky changes first and safe ones folded; resources without changes are only counted.
+
+    `against`: the Git ref whose specs it was made from, where no live state was read.
+    """
     resources = [(resource, *parted(resource)) for resource in plan.resources]
     safe = [len(changes) for _, _, changes in resources if changes]
     return render_page(
@@ -20,6 +23,7 @@ def plan_as_html(plan: Plan) -> str:
         verdict_line=verdict_line,
         plan=plan,
         parted=resources,
+        against=against,
         any_risky=any(risky for _, risky, _ in resources),
         counts=plan.counts(),
         describe=describe,

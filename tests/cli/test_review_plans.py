@@ -240,6 +240,8 @@ def test_comparisons_have_every_format(form: str, committed: Path, deployer: Dep
     change_description(committed)
     ran = deployer("preview", "--against", "main", "--format", form)
     assert ran.code == 0
+    assert '"against": "main"' in ran.out if form == "json" else "live state was not read" in ran.out + ran.err
+    assert "live state was not read" not in deployer("preview", "--format", form).out
     assert "table/air.flights" in ran.out
     assert "Departures." in ran.out
 
