@@ -65,8 +65,6 @@ def newer_findings(column_type: ColumnType) -> Iterator[Finding]:
                 what = "maps"
             case ListOf(item) if any(isinstance(inner, Blob) for inner in _parts(item.type)):
                 what = "lists of blobs"
-            case FixedSizeList(Column(type=Struct())):
-                what = "fixed-size lists of structs"
             case _:
                 continue
         yield Finding(
@@ -117,9 +115,12 @@ def _fixed_size_findings(item: Column) -> Iterator[Finding]:
             return
         case Scalar("uuid"):
             remedy = "use fixed_size_binary[16] for the items, or list<uuid>"
-        case FixedSizeList(Column(type=Struct())):
-            remedy = f"use list<{format_type(item.type)}>"
-        case FixedSizeList() | Struct():
+        case Struct():
+            # It is written, and then no other column can be read beside it: Lance counts its items as rows.
+            what = "Lance does not read fixed-size lists of structs beside other columns"
+            yield Finding(Rule.UNSUPPORTED_TYPE, what, f"use list<{format_type(item.type)}>")
+            return
+        case FixedSizeList():
             return
         case _:
             remedy = f"use list<{format_type(item.type)}>"

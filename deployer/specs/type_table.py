@@ -58,10 +58,9 @@ TYPE_ROWS = (
     TypeRow(
         "fixed_size_list<float32, 768>",
         "vectors; `vector<float32, 768>` is the same",
-        note="items may be null; no text, binary, lists or maps in them",
+        note="items may be null; no text, binary, structs, lists or maps in them",
     ),
     TypeRow("fixed_size_list<fixed_size_list<float32, 2>, 3>", "matrices"),
-    TypeRow("fixed_size_list<struct<a: int32>, 2>", "structs, always as many", NEWER_ONLY),
     TypeRow("struct<a: int32 not null, b: string>", "named fields"),
     TypeRow("struct<photo: blob>", "blobs in structs"),
     TypeRow("list<blob>", "blobs in lists", NEWER_ONLY),

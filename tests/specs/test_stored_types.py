@@ -43,6 +43,8 @@ ALSO_REFUSED = (
     "fixed_size_list<blob, 2>",
     "fixed_size_list<float32 not null, 2>",
     "fixed_size_list<fixed_size_list<struct<a: int32>, 1>, 2>",
+    "fixed_size_list<struct<a: int32>, 2>",
+    "struct<b: fixed_size_list<struct<a: int32>, 2>>",
     "dictionary<int32, date32>",
     "dictionary<int32, json>",
     "map<string, blob>",
@@ -111,7 +113,7 @@ def nullable(column: Column, i: int) -> Any:
 
 def array(arrow: pa.DataType, values: list[Any]) -> pa.Array:
     """What `pa.array` builds, also of nested extension types and dictionaries."""
-    nulls = pa.array([v is None for v in values])
+    nulls = pa.array([v is None for v in values], pa.bool_())
     if isinstance(arrow, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(arrow, array(arrow.storage_type, values))
     if pa.types.is_struct(arrow):
@@ -139,13 +141,18 @@ def array(arrow: pa.DataType, values: list[Any]) -> pa.Array:
 
 
 def stored(column: Column, version: str, folder: Path) -> bool:
-    """Whether Lance creates, writes twice, describes and reads the column just as it is declared."""
-    schema = arrow_schema([column])
+    """Whether Lance creates, writes twice, describes and reads the column, beside another, just as it is declared."""
+    beside = Column("beside", Scalar("int64"))
+    schema = arrow_schema([column, beside])
     uri = str(folder / f"{version}.lance")
     try:
         lance.write_dataset(pa.Table.from_batches([], schema=schema), uri, data_storage_version=version)
         table = pa.Table.from_arrays(
-            [array(schema.field(0).type, [nullable(column, i) for i in range(ROWS)])], schema=schema
+            [
+                array(field.type, [nullable(each, i) for i in range(ROWS)])
+                for field, each in zip(schema, (column, beside), strict=True)
+            ],
+            schema=schema,
         )
         lance.write_dataset(table, uri, mode="append")
         dataset = lance.write_dataset(table, uri, mode="append")
@@ -154,7 +161,7 @@ def stored(column: Column, version: str, folder: Path) -> bool:
         if isinstance(error, KeyboardInterrupt):
             raise
         return False
-    if columns_of(dataset.schema) != (column,) or found.num_rows != 2 * ROWS:
+    if columns_of(dataset.schema) != (column, beside) or found.num_rows != 2 * ROWS:
         return False
     if "blob" in format_type(column.type):  # reads give descriptors
         return bool(found["c"].null_count == 2 * table["c"].null_count)
