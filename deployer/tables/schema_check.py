@@ -16,7 +16,7 @@ from deployer.plan import changes as c
 from deployer.plan.words import count, dotted
 from deployer.specs.arrow import arrow_type
 from deployer.specs.types import Column
-from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows
+from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows, named_columns
 
 if TYPE_CHECKING:
     import lance
@@ -49,13 +49,14 @@ def failing(
 
     `renames` are made before the change: paths after them to the paths that the dataset has.
     """
-    names = {before[0]: after[0] for after, before in renames.items()}
+    names = {before[0]: after[0] for after, before in renames.items() if len(after) == 1}
     match change:
         case c.TightenNullability(column=path):
             return Failing(_nulls(dataset, _path_before(path, renames)), dataset.count_rows(), _NULL)
         case c.ConvertColumn(column=(name,), after=after, using=str(expression)):
+            target = arrow_type(after)
             rows = _failing(
-                dataset, names, change.address, expression, arrow_type(after), lambda rows: pc.is_valid(rows[name])
+                dataset, names, change.address, expression, target, lambda rows: pc.is_valid(rows[name]), name
             )
             return Failing(rows, dataset.count_rows(), "fail or become null")
         case c.AddColumn(definition=column) if column.default:
@@ -76,12 +77,14 @@ def _failing(
     expression: str,
     target: pa.DataType,
     never_null: NeverNull | None,
+    looked_at: str = "",
 ) -> int:
-    columns = [names.get(name, name) for name in dataset.schema.names]
-    schema = pa.schema([field.with_name(name) for field, name in zip(dataset.schema, columns, strict=True)])
+    schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in dataset.schema])
     check_expression(schema, expression, address)
+    before = {after: name for name, after in names.items()}
+    columns = list(dict.fromkeys([*named_columns(schema, expression), *([looked_at] if looked_at else ())]))
     failing = 0
-    for batch in dataset.scanner(batch_size=8192).to_batches():
+    for batch in dataset.scanner(columns=[before.get(name, name) for name in columns], batch_size=8192).to_batches():
         failing += failing_rows(batch.rename_columns(columns), expression, target, never_null)
         if failing >= MOST_COUNTED:
             break

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from deployer.errors import Refused
 from deployer.specs.arrow import arrow_field, column_of
-from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
+from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
 from deployer.tables.ingest.casts import lossless
+from deployer.tables.ingest.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.schema_change import drop_column, with_column, without_column
 from deployer.tables.schema_fields import FieldTree, SchemaField, new_field, next_field_id
-from deployer.tables.sql_value import values_of
+from deployer.tables.sql_value import named_columns, values_of
 
 if TYPE_CHECKING:
     import lance
@@ -44,7 +45,8 @@ def convert_column(
     column = _changed(column_of(dataset.schema.field(top)), path[1:], lambda inner: replace(inner, type=after))
     target = arrow_field(column)
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
-    written, fragments = write_column(dataset, column, compute, [top] if using is None else None, on_progress)
+    columns = [top] if using is None else named_columns(dataset.schema, using)
+    written, fragments = write_column(dataset, column, compute, columns, on_progress)
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
 
 
@@ -60,16 +62,47 @@ def drop_field(
     tree = without_column(FieldTree.of(dataset.lance_schema), path)
     held = _innermost(tree.at(path[:-1]))
     in_files = [{field for file in each.metadata.files for field in file.fields} for each in dataset.get_fragments()]
-    if all(held & fields for fields in in_files):
+    if all(held & fields for fields in in_files) and not in_large_list(dataset.schema, path[:-1]):
         return drop_column(dataset, path)
     top = column_of(dataset.schema.field(path[0]))
     column = _changed(top, path[1:-1], lambda parent: _without(parent, path[-1]))
     target = arrow_field(column).type
-    # From Python's values: no cast of Arrow takes fields away. What a fragment holds of such a column is all null.
     written, fragments = write_column(
-        dataset, column, lambda rows: pa.array(rows.column(path[0]).to_pylist(), target), [path[0]], on_progress
+        dataset, column, lambda rows: _narrowed(rows.column(path[0]), target), [path[0]], on_progress
     )
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, path[0], written))
+
+
+def add_field(
+    dataset: lance.LanceDataset, path: Sequence[str], added: Column, after: str | None, on_progress: OnProgress = untold
+) -> lance.LanceOperation.BaseOperation:
+    """A new field, null in existing rows, inside of a large list: the whole column is written anew.
+
+    Lance cannot read a struct in a large list from files that lack one of its fields.
+    """
+    import lance
+
+    top = path[0]
+    column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
+    written, fragments = write_column(dataset, column, _cast(top, arrow_field(column).type), [top], on_progress)
+    return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
+
+
+def in_large_list(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a large list holds the field at `path` of the table's columns; no path is in none."""
+    kinds = [column_of(schema.field(path[0])).type] if path else []
+    for name in path[1:]:
+        inner = children(kinds[-1])
+        named = [each for each in inner if each.name == name or not isinstance(kinds[-1], Struct | MapOf)]
+        kinds.append(named[0].type)
+    return any(isinstance(kind, ListOf) and kind.large for kind in kinds)
+
+
+def _with(column: Column, added: Column, after: str | None) -> Column:
+    assert isinstance(column.type, Struct)  # noqa: S101
+    fields = list(column.type.fields)
+    fields.insert(next((place + 1 for place, each in enumerate(fields) if each.name == after), 0), added)
+    return replace(column, type=Struct(tuple(fields)))
 
 
 def _innermost(field: SchemaField) -> set[int]:
@@ -95,7 +128,8 @@ def fill_column(
     import lance
 
     compute = _expression(column.default, arrow_field(column).type)
-    written, fragments = write_column(dataset, column, compute, None, on_progress)
+    columns = named_columns(dataset.schema, column.default)
+    written, fragments = write_column(dataset, column, compute, columns, on_progress)
     tree = with_column(FieldTree.of(dataset.lance_schema), (), written, after)
     return lance.LanceOperation.Merge(fragments, tree.to_lance())
 
@@ -104,10 +138,10 @@ def write_column(
     dataset: lance.LanceDataset,
     column: Column,
     compute: Compute,
-    columns: list[str] | None,
+    columns: list[str],
     on_progress: OnProgress = untold,
 ) -> tuple[SchemaField, list[Any]]:
-    """Writes a new column's values beside each fragment, from its `columns` (None: all), and commits nothing.
+    """Writes a new column's values beside each fragment, from its `columns`, and commits nothing.
 
     Gives the column's field with the ids that the files have, and the fragments as they then are.
     """
@@ -135,6 +169,13 @@ def write_column(
     if written is None:
         return new_field(column, next_field_id(dataset)), fragments
     return replace(written, name=column.name), fragments
+
+
+def _narrowed(values: Any, target: pa.DataType) -> Any:
+    """The values without the fields that the target has not."""
+    if is_nested_pair(values.type, target):
+        return cast_nested(values, target, _narrowed, leave_out=True)
+    return values
 
 
 def _cast(name: str, target: pa.DataType) -> Compute:

@@ -81,7 +81,7 @@ def check_expression(schema: pa.Schema, expression: str, where: str) -> None:
     """Raises InvalidInput when the expression cannot be computed from these columns at all."""
     from datafusion import SessionContext
 
-    frame = SessionContext().from_arrow(pa.RecordBatch.from_pylist([], schema=schema))
+    frame = SessionContext().from_arrow(pa.Table.from_batches([], schema))  # no other way has nested extension types
     try:
         frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()
     except Exception as failure:
@@ -90,6 +90,16 @@ def check_expression(schema: pa.Schema, expression: str, where: str) -> None:
             where=where,
             remedy='write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60',
         ) from None
+
+
+def named_columns(schema: pa.Schema, expression: str) -> list[str]:
+    """The columns that the expression may name, at least one: what has to be read for it.
+
+    Lance cannot read every column beside the others, such as blobs in structs.
+    """
+    text = expression.lower()
+    named = [name for name in schema.names if name.lower() in text or '"' in name]
+    return named or [next((field.name for field in schema if not pa.types.is_nested(field.type)), schema.names[0])]
 
 
 def _reason(failure: BaseException) -> str:

@@ -15,6 +15,7 @@ import pytest
 from deployer.errors import Refused
 from deployer.plan.changes import AddColumn
 from deployer.plan.diff import diff
+from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column, ListOf, Struct
@@ -24,6 +25,7 @@ from deployer.tables.admin import create_table, read_table, update_table
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.table import open_table
 from deployer.tables.versions import history
+from tests.specs.test_stored_types import array
 from tests.tables.lakes import Lake
 
 FORMATS = [
@@ -352,3 +354,59 @@ def test_a_default_that_fails_for_rows_is_refused_before_anything_changes(tmp_pa
     with pytest.raises(Refused, match="1 of 1 row fail or become null in column number"):
         table.change(columns=(*COLUMNS[1:], COLUMNS[0], column("number: int32", default="CAST(code AS INT)")))
     assert table.dataset.version == version
+
+
+def append_nulls(table: Evolving) -> None:
+    """Two rows whose `x` is null, of whatever type it is."""
+    schema = arrow_schema(table.spec.columns)
+    arrays = [array(schema.field("id").type, [1, 2]), array(schema.field("x").type, [None, None])]
+    lance.write_dataset(pa.Table.from_arrays(arrays, schema=schema), table.dataset.uri, mode="append")
+
+
+BESIDE = {
+    "json in a struct": ("struct<u: uuid, j: json>", "2.1"),
+    "a blob in a struct": ("struct<photo: blob>", "2.2"),
+    "a blob": ("blob", "2.2"),
+    "json in maps of maps": ("map<string, map<string, json> not null>", "2.2"),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_default_and_new_keys_come_beside_columns_of_any_type(name: str, tmp_path: Path) -> None:
+    kind, version = BESIDE[name]
+    table = Evolving(tmp_path, (column("id: int64 not null"), column(f"x: {kind}")), storage=Storage(version))
+    append_nulls(table)
+    table.change(columns=(*table.spec.columns, column("more: int64 not null", default="id * 2")))
+    table.change(columns=(*table.spec.columns[:2], column("more: string not null", using="CAST(id AS VARCHAR)")))
+    table.change(row_keys=("id",), split_points=((2,),))
+    found = open_table(table.root, "flights").scan().to_table().sort_by("id").to_pylist()
+    assert found == [{"id": 1, "x": None, "more": "1"}, {"id": 2, "x": None, "more": "2"}]
+
+
+def test_a_field_is_widened_beside_never_null_ones_of_null_structs(tmp_path: Path) -> None:
+    kind = "struct<n: {}, inner: struct<must: list<int32> not null>>"
+    table = Evolving(tmp_path, (column("id: int64 not null"), column(f"x: {kind.format('float32')}")))
+    rows: list[dict[str, Any]] = [{"id": 1, "x": {"n": 1.5, "inner": None}}, {"id": 2, "x": None}]
+    table.append(rows)
+    table.change(columns=(table.spec.columns[0], column(f"x: {kind.format('float64')}")))
+    assert table.rows() == rows
+
+
+def test_null_lists_of_structs_of_extension_types_are_rewritten(tmp_path: Path) -> None:
+    table = Evolving(tmp_path, (column("id: int64 not null"), column("x: list<struct<a: uuid, b: json>>")))
+    append_nulls(table)
+    table.change(row_keys=("id",))
+    assert table.rows() == [{"id": 1, "x": None}, {"id": 2, "x": None}]
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_fields_come_to_and_go_from_large_lists(version: str, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": 1, "x": [{"a": 1, "b": "y"}]}, {"id": 2, "x": None}, {"id": 3, "x": []}]
+    kind = "large_list<struct<a: int32, b: string>>"
+    table = Evolving(tmp_path, (column("id: int64 not null"), column(f"x: {kind}")), storage=Storage(version))
+    table.append(rows)
+    table.change(columns=(COLUMNS[0], column("x: large_list<struct<a: int32, more: list<int32>, b: string>>")))
+    assert table.rows()[0] == {"id": 1, "x": [{"a": 1, "more": None, "b": "y"}]}
+    assert table.rows()[1:] == rows[1:]
+    table.change(columns=(COLUMNS[0], column(f"x: {kind}")))
+    assert table.rows() == rows

@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deployer.tables.ingest.nested_casts import cast_nested, is_nested_pair
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -149,6 +151,8 @@ def _cast(values: Any, target: pa.DataType) -> Any:
     if pa.types.is_dictionary(target):
         encoded = _cast(values, target.value_type).dictionary_encode()
         return pa.DictionaryArray.from_arrays(pc.cast(encoded.indices, target.index_type), encoded.dictionary)
+    if is_nested_pair(source, target):
+        return cast_nested(values, target, _cast)
     types = pa.types
     if types.is_integer(source) and types.is_decimal(target):
         values = pc.cast(values, pa.decimal128(20, 0))

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deployer.tables.ingest.nested_casts import items_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -52,20 +54,37 @@ def _nested(values: Any, kind: pa.DataType) -> NDArray[np.bool_] | None:
                 found = bad & valid if found is None else found | (bad & valid)
         return found
     if types.is_map(kind):
-        entries = pa.struct([kind.key_field, kind.item_field])
-        return _in_items(values.cast(pa.list_(pa.field("entries", relaxed(entries)))), pa.field("entries", entries))
+        return _in_entries(values, kind)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return _in_items(values, kind.value_field)
     return None
 
 
 def _in_items(values: Any, field: pa.Field) -> NDArray[np.bool_] | None:
-    bad = forbidden_nulls(values.flatten(), field)
-    if bad is None or not bad.any():
+    items, lengths = items_of(values)
+    return _rows_of(values, lengths, forbidden_nulls(items, field))
+
+
+def _in_entries(values: Any, kind: pa.DataType) -> NDArray[np.bool_] | None:
+    """Of maps, without a cast to lists of structs: Arrow has none for maps of extension types in maps."""
+    offsets = np.asarray(values.offsets).astype(np.int64)
+    start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+    found = None
+    for inner, field in ((values.keys, kind.key_field), (values.items, kind.item_field)):
+        bad = forbidden_nulls(inner.slice(start, length), field)
+        if bad is not None:
+            found = bad if found is None else found | bad
+    return _rows_of(values, np.diff(offsets), found)
+
+
+def _rows_of(values: Any, lengths: NDArray[np.int64], bad: NDArray[np.bool_] | None) -> NDArray[np.bool_] | None:
+    """The rows whose items are bad, given how many items each has; what null ones hold does not count."""
+    if bad is None:
         return None
     rows = np.zeros(len(values), np.bool_)
-    rows[np.asarray(pc.list_parent_indices(values))[bad]] = True
-    return rows
+    rows[np.repeat(np.arange(len(values)), lengths)[bad]] = True
+    rows &= np.asarray(values.is_valid())
+    return rows if rows.any() else None
 
 
 class _Retyped:

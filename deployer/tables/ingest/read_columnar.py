@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deployer.errors import InvalidInput
+from deployer.specs.arrow import arrow_field, column_of
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
@@ -39,8 +40,16 @@ def schema_of(source: Source) -> pa.Schema:
     if source.format == "parquet":
         return _parquet(source).schema_arrow
     if source.format == "lance":
-        return _lance(source).schema
+        return pa.schema([_as_read(field) for field in _lance(source).schema])
     return _arrow(source).schema
+
+
+def _as_read(field: pa.Field) -> pa.Field:
+    """As `read_units` gives it: of a blob its bytes. What no table can have is as it is."""
+    try:
+        return arrow_field(column_of(field))
+    except InvalidInput:
+        return field
 
 
 def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,104 @@
+"""Conversion of structs, lists and maps: of what is inside of them, wherever that is, as columns are converted.
+
+Arrow's own casts of nested values know neither extension types nor that a field that is never null has no values where
+the struct itself is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Cast = Callable[[Any, pa.DataType], Any]  #: an Array as another type; raises ValueError when a value does not fit
+
+
+def is_nested_pair(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether both are structs, both lists of any kind, or both maps."""
+    types = pa.types
+    return bool(
+        (types.is_struct(source) and types.is_struct(target))
+        or (types.is_map(source) and types.is_map(target))
+        or (_is_list(source) and _is_list(target))
+    )
+
+
+def cast_nested(values: Any, target: Any, cast: Cast, *, leave_out: bool = False) -> Any:
+    """The values (an Array) as `target`; `cast` converts what is inside. Raises ValueError when a value does not fit.
+
+    `leave_out`: fields that the target has not are left out.
+    """
+    if pa.types.is_struct(target):
+        return _struct(values, target, cast, leave_out)
+    return _map(values, target, cast) if pa.types.is_map(target) else _list(values, target, cast)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _struct(values: Any, target: Any, cast: Cast, leave_out: bool) -> Any:
+    theirs = dict(zip([field.name for field in values.type], values.flatten(), strict=True))
+    if (lost := theirs.keys() - {field.name for field in target}) and not leave_out:
+        raise ValueError(f"there is no field {min(lost)}")
+    parts = []
+    for field in target:
+        found = theirs.get(field.name)
+        part = pa.nulls(len(values), field.type) if found is None else cast(found, field.type)
+        if not field.nullable and pc.any(pc.and_(values.is_valid(), part.is_null())).as_py():
+            raise ValueError(f"field {field.name} is never null")
+        parts.append(part)
+    return pa.StructArray.from_arrays(parts, fields=list(target), mask=values.is_null())
+
+
+def items_of(values: Any) -> tuple[Any, NDArray[np.int64]]:
+    """What lists (of any kind) hold, one after another, and how many each holds; null lists may hold some too.
+
+    Arrow's own `flatten` leaves those out, and cannot when nothing is left that is of an extension type.
+    """
+    if pa.types.is_fixed_size_list(values.type):
+        size = values.type.list_size
+        return values.values.slice(values.offset * size, len(values) * size), np.full(len(values), size, np.int64)
+    offsets = np.asarray(values.offsets).astype(np.int64)
+    return values.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0])), np.diff(offsets)
+
+
+def _list(values: Any, target: Any, cast: Cast) -> Any:
+    items, lengths = items_of(values)
+    valid = np.asarray(values.is_valid())
+    if lengths[~valid].any():
+        items = items.take(pa.array(np.flatnonzero(np.repeat(valid, lengths))))
+        lengths = np.where(valid, lengths, 0)
+    items = cast(items, target.value_type)
+    _refuse_nulls(items, target.value_field)
+    if pa.types.is_fixed_size_list(target):
+        if (lengths[valid] != target.list_size).any():
+            raise ValueError(f"a list has not {target.list_size} items")
+        held = np.repeat(valid, target.list_size)
+        items = items.take(pa.array(np.cumsum(held) - 1, mask=~held))
+        return pa.FixedSizeListArray.from_arrays(items, type=target, mask=values.is_null())
+    kind, width = (pa.LargeListArray, pa.int64()) if pa.types.is_large_list(target) else (pa.ListArray, pa.int32())
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), width)
+    return kind.from_arrays(offsets, items, type=target, mask=values.is_null())
+
+
+def _map(values: Any, target: Any, cast: Cast) -> Any:
+    offsets = np.asarray(values.offsets)
+    start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
+    keys = cast(values.keys.slice(start, length), target.key_type)
+    items = cast(values.items.slice(start, length), target.item_type)
+    _refuse_nulls(items, target.item_field)
+    return pa.MapArray.from_arrays(
+        pa.array(offsets - start, pa.int32()), keys, items, type=target, mask=values.is_null()
+    )
+
+
+def _refuse_nulls(items: Any, field: pa.Field) -> None:
+    if not field.nullable and items.null_count:
+        raise ValueError("an item is null")
