@@ -9,18 +9,28 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError
+from deployer.live.indexes import INDEXES
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
 from deployer.live.rollforward import transaction_of
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, Struct, children
+from deployer.state.entries import LogEntry
 from deployer.state.model import INSTANCE_LOG, TableEntry
-from deployer.state.updates import RemoveTable, RenameTable, SetInstanceProperties, SetTableProperties, SetTableStatus
+from deployer.state.updates import (
+    CreateTable,
+    RemoveTable,
+    RenameTable,
+    SetInstanceProperties,
+    SetTableProperties,
+    SetTableStatus,
+    TableRewritten,
+)
 
 if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
-PLAIN_LANCE = "plain Lance"
+PLAIN_LANCE, SOMEBODY = "plain Lance", "somebody"
 VERSIONS = 200  #: how many versions of a dataset are looked at
 
 Path = tuple[str, ...]  #: of names, from a column to the field inside of it
@@ -93,15 +103,60 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
 
 
 def index_origin(store: StateStore, root: str, entry: TableEntry, name: str) -> Origin | None:
-    """The newest commit to Lance that built or dropped the index; None when no version that is kept did."""
+    """The newest commit to Lance that built or dropped the index; None when no version that is kept did.
+
+    Lance takes no mark on such a commit: `who` is somebody where the state log does not tell either.
+    """
     newest = open_dataset(dataset_location(root, entry))
     times = {int(each["version"]): each["timestamp"] for each in newest.versions()}
     for version in sorted(times, reverse=True)[:VERSIONS]:
-        operation = getattr(transaction_of(newest, version), "operation", None)
-        touched = (*getattr(operation, "new_indices", ()), *getattr(operation, "removed_indices", ()))
-        if any(index.name == name for index in touched):
-            return Origin(_author(store, entry.table_id, newest, version), _utc(times[version]), version)
+        made, dropped = index_names(transaction_of(newest, version))
+        if name in made | dropped:
+            entries = entries_of(store.log(entry.table_id), entry.dataset)
+            certain = name in made - dropped and bool(entries)
+            who = index_builder(entries, name, version) or (PLAIN_LANCE if certain else SOMEBODY)
+            return Origin(who, _utc(times[version]), version)
     return None
+
+
+def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the indexes that a commit made, and of those that it dropped; one that it replaced is in both."""
+    operation = getattr(transaction, "operation", None)
+    made, dropped = (getattr(operation, name, None) or () for name in ("new_indices", "removed_indices"))
+    return frozenset(index.name for index in made), frozenset(index.name for index in dropped)
+
+
+def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
+    """The entries of a table's log from when it had the dataset of that number; none where its begin is not kept."""
+    found: list[LogEntry] = []
+    number = 0
+    for entry in entries:
+        for update in entry.updates:
+            if isinstance(update, CreateTable | TableRewritten):
+                number = update.number if isinstance(update, TableRewritten) else 1
+        if number == dataset:
+            found.append(entry)
+    return found
+
+
+def index_builder(entries: Sequence[LogEntry], name: str, version: int) -> str | None:
+    """Who had deployer build the index in that version: an index is remembered as begun before it is built.
+
+    `entries` are those of the dataset.
+    """
+    builder, seen = None, 0
+    for entry in entries:
+        for update in entry.updates:
+            number = getattr(update, "lance_version", 0) or 0
+            if number >= version > seen:
+                return builder
+            if number > seen:
+                builder, seen = None, number
+            declared: Any = update.changes.get("declared") if isinstance(update, SetTableProperties) else None
+            remembered = ((declared or {}).get(INDEXES) or {}).get(name) or {}
+            if remembered.get("status") == "building":
+                builder = entry.author
+    return builder
 
 
 def with_renames(root: str, entry: TableEntry, applied: Sequence[Column], live: Sequence[Column]) -> tuple[Column, ...]:

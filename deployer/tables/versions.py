@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.live.drift import entries_of, index_builder, index_names
 from deployer.live.lance_io import open_dataset
 from deployer.live.marks import Mark
 from deployer.live.rollforward import marks_since, transaction_of
+from deployer.state.entries import LogEntry
 from deployer.state.model import Dataset
 from deployer.tables.dataset import OpenTable
 
@@ -73,6 +75,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
     since = next((each.since for each in table.state.datasets if each.status == "current"), 0)
     recorded = table.state.jobs.values() if number == table.state.dataset else ()
     jobs = {job.lance_version: job for job in recorded if job.at >= since}
+    entries = entries_of(table.store.log(table.entry.table_id), number)
     found = []
     for each in dataset.versions():
         version = int(each["version"])
@@ -86,7 +89,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         kind = mark.kind if mark else job.kind if job else "create" if version == 1 else ""
         author = authors.get(job_id, "") if job_id else created.author if version == 1 and created else ""
         rows = mark.rows if mark else _rows_added(transaction)
-        foreign = not kind and operation in _MARKED_OPERATIONS
+        foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
             rows, author = None, rewriters[-1] if rewriters else ""
         at = _utc(each["timestamp"])
@@ -102,10 +105,19 @@ def _first_version(number: int, dataset: lance.LanceDataset) -> int:
     return max(copied, default=1)
 
 
-# Others change indexes and settings too, but so does the deployer, and leaves no mark on these.
 _MARKED_OPERATIONS = frozenset(
-    {"append", "delete", "update", "overwrite", "rewrite", "restore", "data replacement", "merge", "project"}
+    {"append", "delete", "update", "overwrite", "rewrite", "restore", "data replacement"}
+    | {"merge", "project", "update config"}
 )
+
+
+def _foreign_index(transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
+    """Whether others built an index for the first time. Lance takes no mark on commits of indexes, so the log tells.
+
+    It does not tell who dropped one or brought one up to date: nobody is accused of these.
+    """
+    made, dropped = index_names(transaction)
+    return bool(entries) and any(index_builder(entries, name, version) is None for name in made - dropped)
 
 
 def _operation(transaction: Any) -> str:

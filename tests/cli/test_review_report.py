@@ -117,7 +117,7 @@ def test_the_page_says_what_there_is(lake: Path, deployer: Deployer) -> None:
     assert found.links <= found.ids
     assert found.tags.count("rect.leaf") + found.tags.count("rect.leaf hollow") == 3 + 1
     assert found.tags.count("rect.fragment loose") == 1
-    assert found.tags.count("rect.event foreign") == 1
+    assert found.tags.count("rect.event foreign") == 2  # rows, and the index
     assert found.tags.count("rect.event rows") == 2
 
 

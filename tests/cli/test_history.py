@@ -1,0 +1,65 @@
+"""`history`: which versions are deployer's own and which are not, schemas, settings and indexes included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.cli.conftest import Deployer
+from tests.projects import table
+
+
+@pytest.fixture
+def changed(deployer: Deployer, project: Path) -> Path:
+    """flights was created with an index, loaded twice, given a column, and rewritten for a sort key."""
+    spec = project / "specs" / "flights.yaml"
+    indexes = "indexes: [{kind: btree, columns: [delay]}]\n"
+    spec.write_text(table("flights", "delay: int32", more=indexes), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    for number in (1, 2):
+        (project / "rows.csv").write_text(f"id,delay\n{number},5\n", encoding="utf-8")
+        assert deployer("ingest", "flights", "rows.csv").code == 0
+    spec.write_text(table("flights", "delay: int32", "gate: string", more=indexes), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    more = indexes + "sort_keys: [delay]\n"
+    spec.write_text(table("flights", "delay: int32", "gate: string", more=more), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    return project
+
+
+def foreign(deployer: Deployer) -> list[bool]:
+    return [each["foreign"] for each in deployer("history", "flights", "--limit", "0", "--json").json["versions"]]
+
+
+def test_nothing_of_deployers_is_called_foreign(deployer: Deployer, changed: Path) -> None:
+    found = foreign(deployer)
+    assert len(found) >= 8
+    assert not any(found)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda dataset: dataset.add_columns(pa.schema([pa.field("tail", pa.string())])),
+        lambda dataset: dataset.add_columns({"twice": "delay * 2"}),
+        lambda dataset: dataset.drop_columns(["gate"]),
+        lambda dataset: dataset.alter_columns({"path": "gate", "name": "door"}),
+        lambda dataset: dataset.alter_columns({"path": "gate", "data_type": pa.large_string()}),
+        lambda dataset: dataset.create_scalar_index("gate", "BITMAP", name="own"),
+        lambda dataset: dataset.update_config({"lance.auto_cleanup.interval": "20"}),
+        lambda dataset: dataset.delete("id = 1"),
+    ],
+    ids=["add", "compute", "drop", "rename", "widen", "index", "config", "delete"],
+)
+def test_what_plain_lance_did_is(deployer: Deployer, changed: Path, change: Callable[[Any], None]) -> None:
+    before = len(foreign(deployer))
+    newest = max((changed / "lakes" / "demo" / "air").glob("flights-*.lance"), key=lambda path: "-g" in path.name)
+    change(lance.dataset(str(newest)))
+    found = foreign(deployer)
+    assert found == [True] * (len(found) - before) + [False] * before
+    assert len(found) > before
