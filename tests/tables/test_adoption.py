@@ -72,6 +72,22 @@ def test_fragments_within_a_leaf_are_placed_and_others_not(lake: Lake) -> None:
     assert lake.open().history()[0].foreign
 
 
+def test_history_names_indexes_and_knows_foreign_changes_of_columns(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(10)))
+    dataset = lance.dataset(lake.open().opened.location)
+    dataset.create_scalar_index("flight", "BTREE", name="by_flight")
+    dataset.drop_index("by_flight")
+    dataset.drop_columns(["delay"])
+    dataset.add_columns({"twice": "flight * 2"})
+    assert [(version.operation, version.foreign) for version in lake.open().history()[:4]] == [
+        ("merge", True),
+        ("project", True),
+        ("drop index by_flight", False),
+        ("build index by_flight", False),
+    ]
+
+
 def test_jobs_between_foreign_commits_keep_their_records(lake: Lake) -> None:
     lake.table()
     dataset = lance.dataset(lake.open().opened.location)
