@@ -67,12 +67,14 @@ class StepView:
         match event:
             case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
                 done = Text(f"  {_DONE.get(op, op)} {_name(urn)}", "green").append(f" ({seconds:.2f} s)", "dim")
-                self._meter.console.print(done)
+                self._meter.console.print(done, soft_wrap=True)
             case StepFailed(urn, op, message):
-                self._meter.console.print(Text(f"  failed to {op} {address_of(urn) or urn}: {message}", "red"))
+                self._meter.console.print(
+                    Text(f"  failed to {op} {address_of(urn) or urn}: {message}", "red"), soft_wrap=True
+                )
             case Diagnostic(_, "warning" | "error" as severity, message):
                 colour = "yellow" if severity == "warning" else "red"
-                self._meter.console.print(Text(f"  {severity}: {message}", colour))
+                self._meter.console.print(Text(f"  {severity}: {message}", colour), soft_wrap=True)
             case _:
                 pass
 
