@@ -20,7 +20,7 @@ from deployer.tables.schema_change import (
 )
 from deployer.tables.schema_check import refuse_what_fails
 from deployer.tables.schema_commit import commit_schema_change
-from deployer.tables.schema_rewrite import add_field, convert_column, drop_field, fill_column, in_large_list
+from deployer.tables.schema_rewrite import add_field, convert_column, drop_field, fill_column, is_read_whole
 
 if TYPE_CHECKING:
     import lance
@@ -57,7 +57,7 @@ def _operation(
     match change:
         case c.AddColumn(definition=column, after=after) if column.default:
             return fill_column(dataset, column, after, on_progress)
-        case c.AddColumn(column=path, definition=column, after=after) if in_large_list(dataset.schema, path[:-1]):
+        case c.AddColumn(column=path, definition=column, after=after) if is_read_whole(dataset.schema, path[:-1]):
             return add_field(dataset, path, column, after, on_progress)
         case c.AddColumn(column=path, definition=column, after=after):
             return add_null_column(dataset, path[:-1], column, after)

@@ -62,7 +62,7 @@ def drop_field(
     tree = without_column(FieldTree.of(dataset.lance_schema), path)
     held = _innermost(tree.at(path[:-1]))
     in_files = [{field for file in each.metadata.files for field in file.fields} for each in dataset.get_fragments()]
-    if all(held & fields for fields in in_files) and not in_large_list(dataset.schema, path[:-1]):
+    if all(held & fields for fields in in_files) and not is_read_whole(dataset.schema, path[:-1]):
         return drop_column(dataset, path)
     top = column_of(dataset.schema.field(path[0]))
     column = _changed(top, path[1:-1], lambda parent: _without(parent, path[-1]))
@@ -76,10 +76,7 @@ def drop_field(
 def add_field(
     dataset: lance.LanceDataset, path: Sequence[str], added: Column, after: str | None, on_progress: OnProgress = untold
 ) -> lance.LanceOperation.BaseOperation:
-    """A new field, null in existing rows, inside of a large list: the whole column is written anew.
-
-    Lance cannot read a struct in a large list from files that lack one of its fields.
-    """
+    """A new field, null in existing rows, where Lance reads structs only whole: the column is written anew."""
     import lance
 
     top = path[0]
@@ -88,14 +85,14 @@ def add_field(
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
 
 
-def in_large_list(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Whether a large list holds the field at `path` of the table's columns; no path is in none."""
+def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether Lance cannot read what is at `path` from files that lack a field of it: in large lists and maps."""
     kinds = [column_of(schema.field(path[0])).type] if path else []
     for name in path[1:]:
         inner = children(kinds[-1])
         named = [each for each in inner if each.name == name or not isinstance(kinds[-1], Struct | MapOf)]
         kinds.append(named[0].type)
-    return any(isinstance(kind, ListOf) and kind.large for kind in kinds)
+    return any(isinstance(kind, MapOf) or (isinstance(kind, ListOf) and kind.large) for kind in kinds)
 
 
 def _with(column: Column, added: Column, after: str | None) -> Column:

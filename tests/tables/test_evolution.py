@@ -399,14 +399,22 @@ def test_null_lists_of_structs_of_extension_types_are_rewritten(tmp_path: Path) 
     assert table.rows() == [{"id": 1, "x": None}, {"id": 2, "x": None}]
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
-def test_fields_come_to_and_go_from_large_lists(version: str, tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"id": 1, "x": [{"a": 1, "b": "y"}]}, {"id": 2, "x": None}, {"id": 3, "x": []}]
-    kind = "large_list<struct<a: int32, b: string>>"
-    table = Evolving(tmp_path, (column("id: int64 not null"), column(f"x: {kind}")), storage=Storage(version))
+@pytest.mark.parametrize(
+    ("kind", "version", "one"),
+    [
+        ("large_list<{}>", "2.1", lambda item: [item]),
+        ("large_list<{}>", "2.2", lambda item: [item]),
+        ("map<string, {}>", "2.2", lambda item: [("k", item)]),
+    ],
+    ids=["large list 2.1", "large list 2.2", "map"],
+)
+def test_fields_come_to_and_go_from_what_lance_reads_whole(kind: str, version: str, one: Any, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": 1, "x": one({"a": 1, "b": "y"})}, {"id": 2, "x": None}, {"id": 3, "x": []}]
+    first = column("x: " + kind.format("struct<a: int32, b: string>"))
+    table = Evolving(tmp_path, (COLUMNS[0], first), storage=Storage(version))
     table.append(rows)
-    table.change(columns=(COLUMNS[0], column("x: large_list<struct<a: int32, more: list<int32>, b: string>>")))
-    assert table.rows()[0] == {"id": 1, "x": [{"a": 1, "more": None, "b": "y"}]}
+    table.change(columns=(COLUMNS[0], column("x: " + kind.format("struct<a: int32, more: list<int32>, b: string>"))))
+    assert table.rows()[0] == {"id": 1, "x": one({"a": 1, "more": None, "b": "y"})}
     assert table.rows()[1:] == rows[1:]
-    table.change(columns=(COLUMNS[0], column(f"x: {kind}")))
+    table.change(columns=(COLUMNS[0], first))
     assert table.rows() == rows
