@@ -194,11 +194,7 @@ def changes(draw: st.DrawFn, spec: TableSpec) -> tuple[TableSpec, Edited]:
     version = draw(st.sampled_from(["2.2"] if spec.storage.data_storage_version == "2.2" else ["2.1", "2.1", "2.2"]))
     found = draw(_edited(spec.columns, version, edited, depth=2, top=True))
     after = replace(spec, columns=tuple(found), storage=replace(spec.storage, data_storage_version=version))
-    if draw(st.booleans()):
-        after = draw(_around(after))
-    else:
-        after = _followed(spec, after)
-    return after, edited
+    return draw(_around(after)) if draw(st.booleans()) else _followed(spec, after), edited
 
 
 def _followed(before: TableSpec, after: TableSpec) -> TableSpec:
