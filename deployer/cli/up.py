@@ -73,7 +73,7 @@ def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool
     with held(workspace, saved.desired):  # what the plan is compared with stays so until it is applied
         planned, moved = plan_again(workspace, saved)
         if moved:
-            return _refuse_moved(file, moved, as_json=as_json)
+            return _refuse_moved(file, moved, already=planned.plan.is_empty, as_json=as_json)
         if not as_json:
             show(planned)
         if planned.plan.is_refused:
@@ -120,8 +120,11 @@ def _remove_old_datasets(root: str) -> None:
             note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 
 
-def _refuse_moved(file: Path, moved: list[Moved], *, as_json: bool) -> int:
-    """Say what moved since the plan was made, and that nothing was changed; returns the exit code."""
+def _refuse_moved(file: Path, moved: list[Moved], *, already: bool, as_json: bool) -> int:
+    """Say what moved since the plan was made, and that nothing was changed; returns the exit code.
+
+    `already`: the lake is as the plan wants it.
+    """
     from dataclasses import asdict
 
     from deployer.cli.output import print_json, stderr
@@ -134,8 +137,9 @@ def _refuse_moved(file: Path, moved: list[Moved], *, as_json: bool) -> int:
     for each in moved:
         console.print(str(each), soft_wrap=True)
     number = "1 thing" if len(moved) == 1 else f"{len(moved)} things"
+    remedy = "the lake is as the plan wants it already" if already else "preview again with --out"
     console.print(
-        f"error: {file}: {number} that the plan read moved since, nothing was changed; preview again with --out",
+        f"error: {file}: {number} that the plan read moved since, nothing was changed; {remedy}",
         style="red",
         soft_wrap=True,
     )

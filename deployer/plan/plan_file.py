@@ -92,12 +92,20 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
         found += [
             Moved(address, name, old.get(name), new.get(name))
             for name in dict.fromkeys((*old, *new))
-            if name != "holds rows" and old.get(name) != new.get(name)
+            if name != "holds rows" and old.get(name) != new.get(name) and not _told_by_column(name, old, new)
         ]
         table = live.tables.get(address)
         if old.get("holds rows") is False and table is not None and table.statistics.rows:
             found.append(Moved(address, "rows", 0, table.statistics.rows))
     return found
+
+
+def _told_by_column(name: str, old: Mapping[str, JSON], new: Mapping[str, JSON]) -> bool:
+    """Whether the order of columns differs as some came or went, which is told of each by itself."""
+    if name != "columns":
+        return False
+    before, after = ({each for each in facts if each.startswith("column ")} for facts in (old, new))
+    return before != after
 
 
 def _table_facts(table: LiveTable) -> dict[str, JSON]:

@@ -117,8 +117,17 @@ def test_what_moved_since_is_refused_by_name(name: str, applied: Path, deployer:
     ran = deployer("up", "demo.plan")
     assert ran.code == 3
     assert said in ran.err
+    assert "columns: [" not in ran.err  # what came is told by itself
     moved = deployer("up", "demo.plan", "--json").json["error"]["moved"]
     assert said.split(":")[0] in {each["address"] for each in moved}
+
+
+def test_a_plan_that_was_applied_is_told_so(applied: Path, deployer: Deployer) -> None:
+    change_description(applied)
+    deployer("preview", "--out", "demo.plan")
+    assert deployer("up", "demo.plan").code == 0
+    ran = deployer("up", "demo.plan")
+    assert (ran.code, "the lake is as the plan wants it already" in ran.err) == (3, True)
 
 
 def test_a_program_that_changed_is_something_that_moved(project: Path, deployer: Deployer) -> None:
