@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.state.backend import Backend, Record, SnapshotRecord
@@ -203,7 +203,7 @@ class _Audit:
             beside = json.loads(self._objects.get(path))
         except ValueError:
             beside = None
-        if beside != manifest:
+        if beside != described(pointer):
             raise Corrupt(f"{path} is not what its pointer holds", where=where)
 
     def _damaged(self, folded: State | None, pointer: SnapshotRecord, *differences: Difference) -> None:
@@ -223,6 +223,13 @@ class _Audit:
         unreadable = {v for v in pointers if not any(name.split("/")[1].startswith(f"{v:020}-") for name in named)}
         folders = {path.rpartition("/")[0] for path in self._objects.list(self._log) if path.count("/") > 1}
         return tuple(sorted(each for each in folders - named if version_of(f"{each}/") not in unreadable))
+
+
+def described(pointer: SnapshotRecord) -> dict[str, Any]:
+    """A snapshot's manifest as it lies beside its files: without copies of parts, which some pointers hold."""
+    manifest = manifest_of(pointer)
+    parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
+    return {**manifest, "parts": parts}
 
 
 def state_differences(held: State, folded: State) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.state.audit import described
 from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
 from deployer.state.envelope import digest, seal, unseal
@@ -70,20 +71,13 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
                 add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
                 for name, data in held.files.items():
                     add(name, data)
-                logs[log] = {"version": version, "snapshots": [_described(each) for each in held.pointers]}
+                logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
             manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
             archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
     return Exported(newest, entries, snapshots)
-
-
-def _described(pointer: SnapshotRecord) -> dict[str, Any]:
-    """A snapshot's manifest without copies of parts, which pointers of some backends hold."""
-    manifest = manifest_of(pointer)
-    parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
-    return {**manifest, "parts": parts}
 
 
 def _newest(tail: Tail) -> int:
