@@ -31,6 +31,7 @@ from deployer.cli import (
     schema,
     sql,
     state_group,
+    table_group,
     tables,
     up,
     validate,
@@ -67,6 +68,7 @@ for name, command in (
 ):
     app.command(name)(command)
 app.add_typer(schema.app)
+app.add_typer(table_group.app)
 app.add_typer(state_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 

@@ -33,5 +33,7 @@ AllowDestroy = Annotated[
     ),
 ]
 TableName = Annotated[str, typer.Argument(help="The table as `database.name`; the name alone when it is the only one.")]
+WriteSpec = Annotated[bool, typer.Option("--write-spec", help="Edit the specs so that they declare it too.")]
+Force = Annotated[bool, typer.Option("--force", help="Do not ask for the table's name.")]
 
 DEFAULT_STACK = "dev"

@@ -23,13 +23,19 @@ def reference() -> str:
         if isinstance(command, TyperCommand) and not command.hidden:
             lines += _command(command, typer.Context(command, info_name=name, parent=context))
         elif isinstance(command, TyperGroup):
-            inner = typer.Context(command, info_name=name, parent=context)
-            lines += _command(command, inner)
-            for inner_name in command.list_commands(inner):
-                nested = command.get_command(inner, inner_name)
-                if isinstance(nested, TyperCommand):
-                    lines += _command(nested, typer.Context(nested, info_name=f"{name} {inner_name}", parent=context))
+            lines += _group(command, name, context)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _group(group: TyperGroup, name: str, context: typer.Context) -> Iterator[str]:
+    inner = typer.Context(group, info_name=name, parent=context)
+    yield from _command(group, inner)
+    for inner_name in group.list_commands(inner):
+        nested, path = group.get_command(inner, inner_name), f"{name} {inner_name}"
+        if isinstance(nested, TyperGroup):
+            yield from _group(nested, path, context)
+        elif isinstance(nested, TyperCommand) and not nested.hidden:
+            yield from _command(nested, typer.Context(nested, info_name=path, parent=context))
 
 
 def _command(command: TyperCommand | TyperGroup, context: typer.Context) -> Iterator[str]:

@@ -90,6 +90,11 @@ def commit_append(
     reached("tables.commit.after-state")
     if job is None and store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
+    try:
+        _require_files(dataset_location(root, entry), written)
+    except Conflict:
+        store.commit(entry.table_id, [CommitAbandoned(job_id)])
+        raise
     if job is None:
         raise OutcomeUnknown(
             "Lance took the commit, and it cannot be found again",
@@ -161,3 +166,13 @@ def discard(location: str, written: Sequence[Written]) -> None:
         for file in each.metadata["files"]:
             with contextlib.suppress(OSError):
                 (Path(location) / "data" / file["path"]).unlink()
+def _require_files(location: str, written: Sequence[Written]) -> None:
+    """Raises Conflict when files are gone that were written so long ago that `deployer table gc` took them for left."""
+    if "://" not in location and not all((Path(location) / "data" / each.path).exists() for each in written):
+        raise Conflict(
+            "files of the load were removed before its commit: it took longer than the grace period of `table gc`",
+            where=location,
+            remedy="run the ingest again, and let `deployer table gc` have a longer --grace",
+        )
+
+

@@ -30,15 +30,18 @@ class OldDataset:
     given_up: bool = False
 
 
-def remove_old_datasets(store: StateStore, root: str, now_ms: int | None = None) -> list[OldDataset]:
+def remove_old_datasets(
+    store: StateStore, root: str, now_ms: int | None = None, only: str = "", begun_before: int | None = None
+) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
     A retired dataset stays for the time that its table declares. One that somebody else than deployer has committed to
     since it was retired is named at once, and stays: what was committed is in no table. Rewrites that nobody runs are
-    given up.
+    given up, where they began before `begun_before` (ms) if that is given. `only`: of the table of that id alone.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
+    entries = {i: entry for i, entry in entries.items() if only in ("", i)}
     found: list[OldDataset] = []
     for table_id, state in store.tables(tuple(entries)).items():
         kept = kept_ms(state)
@@ -47,6 +50,8 @@ def remove_old_datasets(store: StateStore, root: str, now_ms: int | None = None)
                 found.append(late)
             elif each.status == "retired" and now - each.since >= kept:
                 found.append(_remove_retired(store, root, entries[table_id], each))
+            elif each.status == "writing" and begun_before is not None and each.since >= begun_before:
+                continue
             elif each.status == "writing" and _is_left(store, root, table_id, each):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found

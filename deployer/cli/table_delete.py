@@ -1,0 +1,57 @@
+"""`deployer table delete`: a table's data and metadata, for ever."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, Force, ProjectDir, SpecsPath, StackName, TableName
+
+
+def delete(
+    table: TableName,
+    force: Force = False,
+    write_spec: Annotated[
+        bool, typer.Option("--write-spec", help="Take the table's document out of the specs too.")
+    ] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete a table with its data, all of its versions and its metadata, also when it is protected from deletion.
+
+    Asks for the table's name first.
+    """
+    from dataclasses import asdict
+
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.table_target import changed, confirm_by_name
+    from deployer.plan.words import count, size
+    from deployer.tables.deletion import delete_counted
+
+    written: list[str] = []
+    with changed(project, stack, specs, table) as target:
+        rows = target.opened().state.files.rows if target.entry.status == "active" else 0
+        confirm_by_name(target.name, f"This deletes {target.name} with {count(rows, 'row')} for ever", force=force)
+        declared = target.lake.table(target.name)
+        if write_spec and declared is not None:
+            from deployer.cli.table_spec import take_out
+
+            written = take_out(target, declared)
+        done = delete_counted(target.store, target.root, target.entry, allow_destroy=True)
+        if write_spec:
+            from deployer.cli.planning import engine_for
+
+            engine_for(target.workspace, target.workspace.lake()).refresh(target.workspace.stack_ref)
+    if as_json:
+        print_json(asdict(done) | {"written": written})
+        return 0
+    how_much = f"{count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
+    stdout().print(f"deleted {done.table}: {how_much}")
+    for file in written:
+        stdout().print(f"edited {file}")
+    if declared is not None and not written:
+        note("the specs declare it still: the next `deployer up` creates it anew, without rows")
+    return 0

@@ -1,0 +1,95 @@
+"""`deployer table rename|online|offline`: what is changed in the state store alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName, WriteSpec
+
+
+def rename(
+    table: TableName,
+    new: Annotated[str, typer.Argument(help="Its new name as `database.name`, or the name alone in its database.")],
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Rename a table, or move it to another database. No data moves, and who reads it by its place goes on."""
+    from deployer.cli.infer import split_name
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.table_target import changed
+    from deployer.cli.table_target import write_spec as edit_spec
+    from deployer.tables.naming import rename_table
+
+    with changed(project, stack, specs, table) as target:
+        database, name = split_name(new if "." in new else f"{target.entry.database}.{new}")
+        done = rename_table(target.store, target.entry, database, name)
+        written = edit_spec(target) if write_spec else []
+    if as_json:
+        print_json({"table": f"{database}.{name}", "was": target.name, "changed": done, "written": written})
+        return 0
+    stdout().print(
+        f"{target.name} is {database}.{name} now; its data stays at {target.entry.location}"
+        if done
+        else f"{target.name} is called so already"
+    )
+    _tell_spec(written, asked=write_spec, changed=done)
+    return 0
+
+
+def online(
+    table: TableName,
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Put a table online: what runs by itself, such as splitting after loads, takes care of it."""
+    return _set(table, True, write_spec, project, stack, specs, as_json)
+
+
+def offline(
+    table: TableName,
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Take a table offline: what runs by itself leaves it alone; it can be read and loaded as before."""
+    return _set(table, False, write_spec, project, stack, specs, as_json)
+
+
+def _set(
+    table: str, online: bool, write_spec: bool, project: Path | None, stack: str, specs: Path | None, as_json: bool
+) -> int:
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.table_target import changed
+    from deployer.cli.table_target import write_spec as edit_spec
+    from deployer.tables.naming import set_online
+
+    with changed(project, stack, specs, table) as target:
+        done = set_online(target.store, target.entry.table_id, online)
+        written = edit_spec(target) if write_spec else []
+    if as_json:
+        print_json({"table": target.name, "online": online, "changed": done, "written": written})
+        return 0
+    now = "online" if online else "offline"
+    stdout().print(f"{target.name} is {now} now" if done else f"{target.name} is {now} already")
+    _tell_spec(written, asked=write_spec, changed=done)
+    return 0
+
+
+def _tell_spec(written: list[str], *, asked: bool, changed: bool) -> None:
+    from deployer.cli.output import note, stdout
+
+    for file in written:
+        stdout().print(f"edited {file}")
+    if changed and not asked:
+        note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")

@@ -1,0 +1,116 @@
+"""`deployer table gc`: storage that nothing needs."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.state.model import TableEntry
+    from deployer.state.store import StateStore
+    from deployer.tables.collect import Collected
+
+
+def gc(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables as `database.name`; all that this stack manages unless given.", metavar="[TABLE]…"),
+    ] = None,
+    grace: Annotated[
+        str,
+        typer.Option(help="Leave what is younger: longer than the longest load, such as 36h; an hour at least."),
+    ] = "7d",
+    versions_older_than: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE",
+            help="Remove versions of that age too, such as 30d: `query --at` ends there. Tagged ones stay.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and change nothing.")] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Remove files that no version needs and commits that were never made, such as of loads that failed or were killed.
+
+    Every version stays, and so do files younger than the grace period: a load that runs may commit them yet.
+    """
+    from contextlib import closing
+    from dataclasses import asdict
+
+    from deployer.cli.output import note, print_json
+    from deployer.cli.workspace import open_workspace
+    from deployer.state import open_store
+    from deployer.tables.collect import collect_all
+
+    times = _length(grace, "--grace"), _length(versions_older_than, "--versions-older-than")
+    workspace = open_workspace(project, stack, specs)
+    root = workspace.root(workspace.lake())
+    with closing(open_store(root)) as store:
+        entries = _entries(store, tables or [], workspace.owner)
+        done = collect_all(
+            store, root, entries, grace=times[0] or dt.timedelta(), versions_older_than=times[1], dry_run=dry_run
+        )
+    if as_json:
+        print_json({"dry_run": dry_run, "tables": [asdict(each) for each in done]})
+        return 0
+    for each in done:
+        _print(each, dry_run=dry_run)
+    if not done:
+        note("this stack manages no tables")
+    return 0
+
+
+def _entries(store: StateStore, names: list[str], owner: str) -> list[TableEntry]:
+    from deployer.live.reader import OWNER
+    from deployer.tables.dataset import find_entry
+    from deployer.tables.ownership import require_owner
+
+    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
+    states = store.tables([entry.table_id for entry in entries])
+    if not names:
+        return [entry for entry in entries if states[entry.table_id].properties.declared.get(OWNER, "") == owner]
+    found = {entry.table_id: entry for name in names for entry in [find_entry(entries, name)]}
+    for entry in found.values():
+        require_owner(entry, states[entry.table_id], owner)
+    return list(found.values())
+
+
+def _length(text: str | None, option: str) -> dt.timedelta | None:
+    from deployer.errors import InvalidInput
+    from deployer.specs.durations import hours_of
+
+    if text is None:
+        return None
+    try:
+        hours = hours_of(text)
+    except InvalidInput as error:
+        raise InvalidInput(f"{option}: {error.what}", remedy=error.remedy) from None
+    if hours < 1:
+        raise InvalidInput(f"{option} {text} is too short", remedy="loads that run would lose files: give 1h at least")
+    return dt.timedelta(hours=hours)
+
+
+def _print(done: Collected, *, dry_run: bool) -> None:
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count, size
+
+    what = [count(done.files, "file") + f" with {size(done.bytes)}"] if done.files or done.bytes else []
+    what += [count(done.versions, "version")] if done.versions else []
+    what += [f"{count(len(done.datasets), 'replaced dataset')} among them"] if done.datasets else []
+    what += [count(len(done.jobs), "unfinished commit")] if done.jobs else []
+    verb = "would remove" if dry_run else "removed"
+    stdout().print(f"{done.table}: {verb} {', '.join(what)}" if what else f"{done.table}: nothing to remove")
+    if done.young:
+        note(f"{count(done.young, 'file')} that no version has and that may be of a load stay until the grace is over")
+    for each in done.kept:
+        note(f"kept {each}")
+    if done.why_not:
+        note(f"files were not looked at: {done.why_not}")

@@ -1,0 +1,101 @@
+"""What the commands of `deployer table` work on: a table that this stack may change, and its spec."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import typer
+
+from deployer.cli.planning import held
+from deployer.cli.workspace import Workspace, open_workspace
+from deployer.errors import Interrupted, InvalidInput, NotFound
+from deployer.specs.model import Lake
+from deployer.state import open_store
+from deployer.state.model import TableEntry
+from deployer.state.store import StateStore
+from deployer.tables.dataset import OpenTable, find_entry, open_entry
+from deployer.tables.ownership import require_owner
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table, where it is and which project and stack the command runs for."""
+
+    workspace: Workspace
+    lake: Lake
+    root: str
+    store: StateStore
+    entry: TableEntry
+
+    @property
+    def name(self) -> str:
+        return self.entry.full_name
+
+    def opened(self) -> OpenTable:
+        return open_entry(self.store, self.root, self.entry)
+
+
+@contextmanager
+def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[Target]:
+    """The table of that name, whoever manages it. Raises NotFound with the nearest name."""
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    root = workspace.root(lake)
+    with closing(open_store(root)) as store:
+        yield Target(workspace, lake, root, store, find_entry(store.instance().tables.values(), name))
+
+
+@contextmanager
+def changed(project: Path | None, stack: str, specs: Path | None, name: str, *, alone: bool = True) -> Iterator[Target]:
+    """The same to be changed: other runs on the stack are kept off (unless not `alone`), and tables of other stacks
+    are refused."""
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    root = workspace.root(lake)
+    with held(workspace, lake) if alone else nullcontext(), closing(open_store(root)) as store:
+        entry = _found(store, name)
+        if entry.status == "active":
+            require_owner(entry, store.table(entry.table_id), workspace.owner)
+        yield Target(workspace, lake, root, store, entry)
+
+
+def _found(store: StateStore, name: str) -> TableEntry:
+    cut_off = store.instance().by_name(name)  # a deletion that was cut off is finished by the same command
+    if cut_off is not None and cut_off.status == "deleting":
+        return cut_off
+    return find_entry(store.instance().tables.values(), name)
+
+
+def write_spec(target: Target) -> list[str]:
+    """Edits the table's spec so that it says what is live now; gives the files that were edited.
+
+    Raises Refused, and leaves the specs as they are, for what cannot be edited in place; the table stays changed.
+    """
+    from deployer.cli.drift_found import find_drift
+    from deployer.cli.drift_write import take_over
+
+    found = find_drift(target.workspace)
+    name = target.store.instance().tables[target.entry.table_id].full_name
+    addresses = {address for address, spec in found.tables.items() if spec.full_name == name}
+    if not addresses:
+        raise NotFound(
+            f"stack {target.workspace.stack} never applied the table, so there is no spec to edit",
+            where=f"table/{name}",
+            remedy="declare it and run `deployer up`",
+        )
+    items = tuple(item for item in found.items if item.address in addresses)
+    return take_over(target.workspace, replace(found, items=items)) if items else []
+
+
+def confirm_by_name(name: str, what: str, *, force: bool) -> None:
+    """Has the person type the table's name. Raises InvalidInput where nobody can be asked, Interrupted for another."""
+    if force:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInput("nobody can be asked here", where=f"table/{name}", remedy="give --force to go on unasked")
+    if typer.prompt(f"{what}. Type its name ({name}) to go on", err=True).strip() != name:
+        raise Interrupted("that is not the table's name, nothing was changed")

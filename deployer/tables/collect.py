@@ -1,0 +1,254 @@
+"""Removes from a table's storage what nothing needs: files that no version has, commits that were never made, datasets
+that a rewrite or an emptying replaced.
+
+Lance's own `cleanup_old_versions` removes versions and what only they hold, and files that no version has once they are
+seven days old. It knows neither the table's log nor its replaced datasets. Here a version goes only when that is asked
+for, since `query --at` and savepoints need it; one with a tag stays always.
+
+A load writes its files before it commits them, and who is stopped for days may still commit. So nothing is removed that
+is younger than the grace period, which has to be longer than the longest load; a load whose files are gone all the same
+is told so before it commits (`tables/commit.py`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.errors import Conflict, Refused
+from deployer.live.lance_io import open_dataset
+from deployer.state.failpoints import reached
+from deployer.state.model import TableEntry, TableState
+from deployer.state.requirements import JobNotDone
+from deployer.state.store import StateStore
+from deployer.state.updates import CommitAbandoned
+from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.deletion import stored
+from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.tables.rewrite_cleanup import OldDataset, kept_ms, remove_old_datasets
+from deployer.tables.storage import dataset_uri
+
+if TYPE_CHECKING:
+    import lance
+
+GRACE = dt.timedelta(days=7)
+_FOLDERS = ("data", "_deletions", "_indices")
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What was removed, or would be: files and their bytes, whatever they belonged to; how many versions; jobs whose
+    commits were given up; datasets that had been replaced. `young` are files that no version has and that are too
+    young; `kept` are replaced datasets that stay, with why. `why_not` says why files were not looked at."""
+
+    table: str
+    files: int = 0
+    bytes: int = 0
+    versions: int = 0
+    jobs: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    young: int = 0
+    kept: tuple[str, ...] = ()
+    why_not: str = ""
+
+
+def collect_garbage(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    *,
+    grace: dt.timedelta = GRACE,
+    versions_older_than: dt.timedelta | None = None,
+    dry_run: bool = False,
+    on_progress: OnProgress = untold,
+    now: float | None = None,
+) -> Collected:
+    """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
+
+    With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest and those
+    with a tag. `now` is in seconds since 1970. Raises Refused for a table in a bucket.
+    """
+    entry = store.instance().tables[table_id]
+    if "://" in root:
+        raise Refused(
+            "this release looks for such files on local disk only",
+            where=f"table/{entry.full_name}",
+            remedy="use Lance's cleanup_old_versions",
+        )
+    if versions_older_than is not None and versions_older_than < grace:
+        raise Refused(
+            "versions are kept for the grace period at least", remedy="give a longer time, or a shorter grace"
+        )
+    at = time.time() if now is None else now
+    before = at - grace.total_seconds()
+    table = open_entry(store, root, entry)
+    jobs = _abandon(table, before, dry_run=dry_run)
+    found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs)
+    if versions_older_than is not None:
+        found = _with_versions(table, found, versions_older_than, dry_run=dry_run)
+    if (Path(table.location) / "tree").is_dir():
+        return replace(
+            found, why_not="it has branches, whose files lie among its own: use Lance's cleanup_old_versions"
+        )
+    on_progress(Progress("looking for files that no version has", 0, None, "files"))
+    old, young = _unneeded(table.location, before)
+    size, count = _remove(table.location, old, dry_run=dry_run)
+    return replace(found, files=found.files + count, bytes=found.bytes + size, young=young)
+
+
+def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
+    """Gives up commits that were begun before and never reached Lance."""
+    jobs = sorted(job for job, intent in table.state.intents.items() if intent.started_at < before * 1000)
+    done = []
+    for job in jobs:
+        if not dry_run:
+            try:
+                table.store.commit(table.state.table_id, [CommitAbandoned(job)], [JobNotDone(job)])
+            except Conflict:  # it was done meanwhile
+                continue
+            reached("tables.collect.abandoned")
+        done.append(job)
+    return tuple(done)
+
+
+def _replaced(table: OpenTable, at: float, before: float, *, dry_run: bool) -> Collected:
+    """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
+    entry, state = table.entry, table.state
+    due = {location: stored(dataset_uri(table.root, location)) for location in _due(state, at, before)}
+    if dry_run:
+        removed: list[OldDataset] = [OldDataset(entry.full_name, location) for location in due]
+    else:
+        removed = remove_old_datasets(
+            table.store, table.root, round(at * 1000), only=entry.table_id, begun_before=round(before * 1000)
+        )
+    gone = [each.location for each in removed if not each.why]
+    return Collected(
+        entry.full_name,
+        sum(due.get(each, (0, 0))[1] for each in gone),
+        sum(due.get(each, (0, 0))[0] for each in gone),
+        datasets=tuple(gone),
+        kept=tuple(f"{each.location}: {each.why}" for each in removed if each.why),
+    )
+
+
+def _due(state: TableState, at: float, before: float) -> Iterator[str]:
+    for each in state.datasets:
+        if each.status == "retired" and at * 1000 - each.since >= kept_ms(state):
+            yield each.location
+        if each.status == "writing" and each.since < before * 1000:
+            yield each.location
+
+
+def _with_versions(table: OpenTable, found: Collected, older_than: dt.timedelta, *, dry_run: bool) -> Collected:
+    dataset = open_dataset(table.location)
+    limit = dt.datetime.now() - older_than  # noqa: DTZ005 -- Lance gives times without a zone, in that of the machine
+    tagged = {int(tag["version"]) for tag in dataset.tags.list().values()}
+    old = [
+        int(each["version"])
+        for each in dataset.versions()
+        if each["timestamp"] < limit and each["version"] != dataset.version and each["version"] not in tagged
+    ]
+    if not old or dry_run:
+        return replace(found, versions=len(old))
+    stats = dataset.cleanup_old_versions(older_than=older_than, error_if_tagged_old_versions=False)
+    reached("tables.collect.versions")
+    return replace(found, versions=int(stats.old_versions), bytes=found.bytes + int(stats.bytes_removed))
+
+
+def _unneeded(location: str, before: float) -> tuple[list[str], int]:
+    """Files and folders, relative to the dataset, that no version has and that are older; and how many are younger."""
+    listed = _listed(location)
+    needed = _needed_by(open_dataset(location))
+    if listed.keys() - needed:  # only then are other versions looked at, of which there may be thousands
+        newest = open_dataset(location)
+        for version in newest.versions():
+            needed |= _needed_by(newest.checkout_version(version["version"]))
+    left = {path: changed for path, changed in listed.items() if path not in needed}
+    old = sorted(path for path, changed in left.items() if changed < before)
+    return old, len(left) - len(old)
+
+
+def _listed(location: str) -> dict[str, float]:
+    """What can belong to versions, with the newest time (seconds since 1970) of each: a data file with the folder of
+    its blobs, a deletion file, an index's folder."""
+    found: dict[str, float] = {}
+    for folder in _FOLDERS:
+        place = Path(location) / folder
+        for item in place.iterdir() if place.is_dir() else ():
+            name = f"data/{item.name}.lance" if folder == "data" and item.is_dir() else f"{folder}/{item.name}"
+            try:
+                newest = max(item.stat().st_mtime, *(path.stat().st_mtime for path in _files_in(item)), 0.0)
+            except FileNotFoundError:  # somebody removes it at this moment
+                continue
+            found[name] = max(found.get(name, 0.0), newest)
+    return found
+
+
+def _files_in(item: Path) -> Iterator[Path]:
+    if item.is_dir():
+        for folder, _, names in os.walk(item):
+            yield from (Path(folder) / name for name in names)
+
+
+def _needed_by(dataset: lance.LanceDataset) -> set[str]:
+    needed = set()
+    for fragment in dataset.get_fragments():
+        metadata = fragment.metadata
+        needed |= {f"data/{file.path}" for file in metadata.files}
+        if metadata.deletion_file is not None:
+            needed.add(metadata.deletion_file.path(metadata.id))
+    return needed | {f"_indices/{index['uuid']}" for index in dataset.list_indices()}
+
+
+def _remove(location: str, paths: list[str], *, dry_run: bool) -> tuple[int, int]:
+    """Removes data files with the folders of their blobs, deletion files and index folders; their bytes and number."""
+    size = count = 0
+    for path in paths:
+        whole = Path(location) / path
+        for item in (whole, whole.with_suffix("")) if path.startswith("data/") else (whole,):
+            if item.is_dir():
+                held, files = stored(str(item))
+            elif item.is_file():
+                held, files = item.stat().st_size, 1
+            else:
+                continue
+            size, count = size + held, count + files
+            if dry_run:
+                continue
+            if item.is_dir():
+                shutil.rmtree(item, ignore_errors=True)
+            else:
+                item.unlink(missing_ok=True)
+            reached("tables.collect.removed")
+    return size, count
+
+
+def collect_all(
+    store: StateStore,
+    root: str,
+    entries: list[TableEntry],
+    *,
+    grace: dt.timedelta = GRACE,
+    versions_older_than: dt.timedelta | None = None,
+    dry_run: bool = False,
+    on_progress: OnProgress = untold,
+) -> list[Collected]:
+    """`collect_garbage` of several tables, by name."""
+    return [
+        collect_garbage(
+            store,
+            root,
+            entry.table_id,
+            grace=grace,
+            versions_older_than=versions_older_than,
+            dry_run=dry_run,
+            on_progress=on_progress,
+        )
+        for entry in sorted(entries, key=lambda entry: entry.full_name)
+    ]
