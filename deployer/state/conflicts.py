@@ -1,0 +1,189 @@
+"""What each kind of transaction requires, and so which of two concurrent ones is refused: `RULES` is the table.
+
+Two transactions are concurrent when the second was decided on the state of before the first. The second commits on top
+of the first when its requirements still hold, and is a Conflict otherwise. Who writes data requires it with the intent,
+before anything goes to Lance; what Lance has taken is always recorded. To add a kind of transaction: a function here
+for what it requires, an `Operation`, a row and a column in `RULES`, and a sample in tests/state/test_conflicts.py,
+which holds every cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deployer.state.requirements import (
+    DatasetIs,
+    FilesPresent,
+    GenerationIs,
+    InstanceRequirement,
+    JobNotDone,
+    LanceVersionIs,
+    NameFree,
+    PartitionIsLeaf,
+    SchemaIs,
+    TableHasStatus,
+    TableRequirement,
+    schema_fingerprint,
+)
+
+
+def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
+    """Of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
+    return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema))]
+
+
+def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
+    """Of a compaction: what it read is still there. Rows of another schema are Lance's own to refuse or to merge."""
+    return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids))]
+
+
+def to_split(partition_id: str, dataset: int) -> list[TableRequirement]:
+    """Of splitting a leaf. Files that are added to it meanwhile stay recorded under it until they are rewritten."""
+    return [DatasetIs(dataset), PartitionIsLeaf(partition_id)]
+
+
+def to_change_schema(lance_version: int, dataset: int) -> list[TableRequirement]:
+    """Of one change of columns: it was checked on the rows of exactly that version."""
+    return [DatasetIs(dataset), LanceVersionIs(lance_version)]
+
+
+def to_redeclare(generation: int) -> list[TableRequirement]:
+    """Of changes to properties that were planned together on what was declared then."""
+    return [GenerationIs(generation)]
+
+
+def to_set_a_flag() -> list[TableRequirement]:
+    """Of online, description, tags, protection: the last one holds."""
+    return []
+
+
+def to_begin_rewrite(dataset: int, generation: int) -> list[TableRequirement]:
+    """Of a rewrite's beginning, which changes nothing that others see."""
+    return [DatasetIs(dataset), GenerationIs(generation)]
+
+
+def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
+    """Of a rewrite's end: all that it copied is all there is."""
+    return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
+
+
+def to_record(lance_version: int, dataset: int) -> list[TableRequirement]:
+    """Of the roll-forward, which starts again when it is refused: nobody else recorded the same commits."""
+    return [DatasetIs(dataset), LanceVersionIs(lance_version)]
+
+
+def to_register(database: str, name: str) -> list[InstanceRequirement]:
+    """Of a new table's name."""
+    return [NameFree(database, name)]
+
+
+def to_rename(table_id: str, database: str, name: str) -> list[InstanceRequirement]:
+    """Of another name for a table; its own log knows nothing of it."""
+    return [TableHasStatus(table_id, "active"), NameFree(database, name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A kind of transaction: its name in the table, and what it requires, in words."""
+
+    name: str
+    requires: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The second of two is refused with these words; with `only`, no other than a second of the same."""
+
+    words: str
+    only: str = ""
+
+
+TABLE_OPERATIONS: Mapping[str, Operation] = {
+    "append": Operation("add files", "the job is not done; the same dataset and schema"),
+    "compact": Operation("replace files", "the job is not done; the same dataset; the files are there"),
+    "split": Operation("split a leaf", "the same dataset; it is a leaf"),
+    "schema": Operation("change the schema", "the same dataset, at the same version"),
+    "online": Operation("online flag and the like", "nothing: the last one holds"),
+    "declare": Operation("properties planned together", "the same generation"),
+    "rewrite": Operation("swap in a rewrite", "the same dataset, at the same version; the same generation"),
+    "record": Operation("record what Lance has", "the same dataset, at the same version; else it starts again"),
+    "give-up": Operation("give up a commit", "it is under way"),
+    "delete": Operation("delete the table's log", "nothing"),
+}
+
+INSTANCE_OPERATIONS: Mapping[str, Operation] = {
+    "register": Operation("new table", "the name is free"),
+    "rename": Operation("rename", "the table is active; the name is free"),
+    "deleting": Operation("begin to delete", "the table is there"),
+    "forget": Operation("forget a deleted table", "the table is there"),
+}
+
+_OTHER_VERSION = Refused("the dataset is at version 6, not 5")
+_OTHER_GENERATION = Refused("the table is at generation 2, not 1")
+_REWRITTEN = Refused("the table was rewritten: its dataset is number 2, not 1")
+_NO_COMMIT = Refused("job open-1 has no commit under way", only="job")
+_TAKEN = Refused("the name nyc.shared-1 belongs to table", only="name")
+_FORGOTTEN = Refused("does not exist", only="table")
+
+#: How the second of two fares, by (first, second). A pair that is not here commits, both.
+RULES: Mapping[tuple[str, str], Refused] = {
+    ("append", "append"): Refused("job job-1 is done already, as version 6 of the dataset", only="job"),
+    ("append", "schema"): _OTHER_VERSION,
+    ("append", "rewrite"): _OTHER_VERSION,
+    ("append", "record"): _OTHER_VERSION,
+    ("compact", "compact"): Refused("fragments 0, 1 are no longer in the table", only="files"),
+    ("compact", "schema"): _OTHER_VERSION,
+    ("compact", "rewrite"): _OTHER_VERSION,
+    ("compact", "record"): _OTHER_VERSION,
+    ("split", "split"): Refused("partition leaf-1 was split into leaf-1-a and leaf-1-b", only="leaf"),
+    ("schema", "append"): Refused("the schema is "),
+    ("schema", "schema"): _OTHER_VERSION,
+    ("schema", "declare"): _OTHER_GENERATION,
+    ("schema", "rewrite"): _OTHER_GENERATION,
+    ("schema", "record"): _OTHER_VERSION,
+    ("online", "declare"): _OTHER_GENERATION,
+    ("online", "rewrite"): _OTHER_GENERATION,
+    ("declare", "declare"): _OTHER_GENERATION,
+    ("declare", "rewrite"): _OTHER_GENERATION,
+    ("rewrite", "append"): _REWRITTEN,
+    ("rewrite", "compact"): _REWRITTEN,
+    ("rewrite", "split"): _REWRITTEN,
+    ("rewrite", "schema"): _REWRITTEN,
+    ("rewrite", "declare"): _OTHER_GENERATION,
+    ("rewrite", "rewrite"): _REWRITTEN,
+    ("rewrite", "record"): _REWRITTEN,
+    ("rewrite", "give-up"): Refused("has no commit under way"),
+    ("record", "schema"): _OTHER_VERSION,
+    ("record", "rewrite"): _OTHER_VERSION,
+    ("record", "record"): _OTHER_VERSION,
+    ("give-up", "give-up"): _NO_COMMIT,
+    **{("delete", second): Refused("it was removed") for second in TABLE_OPERATIONS if second != "delete"},
+    ("register", "register"): _TAKEN,
+    ("register", "rename"): _TAKEN,
+    ("rename", "register"): _TAKEN,
+    ("rename", "rename"): _TAKEN,
+    ("deleting", "rename"): Refused("is deleting, not active", only="table"),
+    ("forget", "rename"): _FORGOTTEN,
+    ("forget", "deleting"): _FORGOTTEN,
+    ("forget", "forget"): _FORGOTTEN,
+}
+
+
+def as_markdown() -> str:
+    """The rules as the tables of docs/state-format.md: a row is the first, a column the second."""
+    return "\n".join([*_matrix(TABLE_OPERATIONS), "", *_matrix(INSTANCE_OPERATIONS)])
+
+
+def _matrix(operations: Mapping[str, Operation]) -> list[str]:
+    letters = {name: chr(ord("a") + i) for i, name in enumerate(operations)}
+    lines = [f"| first ↓, second → | {' | '.join(letters.values())} | it requires |"]
+    lines.append("|---" * (len(operations) + 2) + "|")
+    for first, operation in operations.items():
+        cells = " | ".join(_cell(RULES.get((first, second))) for second in operations)
+        lines.append(f"| **{letters[first]}** {operation.name} | {cells} | {operation.requires} |")
+    return lines
+
+
+def _cell(rule: Refused | None) -> str:
+    return "" if rule is None else f"✗ same {rule.only}" if rule.only else "✗"
