@@ -1,10 +1,12 @@
-"""Objects in a bucket, through obstore. Credentials are found as boto3 finds them, and never kept or shown."""
+"""Objects in a bucket, through obstore. Credentials are found as boto3 finds them; none is written or shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -12,7 +14,6 @@ import boto3
 import obstore
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.exceptions import BotoCoreError, NoCredentialsError, ProfileNotFound
-from obstore.auth.boto3 import Boto3CredentialProvider
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
@@ -22,6 +23,7 @@ from deployer.state.dynamodb_requests import setting_missing
 from deployer.state.objects import Missing
 
 if TYPE_CHECKING:
+    from botocore.credentials import Credentials, ReadOnlyCredentials
     from obstore.store import S3Config
 
 T = TypeVar("T")
@@ -29,11 +31,22 @@ T = TypeVar("T")
 PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by itself, except after a time-out
 
 
+@dataclass(frozen=True, slots=True)
+class _Settings:
+    """What boto3 found on this machine."""
+
+    credentials: Credentials
+    region: str | None
+    endpoint: str | None
+
+
 class S3Objects:
     """Fulfils `objects.ObjectStore` below `s3://bucket/prefix`. Thread-safe; not to be used on after a fork."""
 
     def __init__(self, root: str, clock: Clock | None = None) -> None:
         self._root, self._clock = root.rstrip("/"), clock or Clock()
+        self._lock = Lock()
+        self._client: tuple[ReadOnlyCredentials, S3Store] | None = None
 
     def put(self, path: str, data: bytes) -> None:
         # What has a name never changes, so that putting it again is harmless.
@@ -51,50 +64,47 @@ class S3Objects:
         return self._asked(lambda store: bytes(obstore.get(store, path).bytes()), path)
 
     def list(self, prefix: str) -> Sequence[str]:
-        return self._asked(lambda store: [str(each["path"]) for each in obstore.list(store, prefix).collect()], prefix)
+        return self._asked(lambda store: _paths(obstore.list(store, prefix).collect()), prefix)
+
+    def first_page(self, prefix: str) -> Sequence[str]:
+        """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
+        return self._asked(lambda store: _paths(next(obstore.list(store, prefix, chunk_size=1000), ())), prefix)
 
     def delete(self, paths: Iterable[str]) -> None:
         listed = list(paths)
         if listed:
             self._asked(lambda store: obstore.delete(store, listed), listed[0])
 
-    @cached_property
-    def _store(self) -> S3Store:
-        parts = urlsplit(self._root)
+    def _current(self) -> S3Store:
+        """The client with the credentials of now; boto3 renews those that expire.
+
+        obstore could ask for them itself, from its own threads, where they would wait for whoever has the interpreter.
+        """
         try:
-            session = boto3.session.Session()
-            credentials = Boto3CredentialProvider(session)
-            endpoint = _endpoint(session)
-        except ValueError:  # it found none
-            raise setting_missing(NoCredentialsError(), self._root) from None
+            frozen = self._settings.credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise setting_missing(error, self._root) from error
-        config: S3Config = {"virtual_hosted_style_request": endpoint is None}
-        if session.region_name is not None:
-            config["region"] = session.region_name
-        if endpoint is not None:
-            config["endpoint"] = endpoint
-        return S3Store(
-            parts.netloc,
-            prefix=parts.path.strip("/"),
-            config=config,
-            credential_provider=credentials,
-            client_options={
-                "allow_http": endpoint is not None and endpoint.startswith("http://"),
-                "timeout": timedelta(seconds=PATIENCE / 2),
-                "connect_timeout": timedelta(seconds=PATIENCE / 4),
-            },
-            retry_config={
-                "retry_timeout": timedelta(seconds=PATIENCE / 2),
-                "backoff": {"init_backoff": timedelta(milliseconds=20), "max_backoff": timedelta(seconds=1), "base": 2},
-            },
-        )
+        with self._lock:
+            if self._client is None or self._client[0] != frozen:
+                self._client = frozen, _client(self._root, self._settings, frozen)
+            return self._client[1]
+
+    @cached_property
+    def _settings(self) -> _Settings:
+        try:
+            session = boto3.session.Session()
+            credentials = session.get_credentials()
+            if credentials is None:
+                raise setting_missing(NoCredentialsError(), self._root)
+            return _Settings(credentials, session.region_name, endpoint_of(session))
+        except BotoCoreError as error:
+            raise setting_missing(error, self._root) from error
 
     def _asked(self, ask: Callable[[S3Store], T], path: str) -> T:
-        store, deadline = self._store, self._clock.monotonic() + PATIENCE
+        deadline = self._clock.monotonic() + PATIENCE
         while True:
             try:
-                return ask(store)
+                return ask(self._current())
             except AlreadyExistsError:
                 raise
             except FileNotFoundError as error:
@@ -133,7 +143,40 @@ class S3Objects:
         )
 
 
-def _endpoint(session: boto3.session.Session) -> str | None:
+def _client(root: str, settings: _Settings, credentials: ReadOnlyCredentials) -> S3Store:
+    parts, endpoint = urlsplit(root), settings.endpoint
+    config: S3Config = {
+        "virtual_hosted_style_request": endpoint is None,
+        "access_key_id": credentials.access_key or "",
+        "secret_access_key": credentials.secret_key or "",
+    }
+    if credentials.token is not None:
+        config["session_token"] = credentials.token
+    if settings.region is not None:
+        config["region"] = settings.region
+    if endpoint is not None:
+        config["endpoint"] = endpoint
+    return S3Store(
+        parts.netloc,
+        prefix=parts.path.strip("/"),
+        config=config,
+        client_options={
+            "allow_http": endpoint is not None and endpoint.startswith("http://"),
+            "timeout": timedelta(seconds=PATIENCE / 2),
+            "connect_timeout": timedelta(seconds=PATIENCE / 4),
+        },
+        retry_config={
+            "retry_timeout": timedelta(seconds=PATIENCE / 2),
+            "backoff": {"init_backoff": timedelta(milliseconds=20), "max_backoff": timedelta(seconds=1), "base": 2},
+        },
+    )
+
+
+def _paths(listed: Iterable[Any]) -> list[str]:
+    return [str(each["path"]) for each in listed]
+
+
+def endpoint_of(session: boto3.session.Session) -> str | None:
     """Another endpoint than AWS's own, from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile."""
     core: Any = session._session
     if core.get_config_variable("ignore_configured_endpoint_urls"):

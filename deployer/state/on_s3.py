@@ -31,6 +31,7 @@ from deployer.state.store import StateStore
 
 _FOLDER = "_state"
 _SIGN = "store.json"
+INLINE_PARTS = 128 * 1024  #: bytes of a snapshot's small files that are read with its pointer, in the same request
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | No
 def _store(root: str, sign: _Sign, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
     clock, objects = clock or Clock(), S3Objects(f"{root.rstrip('/')}/{_FOLDER}/snapshots")
     backend = DynamoBackend(Requests(sign.table, clock), objects, sign.store_id)
-    return StateStore(backend, objects, clock, policy)
+    return StateStore(backend, objects, clock, policy, inline_parts=INLINE_PARTS)
 
 
 def _removal_begun(root: str, sign: _Sign) -> bool:

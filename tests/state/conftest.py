@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import boto3
 import pytest
@@ -14,6 +16,7 @@ from deployer.state.backend import Backend
 from deployer.state.objects import ObjectStore
 
 from .aws_server import moto_server
+from .faults import Proxy, proxy
 from .samples import backend_of, objects_at, store_at
 
 settings.register_profile("state", deadline=None)  # files are fsynced, and machines are busy
@@ -21,6 +24,9 @@ settings.load_profile("state")
 
 #: Opens the backend that the test has, again: another client of the same logs.
 OpenBackend = Callable[[], Backend]
+
+#: Puts proxies between this process and the servers, DynamoDB's and S3's.
+Interpose = Callable[..., tuple[Proxy, Proxy]]
 
 REGION = "eu-central-1"
 
@@ -92,3 +98,20 @@ def backend(open_backend: OpenBackend) -> Backend:
 @pytest.fixture
 def objects(root: str) -> ObjectStore:
     return objects_at(root)
+
+
+@pytest.fixture
+def interpose(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpose]:
+    with ExitStack() as stack:
+
+        def begin(*arguments: object, **settings: float) -> tuple[Proxy, Proxy]:
+            proxies = []
+            for service in ("DYNAMODB", "S3"):
+                target = os.environ.get(f"AWS_ENDPOINT_URL_{service}", "https://")
+                if target.startswith("https"):
+                    pytest.skip("needs servers without TLS")
+                proxies.append(stack.enter_context(proxy(target, *arguments, **settings)))  # type: ignore[arg-type]
+                monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", proxies[-1].url)
+            return proxies[0], proxies[1]
+
+        yield begin

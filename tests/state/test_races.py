@@ -13,35 +13,38 @@ from pathlib import Path
 import pytest
 
 from deployer.state import open_store
+from deployer.state.dynamodb_items import entry_name, version_in
+from deployer.state.dynamodb_reads import DynamoReads
 from deployer.state.model import TableState
 from deployer.state.objects import LocalObjects
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.snapshots import version_of
 from deployer.state.sqlite import SqliteBackend
-from deployer.state.store import StateStore
 
-from .samples import TABLE, added, creation, store_at
+from .samples import TABLE, added, backend_of, creation, objects_at, snapshot_versions, store_at
 
 WORKER = str(Path(__file__).with_name("worker.py"))
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    store = store_at(tmp_path)
+def table_at(root: str) -> str:
+    """A root with an empty table."""
+    store = store_at(root)
     store.commit(TABLE, [creation()])
     store.close()
-    return tmp_path
+    return root
 
 
-def _start(root: Path, *args: int, failpoint: str = "") -> subprocess.Popen[str]:
+def _start(root: str, *args: int, failpoint: str = "") -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, WORKER, str(root / "_state"), *map(str, args)],
+        [sys.executable, WORKER, root, *map(str, args)],
         stdout=subprocess.PIPE,
         text=True,
         env={**os.environ, "DEPLOYER_FAILPOINT": failpoint},
     )
 
 
-def _state(root: Path) -> TableState:
+def _state(root: str) -> TableState:
     store = open_store(root)
     try:
         return store.table(TABLE)
@@ -49,17 +52,24 @@ def _state(root: Path) -> TableState:
         store.close()
 
 
-@pytest.mark.parametrize("entries", [1_000_000, 30], ids=["log only", "with snapshots and retention"])
-def test_eight_processes_commit_and_none_is_lost_or_doubled(root: Path, entries: int) -> None:
-    workers = [_start(root, writer, 20, entries) for writer in range(8)]
+RACES = [
+    pytest.param(10, 1_000_000, id="log only"),
+    pytest.param(10, 30, id="with snapshots and retention"),
+    pytest.param(50, 60, id="long", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("count", "entries"), RACES)
+def test_eight_processes_commit_and_none_is_lost_or_doubled(table_at: str, count: int, entries: int) -> None:
+    workers = [_start(table_at, writer, count, entries) for writer in range(8)]
     won = [line.split() for worker in workers for line in worker.communicate()[0].splitlines()]
     assert [worker.returncode for worker in workers] == [0] * 8
-    state = _state(root)
-    assert sorted(job for job, _ in won) == sorted(f"{w}-{n}" for w in range(8) for n in range(20))
-    assert len({version for _, version in won}) == 160
-    assert state.version == 1 + 2 * 160  # dense: each commit took one version
+    state = _state(table_at)
+    assert sorted(job for job, _ in won) == sorted(f"{w}-{n}" for w in range(8) for n in range(count))
+    assert len({version for _, version in won}) == 8 * count
+    assert state.version == 1 + 2 * 8 * count  # dense: each commit took one version
     assert sorted(state.jobs) == sorted(job for job, _ in won)
-    assert [each.fragment_id for each in state.files] == [w * 1000 + n for w in range(8) for n in range(20)]
+    assert [each.fragment_id for each in state.files] == [w * 1000 + n for w in range(8) for n in range(count)]
     assert not state.intents
 
 
@@ -76,8 +86,28 @@ POINTS = [
 ]
 
 
+ON_S3_ONLY = ["dynamodb:after-body@7", "dynamodb:before-delete@1"]
+
+
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_process_loses_nothing_that_was_acknowledged(root: Path, point: str) -> None:
+def test_a_killed_process_loses_nothing_that_was_acknowledged(table_at: str, point: str) -> None:
+    _kill_at(table_at, point)
+
+
+@pytest.mark.parametrize("point", ON_S3_ONLY)
+def test_a_killed_process_on_s3_loses_nothing_either(on_s3: str, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LARGE_BODIES", "1")
+    store_at(on_s3).commit(TABLE, [creation()])
+    _kill_at(on_s3, point)
+    store, bodies = store_at(on_s3), [path for path in objects_at(on_s3).list(TABLE) if path.endswith(".entry")]
+    kept = [entry.version for entry in store.log(TABLE)]
+    assert {version_of(path) for path in bodies} <= set(kept)  # none is left of removed entries or killed writers
+    reads = DynamoReads(backend_of(store)._requests, objects_at(on_s3), backend_of(store)._store)  # type: ignore[attr-defined]
+    stored = [item for page in reads.pages(TABLE, entry_name(1), entry_name(10**6)) for item in page]
+    assert [version_in(item) for item in stored] == kept
+
+
+def _kill_at(root: str, point: str) -> None:
     killed = _start(root, 1, 20, 10, failpoint=point)
     acknowledged = [line.split()[0] for line in killed.communicate()[0].splitlines()]
     assert killed.returncode == -signal.SIGKILL
@@ -94,15 +124,14 @@ def test_a_killed_process_loses_nothing_that_was_acknowledged(root: Path, point:
     # The next retention removes what the killed process left.
     store = store_at(root, policy=SnapshotPolicy(entries=1, keep=1, keep_for=0))
     store.commit(TABLE, [added(5000)])
-    folders = list((root / "_state" / "snapshots" / TABLE).iterdir())
-    assert len(folders) == 1, folders
+    assert len(snapshot_versions(root)) == 1
     assert store_at(root).table(TABLE) == store.table(TABLE)
 
 
-def test_a_writer_that_stalled_cannot_win_a_version_that_was_removed(root: Path) -> None:
-    stalled = _start(root, 1, 1, failpoint="commit:before-put=stop")
+def test_a_writer_that_stalled_cannot_win_a_version_that_was_removed(table_at: str) -> None:
+    stalled = _start(table_at, 1, 1, failpoint="commit:before-put=stop")
     _wait_until_stopped(stalled.pid)
-    others = store_at(root, policy=SnapshotPolicy(entries=10, keep=1, keep_for=0))
+    others = store_at(table_at, policy=SnapshotPolicy(entries=10, keep=1, keep_for=0))
     for number in range(40):
         others.commit(TABLE, [added(number)])
     assert others.log(TABLE)[0].version > 2  # version 2, which the stalled writer is about to put, was removed
@@ -110,7 +139,7 @@ def test_a_writer_that_stalled_cannot_win_a_version_that_was_removed(root: Path)
     output, _ = stalled.communicate()
     assert (stalled.returncode, output.split()) == (0, ["1-0", "43"])
     assert [entry.version for entry in others.log(TABLE)][-3:] == [41, 42, 43]
-    state = _state(root)
+    state = _state(table_at)
     assert state.files.count == 41
     assert state == others.table(TABLE)
 
@@ -124,10 +153,11 @@ def _wait_until_stopped(pid: int) -> None:
         time.sleep(0.01)
 
 
-def test_a_forked_child_uses_a_connection_of_its_own(root: Path) -> None:
-    backend = SqliteBackend(root / "_state" / "state.db")
-    store = StateStore(backend, LocalObjects(root / "_state" / "snapshots"))
-    store.commit(TABLE, [added(1)])
+def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
+    store = store_at(tmp_path)
+    store.commit(TABLE, [creation()])
+    backend = backend_of(store)
+    assert isinstance(backend, SqliteBackend)
     inherited = backend._connection()
     child = os.fork()
     if child == 0:
@@ -141,7 +171,7 @@ def test_a_forked_child_uses_a_connection_of_its_own(root: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store.commit(TABLE, [added(3)])
     assert backend._connection() is inherited
-    assert [each.fragment_id for each in _state(root).files] == [1, 2, 3]
+    assert [each.fragment_id for each in _state(str(tmp_path)).files] == [2, 3]
 
 
 def test_an_object_is_put_while_others_empty_its_folder(tmp_path: Path) -> None:

@@ -140,8 +140,9 @@ def test_what_is_kept(root: str, days: list[int], kept: list[int]) -> None:
 
 
 @pytest.fixture
-def past(root: str) -> str:
+def past(root: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A table with versions 1..45, version v written at v seconds, whose log is kept above version 20."""
+    monkeypatch.setattr("deployer.state.on_s3.INLINE_PARTS", 0)  # else small files are read from the pointer
     second = [1]
     store = store_at(root, Clock(now=lambda: second[0] * 1000), SnapshotPolicy(entries=10, keep=3, keep_for=0))
     for number in range(45):
@@ -221,7 +222,8 @@ def test_damage_is_named_and_got_over_by_the_snapshot_before(
     assert f"{part}.parquet" in caplog.text
 
 
-def test_damage_is_got_over_by_the_whole_log_when_it_is_kept(root: str) -> None:
+def test_damage_is_got_over_by_the_whole_log_when_it_is_kept(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deployer.state.on_s3.INLINE_PARTS", 0)
     store = store_at(root, policy=EVERY_TEN)
     store.commit(TABLE, [creation()])
     state = _commits(store, 24)

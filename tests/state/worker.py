@@ -1,10 +1,12 @@
 """A process of its own that commits appends: `worker.py ROOT WRITER COUNT [ENTRIES]`; prints each version won.
 
-With ENTRIES a snapshot is due after so many entries and only the newest is kept.
+With ENTRIES a snapshot is due after so many entries and only the newest is kept. On S3, every body is an object when
+the environment has LARGE_BODIES.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -19,9 +21,19 @@ from deployer.state.updates import CommitStarted, FilesAdded
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 
-def main(root: Path, writer: int, count: int, entries: int = 1_000_000) -> None:
-    policy = SnapshotPolicy(entries=entries, keep=1, keep_for=0)
-    store = StateStore(SqliteBackend(root / "state.db"), LocalObjects(root / "snapshots"), policy=policy)
+def store_at(root: str, policy: SnapshotPolicy) -> StateStore:
+    if root.startswith("s3://"):
+        from deployer.state import dynamodb
+        from deployer.state.on_s3 import open_on_s3
+
+        dynamodb.INLINE = 0 if "LARGE_BODIES" in os.environ else dynamodb.INLINE
+        return open_on_s3(root, policy=policy)
+    folder = Path(root) / "_state"
+    return StateStore(SqliteBackend(folder / "state.db"), LocalObjects(folder / "snapshots"), policy=policy)
+
+
+def main(root: str, writer: int, count: int, entries: int = 1_000_000) -> None:
+    store = store_at(root, SnapshotPolicy(entries=entries, keep=1, keep_for=0))
     for number in range(count):
         job, fragment = f"{writer}-{number}", writer * 1000 + number
         store.commit(TABLE, [CommitStarted(job, "ingest", 1)])
@@ -31,4 +43,4 @@ def main(root: Path, writer: int, count: int, entries: int = 1_000_000) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(sys.argv[1], *map(int, sys.argv[2:]))
