@@ -16,10 +16,11 @@ from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.rollforward import current, marks_since, missing_updates
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
+from deployer.state.conflicts import to_begin_rewrite, to_redeclare, to_swap
 from deployer.state.failpoints import reached
 from deployer.state.files import Files
 from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableState
-from deployer.state.requirements import DatasetIs, GenerationIs, LanceVersionIs, TableHasStatus
+from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
 from deployer.tables.dataset import OpenTable
@@ -78,7 +79,7 @@ def _open(store: StateStore, root: str, table_id: str) -> OpenTable:
 
 def _record(store: StateStore, table: OpenTable, target: Target) -> None:
     """Settings that only files written from now on have."""
-    unchanged = [GenerationIs(table.state.properties.generation)]
+    unchanged = to_redeclare(table.state.properties.generation)
     store.commit(table.entry.table_id, [SetTableProperties(target.properties(table.state))], unchanged)
 
 
@@ -156,7 +157,7 @@ def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, st
     number = max((each.number for each in state.datasets), default=1) + 1
     location = rewrite_location(table.entry, number)
     started = RewriteStarted(number, location, target.fingerprint)
-    store.commit(table_id, [started], [DatasetIs(state.dataset), GenerationIs(state.properties.generation)])
+    store.commit(table_id, [started], to_begin_rewrite(state.dataset, state.properties.generation))
     reached("tables.rewrite.started")
     return number, location
 
@@ -236,11 +237,7 @@ def _swap(store: StateStore, table: OpenTable, target: Target, number: int, loca
                 Part(
                     entry.table_id,
                     [SetTableProperties(target.properties(state)), rewritten],
-                    [
-                        DatasetIs(state.dataset),
-                        LanceVersionIs(state.lance_version),
-                        GenerationIs(state.properties.generation),
-                    ],
+                    to_swap(state.dataset, state.properties.generation, state.lance_version),
                 ),
             ]
         )

@@ -10,9 +10,9 @@ from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import current, missing_updates, read_again
 from deployer.state.audit import Difference, LogAudit
+from deployer.state.conflicts import to_record
 from deployer.state.mend import Step
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
-from deployer.state.requirements import DatasetIs, LanceVersionIs, TableRequirement
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned, SetLanceVersion, TableUpdate
 from deployer.state.words import entry_words, update_words
@@ -153,8 +153,7 @@ def _repair_table(
                 yield Step(where, f"recorded what Lance had: {entry_words(record)}")
     elif found.differences and found.newest == state.lance_version and (updates := _wrong(root, entry, state, found)):
         if not dry_run:
-            unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
-            state = store.commit(entry.table_id, updates, unchanged)
+            state = store.commit(entry.table_id, updates, to_record(state.lance_version, state.dataset))
         yield Step(where, f"{'record' if dry_run else 'recorded'} what the dataset has: {_words(updates)}")
     for each in state.intents.values():
         if each.started_at > before:
