@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.live.lance_storage import manifest_names, storage_options
 from deployer.state.model import TableEntry
 
 if TYPE_CHECKING:
@@ -22,14 +22,12 @@ def dataset_location(root: str, entry: TableEntry) -> str:
 
 
 def latest_version(location: str) -> int:
-    """The newest version of the dataset, from the names of its manifests: nothing is opened on a local disk.
+    """The newest version of the dataset, from the names of its manifests: nothing is opened.
 
     Raises NotFound when there is no dataset.
     """
-    if "://" in location:
-        return int(open_dataset(location).latest_version)
     try:
-        names = os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
+        names = manifest_names(location)
     except (FileNotFoundError, NotADirectoryError):
         raise _no_dataset(location) from None
     newest = max(map(_version_of, names), default=0)
@@ -51,7 +49,7 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
     import lance
 
     try:
-        return lance.dataset(location, version=version)
+        return lance.dataset(location, version=version, storage_options=storage_options(location))
     except Exception as failure:
         raise _explained(failure, location, version) from failure
 
@@ -92,6 +90,11 @@ class Fragment:
 def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
     """The fragments of the opened version by their id."""
     return {each.fragment_id: _fragment(each.metadata) for each in dataset.get_fragments()}
+
+
+def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:
+    """One fragment of the opened version."""
+    return _fragment(dataset.get_fragment(fragment_id).metadata)
 
 
 def _fragment(metadata: Any) -> Fragment:

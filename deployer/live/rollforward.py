@@ -15,11 +15,19 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError, NotFound
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
-from deployer.live.lance_io import Fragment, dataset_location, field_ids, fragments_of, latest_version, open_dataset
+from deployer.live.lance_io import (
+    Fragment,
+    dataset_location,
+    field_ids,
+    fragment_of,
+    fragments_of,
+    latest_version,
+    open_dataset,
+)
 from deployer.live.marks import Mark, MarkedFile
 from deployer.specs.arrow import columns_of
+from deployer.state.conflicts import to_record
 from deployer.state.model import File, Partition, TableEntry, TableState
-from deployer.state.requirements import DatasetIs, LanceVersionIs, TableRequirement
 from deployer.state.updates import (
     FilesAdded,
     FilesRemoved,
@@ -75,7 +83,7 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             _undo(dataset, doubled)
             continue
         try:
-            unchanged: list[TableRequirement] = [LanceVersionIs(state.lance_version), DatasetIs(state.dataset)]
+            unchanged = to_record(state.lance_version, state.dataset)
             return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
         except Conflict:
             entry, state = _read_again(store, entry, state)
@@ -133,6 +141,23 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     return updates
 
 
+def appended(dataset: lance.LanceDataset, state: TableState, mark: Mark) -> TableUpdate | None:
+    """What the job of an append records, from the dataset that its commit gave, one version above that of `state`.
+
+    Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
+    ids. None when they are not found so.
+    """
+    marked = {file.path: file for file in mark.files}
+    newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []
+    fragments = [fragment_of(dataset, fragment_id) for fragment_id in newest]
+    found = _by_path(fragments, marked)
+    if len(found) != len(marked):
+        return None
+    view = _View(dataset, state, {}, {}, state.leaves())
+    added = tuple(view.file_of(fragment, marked[path]) for path, fragment in found.items())
+    return FilesAdded(added, int(dataset.version), mark.job_id, mark.rows, mark.kind)
+
+
 def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
     """The update that records of these files what is in them now, as of a commit by somebody else."""
     view = _View.of(dataset, state)
@@ -182,7 +207,7 @@ class _View:
         """What the job of a marked commit would have recorded."""
         marked = {file.path: file for file in mark.files}
         written = self._written(version, marked)
-        added = tuple(self._file(fragment, marked[path]) for path, fragment in written.items())
+        added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
         removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
         for fragment_id in removed:
             del self.held[fragment_id]
@@ -191,7 +216,7 @@ class _View:
             return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
         return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind)
 
-    def _file(self, fragment: Fragment, marked: MarkedFile) -> File:
+    def file_of(self, fragment: Fragment, marked: MarkedFile) -> File:
         """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
         partition = marked.partition
         written_for = self.state.partitions.get(partition or "")

@@ -39,8 +39,8 @@ class ObjectStore(Protocol):
 class LocalObjects:
     """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, *, keeps_folders: bool = False) -> None:
+        self._root, self._keeps_folders = root, keeps_folders
 
     def put(self, path: str, data: bytes) -> None:
         target = self._root / path
@@ -74,7 +74,7 @@ class LocalObjects:
         for path in paths:
             (self._root / path).unlink(missing_ok=True)
             folders.add((self._root / path).parent)
-        for folder in folders:
+        for folder in () if self._keeps_folders else folders:
             try:
                 folder.rmdir()
             except OSError:  # something is still in it, or somebody else removed it

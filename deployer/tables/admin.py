@@ -11,6 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, NotFound, Refused
+from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
 from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, live_table
 from deployer.live.rollforward import current
@@ -185,6 +186,7 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
         mode="create",
         data_storage_version=spec.storage.data_storage_version,
         enable_stable_row_ids=not spec.row_keys if stable is None else stable,
+        storage_options=storage_options(root),
     )
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
-from deployer.live.rollforward import current, refresh, transaction_of
+from deployer.live.rollforward import appended, current, refresh, transaction_of
+from deployer.state.conflicts import to_add_files, to_record
 from deployer.state.failpoints import reached
-from deployer.state.model import Job, TableEntry
-from deployer.state.requirements import DatasetIs, JobNotDone, SchemaIs, schema_fingerprint
+from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.updates import CommitAbandoned, CommitStarted
 from deployer.tables.writer import Written
 
@@ -34,6 +35,7 @@ class Committed:
 
     job: Job
     already_done: bool
+    dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)  #: as the commit left it
 
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
@@ -49,24 +51,30 @@ def commit_append(
     kind: str,
     written: Sequence[Written],
     schema: bytes,
+    dataset: lance.LanceDataset | None = None,
 ) -> Committed:
     """Makes the written fragments part of the table as one version of its dataset.
 
-    `schema` is the table's (as the state has it) that the rows were made for. Raises Conflict when the table was
+    `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends again
+    and again, is what the commit before gave: nothing is read then unless somebody else commits. Raises Conflict when the table was
     changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown when
     Lance did not answer and the commit cannot be found: then nothing may be removed.
     """
-    now, state = current(store, root, entry, store.table(entry.table_id))
-    if job := state.jobs.get(job_id):
-        return Committed(job, already_done=True)
-    if now.dataset != entry.dataset:
-        raise _rewritten(entry)
-    base = state.lance_version
+    if dataset is None:
+        now, state = current(store, root, entry, store.table(entry.table_id))
+        if job := state.jobs.get(job_id):
+            return Committed(job, already_done=True)
+        if now.dataset != entry.dataset:
+            raise _rewritten(entry)
+        base = state.lance_version
+    else:
+        base = int(dataset.version)
+    reached("tables.commit.before-intent")
     try:
-        store.commit(
+        begun = store.commit(
             entry.table_id,
             [CommitStarted(job_id, kind, base)],
-            [JobNotDone(job_id), SchemaIs(schema_fingerprint(schema)), DatasetIs(entry.dataset)],
+            to_add_files(job_id, schema, entry.dataset),
         )
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
@@ -76,32 +84,46 @@ def commit_append(
             where=f"table/{entry.full_name}",
             remedy="run the ingest again",
         ) from conflict
-    reached("tables.commit.before-lance")
-    rows = sum(each.rows for each in written)
-    mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
-    try:
-        _commit_to_lance(dataset_location(root, entry), base, written, mark)
-    except Conflict:
-        store.commit(entry.table_id, [CommitAbandoned(job_id)])
-        raise
-    reached("tables.commit.after-lance")
-    # Recording it is the same as what anybody does who finds the log behind the dataset, here or after a crash.
-    job = find_job(store, root, entry.table_id, job_id)
-    reached("tables.commit.after-state")
-    if job is None and store.table(entry.table_id).dataset != entry.dataset:
-        raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
     try:
         _require_files(dataset_location(root, entry), written)
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
+    reached("tables.commit.before-lance")
+    rows = sum(each.rows for each in written)
+    mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
+    try:
+        made = _commit_to_lance(dataset_location(root, entry), dataset, base, written, mark)
+    except Conflict:
+        store.commit(entry.table_id, [CommitAbandoned(job_id)])
+        raise
+    reached("tables.commit.after-lance")
+    # Where others committed too, recording it is what anybody does who finds the log behind the dataset.
+    job = _recorded(store, begun, made, mark) or find_job(store, root, entry.table_id, job_id)
+    reached("tables.commit.after-state")
+    if job is None and store.table(entry.table_id).dataset != entry.dataset:
+        raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
     if job is None:
         raise OutcomeUnknown(
             "Lance took the commit, and it cannot be found again",
             where=f"table/{entry.full_name}",
             remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
         )
-    return Committed(job, already_done=False)
+    return Committed(job, already_done=False, dataset=made)
+
+
+def _recorded(store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark) -> Job | None:
+    """The job, recorded without reading anything; None when others committed since `before`."""
+    if made is None or made.version != before.lance_version + 1:
+        return None
+    update = appended(made, before, mark)
+    if update is None:
+        return None
+    unchanged = to_record(before.lance_version, before.dataset)
+    try:
+        return store.commit(before.table_id, [update], unchanged).jobs.get(mark.job_id)
+    except (Conflict, NotFound):
+        return None
 
 
 def _rewritten(entry: TableEntry) -> Conflict:
@@ -112,7 +134,10 @@ def _rewritten(entry: TableEntry) -> Conflict:
     )
 
 
-def _commit_to_lance(location: str, base: int, written: Sequence[Written], mark: Mark) -> None:
+def _commit_to_lance(
+    location: str, dataset: lance.LanceDataset | None, base: int, written: Sequence[Written], mark: Mark
+) -> lance.LanceDataset | None:
+    """The dataset as the commit left it; None where the commit raised and was found to be done."""
     import lance
     from lance.fragment import FragmentMetadata
 
@@ -123,9 +148,12 @@ def _commit_to_lance(location: str, base: int, written: Sequence[Written], mark:
         transaction_properties=mark.to_properties(),
     )
     try:
-        lance.LanceDataset.commit(location, transaction)
+        return lance.LanceDataset.commit(
+            location if dataset is None else dataset, transaction, storage_options=storage_options(location)
+        )
     except Exception as failure:
         _settle(location, base, transaction, failure, mark.job_id)
+        return None
 
 
 def _settle(location: str, base: int, transaction: Any, failure: Exception, job_id: str) -> None:
@@ -152,20 +180,6 @@ def _holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
     return any(transaction is not None and transaction.uuid == uuid for transaction in found)
 
 
-def _json(metadata: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(metadata)
-
-
-def discard(location: str, written: Sequence[Written]) -> None:
-    """Removes files of fragments that are known not to be committed. Files in object stores are left to CLEAN."""
-    if "://" in location:
-        return
-    for each in written:
-        for file in each.metadata["files"]:
-            with contextlib.suppress(OSError):
-                (Path(location) / "data" / file["path"]).unlink()
 def _require_files(location: str, written: Sequence[Written]) -> None:
     """Raises Conflict when files are gone that were written so long ago that `deployer table gc` took them for left."""
     if "://" not in location and not all((Path(location) / "data" / each.path).exists() for each in written):
@@ -176,3 +190,14 @@ def _require_files(location: str, written: Sequence[Written]) -> None:
         )
 
 
+def _json(metadata: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(metadata)
+
+
+def discard(location: str, written: Sequence[Written]) -> None:
+    """Removes files of fragments that are known not to be committed."""
+    paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
+    with contextlib.suppress(OSError, DeployerError):  # they are in nobody's way
+        objects_at(location).delete(paths)

@@ -25,7 +25,7 @@ def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
 
     Raises Conflict when another instance, or one of another owner, is at this root.
     """
-    with closing(_new_store(root)) as store:
+    with closing(_new_store(root, spec)) as store:
         state = store.instance()
         live = live_instance(state)
         if live is not None and (live.name, state.properties.get(OWNER)) != (spec.name, owner):
@@ -37,9 +37,9 @@ def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
         store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec), OWNER: owner})])
 
 
-def _new_store(root: str) -> StateStore:
+def _new_store(root: str, spec: InstanceSpec) -> StateStore:
     try:
-        return create_store(root)
+        return create_store(root, spec.state.options, instance=spec.name)
     except OSError as failure:
         raise NotFound(
             f"the root cannot be made: {failure.strerror or failure}",

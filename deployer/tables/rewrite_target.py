@@ -7,13 +7,14 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from deployer.errors import NotFound
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import latest_version, open_dataset
+from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
 from deployer.live.reader import SPLIT_POINTS
 from deployer.specs.arrow import arrow_type
@@ -110,7 +111,7 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
     """The new dataset, without rows, with the columns, metadata and settings of the old one; unless it is there."""
     import lance
 
-    if (Path(location) / "_versions").is_dir() and any((Path(location) / "_versions").iterdir()):
+    if _is_made(location):
         return
     old = table.dataset()
     schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in target.schema])
@@ -120,6 +121,7 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
         mode="create",
         data_storage_version=target.storage.data_storage_version,
         enable_stable_row_ids=target.stable_row_ids,
+        storage_options=storage_options(location),
     )
     del made
     old_settings = _text(old.config())
@@ -128,6 +130,13 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
         found.update_config(missing)
     if about := _text(old.schema.metadata or {}):
         found.update_schema_metadata(about)
+
+
+def _is_made(location: str) -> bool:
+    try:
+        return latest_version(location) > 0
+    except NotFound:
+        return False
 
 
 def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> None:
@@ -148,17 +157,16 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
             job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written)
         ).to_properties(),
     )
-    lance.LanceDataset.commit(location, transaction)
+    lance.LanceDataset.commit(location, transaction, storage_options=storage_options(location))
 
 
 def _remove_strays(location: str, written: Sequence[Written]) -> None:
     kept = {file["path"] for each in written for file in each.metadata["files"]}
     for fragment in open_dataset(location).get_fragments():
         kept |= {file.path for file in fragment.metadata.files}
-    folder = Path(location) / "data"
-    for path in folder.glob("*.lance") if folder.is_dir() else ():
-        if path.name not in kept:
-            path.unlink()
+    objects = objects_at(location)
+    found = objects.list("data")
+    objects.delete([path for path in found if path.endswith(".lance") and path.removeprefix("data/") not in kept])
 
 
 def _with_metadata(field: Any, old: Any) -> Any:

@@ -14,8 +14,8 @@ from deployer.errors import Conflict, DeployerError
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
 from deployer.live.rollforward import refresh
+from deployer.state.conflicts import to_change_schema
 from deployer.state.failpoints import reached
-from deployer.state.requirements import LanceVersionIs
 from deployer.state.updates import CommitAbandoned, CommitStarted
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str,
     base = refresh(store, root, table_id).lance_version
     dataset = open_dataset(dataset_location(root, entry), base)
     job_id = uuid.uuid4().hex
-    store.commit(table_id, [CommitStarted(job_id, kind, base)], [LanceVersionIs(base)])
+    store.commit(table_id, [CommitStarted(job_id, kind, base)], to_change_schema(base, entry.dataset))
     reached("tables.schema.before-lance")
     try:
         transaction = lance.Transaction(
@@ -45,7 +45,7 @@ def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str,
             operation=operation(dataset),
             transaction_properties=Mark(job_id, kind, 0).to_properties(),
         )
-        lance.LanceDataset.commit(dataset.uri, transaction)
+        lance.LanceDataset.commit(dataset, transaction)
     except Exception as failure:
         if not _done(store, root, table_id, job_id):
             store.commit(table_id, [CommitAbandoned(job_id)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from deployer.errors import Refused
+from deployer.live.lance_storage import objects_at
 
 
 def table_location(database: str, name: str, table_id: str) -> str:
@@ -23,24 +23,20 @@ def remove_dataset(root: str, location: str) -> None:
 
     Its database's folder stays, empty or not: somebody may be making another table in it at this moment.
     """
-    path = _local(root) / location
+    if "://" in root:
+        objects = objects_at(dataset_uri(root, location))
+        objects.delete(objects.list(""))
+        return
+    path = Path(root) / location
     if path.exists():
         shutil.rmtree(path)
 
 
 def remove_empty_root(root: str) -> None:
-    """Remove the databases' folders that are empty, and the root's when nothing is left in it."""
-    path = _local(root)
-    if not path.exists():
+    """Remove the databases' folders that are empty, and the root's when nothing is left in it; buckets have none."""
+    path = Path(root)
+    if "://" in root or not path.exists():
         return
     for folder in [*path.iterdir(), path]:
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
-
-
-def _local(root: str) -> Path:
-    if "://" in root:
-        raise Refused(
-            "this release keeps lakes on local disk only", where=root, remedy="use a path as the instance's root"
-        )
-    return Path(root)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from deployer.errors import DeployerError
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
+from deployer.live.lance_storage import storage_options
 from deployer.live.marks import MarkedFile
 from deployer.tables.order import sorted_rows
+
+if TYPE_CHECKING:
+    import lance
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,19 @@ class Written:
         return MarkedFile(self.path, self.partition, self.keys, self.sorted)
 
 
-def write_sorted(layout: Layout, rows: pa.Table, partition: str | None) -> list[Written]:
-    """Sorts the rows and writes them; the ranges of the files it makes follow each other."""
+def write_sorted(
+    layout: Layout, rows: pa.Table, partition: str | None, dataset: lance.LanceDataset | None = None
+) -> list[Written]:
+    """Sorts the rows and writes them; the ranges of the files it makes follow each other.
+
+    `dataset`, where it is open already, saves opening it.
+    """
     if not rows.num_rows:
         return []
     rows = sorted_rows(rows, layout.order)
     kinds = key_kinds(rows.schema, layout.row_keys)
     written, start = [], 0
-    for metadata in _write(layout, rows.to_reader()):
+    for metadata in _write(layout, rows.to_reader(), dataset):
         keys = rows.slice(start, metadata.physical_rows).select(list(layout.row_keys))
         start += metadata.physical_rows
         found = key_range(keys, kinds, in_order=True)
@@ -79,13 +88,18 @@ def write_sorted(layout: Layout, rows: pa.Table, partition: str | None) -> list[
     return written
 
 
-def write_stream(layout: Layout, batches: Iterable[pa.RecordBatch], partition: str | None) -> list[Written]:
+def write_stream(
+    layout: Layout,
+    batches: Iterable[pa.RecordBatch],
+    partition: str | None,
+    dataset: lance.LanceDataset | None = None,
+) -> list[Written]:
     """Writes rows of a table without keys as they come; never holds more than a few batches."""
     first = next(stream := iter(batches), None)
     if first is None:
         return []
     reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, _chain(first, stream))
-    return [_written(metadata, partition, None, is_sorted=False) for metadata in _write(layout, reader)]
+    return [_written(metadata, partition, None, is_sorted=False) for metadata in _write(layout, reader, dataset)]
 
 
 def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -93,18 +107,19 @@ def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
     yield from rest
 
 
-def _write(layout: Layout, reader: pa.RecordBatchReader) -> Sequence[Any]:
+def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDataset | None) -> Sequence[Any]:
     from lance.fragment import write_fragments
 
     try:
         fragments: Sequence[Any] = write_fragments(
             reader,
-            layout.location,
+            layout.location if dataset is None else dataset,
             schema=layout.arrow_schema,
             mode="append",
             max_rows_per_file=layout.max_rows_per_file,
             max_bytes_per_file=layout.max_bytes_per_file,
             data_storage_version=layout.data_storage_version,
+            storage_options=storage_options(layout.location),
         )
     except (OSError, ValueError) as failure:
         raise _unwritten(layout, failure) from failure

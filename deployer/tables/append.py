@@ -1,0 +1,119 @@
+"""Adds small batches of rows to one table, again and again: the Python API for writers that have rows in memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import Conflict
+from deployer.state.model import Job
+from deployer.tables.commit import Committed, commit_append, discard
+from deployer.tables.dataset import OpenTable
+from deployer.tables.ingest.bad_rows import BadRows, refusal
+from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.tables.ingest.driver import parted
+from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.table import open_table
+from deployer.tables.writer import Written, write_sorted, write_stream
+
+if TYPE_CHECKING:
+    import lance
+
+LISTED = 20  #: how many bad rows a refusal tells of
+
+
+class Appender:
+    """A writer of one table. Keeps the dataset open between appends, so that one reads nothing while nobody else writes.
+
+    Not for several threads at once; processes have one each.
+    """
+
+    def __init__(self, opened: OpenTable) -> None:
+        self._opened = opened
+        self._dataset: lance.LanceDataset | None = None
+
+    def append(self, rows: pa.Table | pa.RecordBatch, job_id: str | None = None) -> Committed:
+        """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
+
+        Columns are matched by name and cast where no value changes; missing ones take their default, else null. Raises
+        Refused for rows that do not fit, InvalidInput for columns that do not; Conflict when the table was changed
+        meanwhile: `refresh` and append again.
+        """
+        opened = self._opened
+        dataset = self._dataset or opened.dataset()
+        job_id = job_id or uuid.uuid4().hex
+        written = self._written(opened, dataset, rows)
+        if not written:
+            return Committed(Job(job_id, "append", 0, int(dataset.version), 0), already_done=False, dataset=dataset)
+        try:
+            done = commit_append(
+                opened.store,
+                opened.root,
+                opened.entry,
+                job_id,
+                "append",
+                written,
+                opened.state.schema,
+                dataset,
+            )
+        except Conflict:
+            self._dataset = None
+            discard(opened.location, written)
+            raise
+        if done.already_done:
+            discard(opened.location, written)
+        self._dataset = done.dataset
+        return done
+
+    def refresh(self) -> None:
+        """Goes on with the table as it is now: its columns, keys and leaves."""
+        self._opened, self._dataset = self._opened.refreshed(), None
+
+    def close(self) -> None:
+        self._opened.store.close()
+
+    def _written(
+        self, opened: OpenTable, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch
+    ) -> list[Written]:
+        """The rows as uncommitted fragments, those of each leaf apart."""
+        layout, leaves = opened.layout(), opened.state.leaves()
+        checked = [*self._checked(opened, rows)]
+        if not layout.order:
+            return write_stream(layout, checked, leaves[0].partition_id, dataset)
+        ranges = Ranges(tuple(opened.splits), tuple(leaf.partition_id for leaf in leaves))
+        splitter = ranges.splitter(layout.arrow_schema, layout.row_keys)
+        held: dict[int, list[pa.RecordBatch]] = {}
+        for batch in checked:
+            keys = [batch.column(name) for name in layout.row_keys]
+            for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
+                held.setdefault(number, []).append(part)
+        return [
+            each
+            for number in sorted(held)
+            for each in write_sorted(layout, pa.Table.from_batches(held[number]), ranges.partitions[number], dataset)
+        ]
+
+    def _checked(self, opened: OpenTable, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        match_columns(rows.schema, opened.schema, where=opened.address, text=False, ignore_extra=False)
+        keys, first = opened.state.properties.row_keys, 1
+        batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        bad = BadRows()
+        found: list[pa.RecordBatch] = []
+        for batch in batches:
+            numbers = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            checked = check(SourceRows(batch, numbers), opened.schema, keys, text=False, listed=LISTED)
+            bad = bad.joined(checked.bad)
+            found.append(checked.rows)
+        if bad.rows:
+            raise refusal({"the rows": bad.first(LISTED)}, opened.address)
+        yield from found
+
+
+def open_appender(root: str, name: str) -> Appender:
+    """A writer of the table `database.name` of the instance at `root`. Raises NotFound with the nearest name."""
+    return Appender(open_table(root, name).opened)

@@ -1,0 +1,116 @@
+"""Writers that append small batches again and again: what is in the table, what is refused, what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.tables.append import Appender, open_appender
+from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
+
+
+@pytest.fixture
+def appender(lake: Lake) -> Iterator[Appender]:
+    lake.table()
+    opened = open_appender(lake.root, "air.flights")
+    yield opened
+    opened.close()
+
+
+def files(lake: Lake) -> set[str]:
+    return {path.name for path in Path(lake.open().opened.location, "data").iterdir()}
+
+
+def test_batches_come_to_their_leaves_sorted(appender: Appender, lake: Lake) -> None:
+    for start in (0, 40, 20):
+        appender.append(flights(20, start))
+    table = lake.open()
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(60))
+    leaves = {leaf.partition_id for leaf in table.opened.state.leaves()}
+    assert all(file.sorted and file.partition in leaves for file in table.opened.state.files)
+    assert not table.opened.state.intents and len(table.opened.state.jobs) == 3
+
+
+@pytest.mark.parametrize("row_keys", [("carrier", "flight"), ()], ids=["keys", "no keys"])
+def test_what_an_append_records_is_what_a_reader_would_find(lake: Lake, row_keys: tuple[str, ...]) -> None:
+    lake.table(row_keys=row_keys)
+    appender = open_appender(lake.root, "air.flights")
+    before = appender.append(flights(10)).job.lance_version
+    appender.append(flights(10, 10))
+    recorded = lake.open().opened.state
+    assert recorded.lance_version == before + 1
+    dataset = lake.open().opened.dataset()
+    in_lance = {each.fragment_id: each.count_rows() for each in dataset.get_fragments()}
+    assert {file.fragment_id: file.rows for file in recorded.files} == in_lance
+
+
+def test_a_job_is_done_once(appender: Appender, lake: Lake) -> None:
+    assert not appender.append(flights(10), "monday").already_done
+    written = files(lake)
+    assert appender.append(flights(10), "monday").already_done
+    assert open_appender(lake.root, "flights").append(flights(10), "monday").already_done
+    assert lake.open().count() == 10 and files(lake) == written
+
+
+def test_commits_of_others_in_between(appender: Appender, lake: Lake) -> None:
+    appender.append(flights(10))
+    lake.ingest(lake.file(flights(10, 10)))
+    location = lake.open().opened.location
+    lance.write_dataset(flights(10, 20).cast(lance.dataset(location).schema), location, mode="append")
+    open_appender(lake.root, "flights").append(flights(10, 30))
+    appender.append(flights(10, 40))
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(50))
+    assert len(lake.open().opened.state.jobs) == 4
+
+
+def test_two_writers_at_once(lake: Lake) -> None:
+    lake.table()
+
+    def write(first: int) -> None:
+        appender = open_appender(lake.root, "flights")
+        for number in range(15):
+            appender.append(flights(2, first + 2 * number))
+        appender.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(write, first) for first in (0, 30)]:
+            done.result()
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(60))
+    assert len(lake.open().opened.state.jobs) == 30
+
+
+def test_rows_that_do_not_fit_are_refused_and_nothing_is_written(appender: Appender, lake: Lake) -> None:
+    appender.append(flights(5))
+    written = files(lake)
+    rows = pa.Table.from_pylist([{"carrier": "AA", "flight": 1}, {"carrier": None, "flight": 2}])
+    with pytest.raises(Refused, match="1 row cannot be loaded") as refused:
+        appender.append(rows)
+    assert "row 2" in str(refused.value) and "carrier" in str(refused.value)
+    with pytest.raises(InvalidInput, match="no column 'fligth'"):
+        appender.append(pa.table({"carrier": ["AA"], "fligth": [1]}))
+    assert files(lake) == written and lake.open().count() == 5
+
+
+def test_a_changed_table_is_a_conflict_until_the_writer_looks_again(appender: Appender, lake: Lake) -> None:
+    appender.append(flights(5))
+    location = lake.open().opened.location
+    lance.dataset(location).add_columns({"gate": "cast(NULL as string)"})
+    lake.open()
+    with pytest.raises(Conflict, match="changed while rows were being written"):
+        appender.append(flights(5, 5))
+    assert lake.open().count() == 5
+    appender.refresh()
+    appender.append(flights(5, 5))
+    assert lake.open().count() == 10 and "gate" in lake.open().schema.names
+
+
+def test_no_rows_are_no_version(appender: Appender, lake: Lake) -> None:
+    version = lake.open().opened.state.lance_version
+    appender.append(FLIGHTS.empty_table(), "nothing")
+    assert lake.open().opened.state.lance_version == version
