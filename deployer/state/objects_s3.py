@@ -127,6 +127,12 @@ class S3Objects:
             return DeployerError(
                 "the bucket is in another region", where=self._root, remedy="set AWS_REGION to the bucket's region"
             )
+        if any(code in said for code in ("ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch")):
+            return DeployerError(
+                "AWS does not accept the credentials",
+                where=self._root,
+                remedy="renew them, or choose others by AWS_PROFILE",
+            )
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
             return DeployerError(
                 "access to the bucket was denied",

@@ -14,7 +14,18 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
 
-Fault = Literal["lose request", "lose answer", "delay", "duplicate", "500 before", "500 after", "throttle"]
+Fault = Literal[
+    "lose request",
+    "lose answer",
+    "delay",
+    "duplicate",
+    "500 before",
+    "500 after",
+    "throttle",
+    "deny",
+    "expired",
+    "moved",
+]
 
 #: Each of dropping, delaying, duplicating, failing and throttling happens to 5% of the requests.
 FIVE_PERCENT: Mapping[Fault, float] = {
@@ -112,7 +123,13 @@ class _Handler(BaseHTTPRequestHandler):
                 self._forwarded(body)
                 self._fail()
             case "throttle":
-                self._throttle()
+                self._refuse("ProvisionedThroughputExceededException", 503, "SlowDown")
+            case "deny":
+                self._refuse("AccessDeniedException", 403, "AccessDenied")
+            case "expired":
+                self._refuse("ExpiredTokenException", 400, "ExpiredToken")
+            case "moved":
+                self._refuse("ResourceNotFoundException", 301, "PermanentRedirect")
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any  # noqa: N815
 
@@ -150,9 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(500, [], b"<Error><Code>InternalError</Code></Error>")
 
-    def _throttle(self) -> None:
+    def _refuse(self, kind: str, status: int, code: str) -> None:
         if "X-Amz-Target" in self.headers:
-            kind = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException"
-            self._answer(400, [], b'{"__type": "%s"}' % kind.encode())
+            self._answer(400, [], b'{"__type": "com.amazonaws.dynamodb.v20120810#%s"}' % kind.encode())
         else:
-            self._answer(503, [], b"<Error><Code>SlowDown</Code></Error>")
+            self._answer(status, [], b"<Error><Code>%s</Code></Error>" % code.encode())

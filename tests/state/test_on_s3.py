@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,6 +24,7 @@ from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, SetInstanceProperties
 
 from .conftest import Interpose
+from .faults import Fault
 from .samples import NEVER, TABLE, added, backend_of, creation, objects_at, store_at
 
 
@@ -173,6 +175,31 @@ def test_what_cannot_be_used_is_said_so(
     with pytest.raises(error, match=words) as caught:
         open_store(on_s3).instance()
     assert "Traceback" not in str(caught.value)
+
+
+# What AWS refuses: by which of the two, how, and what is said.
+REFUSED: list[tuple[int, Fault, str]] = [
+    (0, "deny", r"DynamoDB table deployer-.*: access was denied.*; allow this identity the actions listed in docs/"),
+    (0, "expired", r"DynamoDB table deployer-.*: AWS does not accept the credentials.*; renew them, or choose others"),
+    (1, "deny", r"s3://.*: access to the bucket was denied; check the credentials \(AWS_PROFILE\), and allow them"),
+    (1, "expired", r"s3://.*: AWS does not accept the credentials; renew them, or choose others by AWS_PROFILE"),
+    (1, "moved", r"s3://.*: the bucket is in another region; set AWS_REGION to the bucket's region"),
+]
+
+
+@pytest.mark.parametrize(
+    ("service", "fault", "words"), REFUSED, ids=[f"{('DynamoDB', 'S3')[row[0]]} {row[1]}" for row in REFUSED]
+)
+def test_what_aws_refuses_is_said_at_once(
+    on_s3: str, interpose: Interpose, service: int, fault: Fault, words: str
+) -> None:
+    create_store(on_s3).close()
+    proxies = interpose({})
+    proxies[service].rates = {fault: 1.0}
+    with pytest.raises(DeployerError, match=words) as caught:
+        open_store(on_s3).instance()
+    assert proxies[service].faults[fault] == 1  # not tried again
+    assert os.environ["AWS_SECRET_ACCESS_KEY"] not in str(caught.value).split()
 
 
 @pytest.mark.parametrize("use", [open_store, create_store, remove_store])
