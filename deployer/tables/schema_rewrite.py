@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from deployer.errors import Refused
 from deployer.specs.arrow import arrow_field, column_of
-from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
+from deployer.specs.types import Blob, Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
 from deployer.tables.ingest.casts import lossless
 from deployer.tables.ingest.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.progress import OnProgress, Progress, untold
@@ -42,6 +42,8 @@ def convert_column(
     import lance
 
     top = path[0]
+    if using is None:
+        _refuse_blobs(column_of(dataset.schema.field(top)))
     column = _changed(column_of(dataset.schema.field(top)), path[1:], lambda inner: replace(inner, type=after))
     target = arrow_field(column)
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
@@ -80,6 +82,7 @@ def add_field(
     import lance
 
     top = path[0]
+    _refuse_blobs(column_of(dataset.schema.field(top)))
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
     written, fragments = write_column(dataset, column, _cast(top, arrow_field(column).type), [top], on_progress)
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
@@ -93,6 +96,18 @@ def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
         named = [each for each in inner if each.name == name or not isinstance(kinds[-1], Struct | MapOf)]
         kinds.append(named[0].type)
     return any(isinstance(kind, MapOf) or (isinstance(kind, ListOf) and kind.large) for kind in kinds)
+
+
+def _refuse_blobs(column: Column) -> None:
+    if _holds_blobs(column.type):
+        raise Refused(
+            f"column {column.name} holds blobs, which Lance does not write anew",
+            remedy="add a column for the new values, and drop the field that is to change",
+        )
+
+
+def _holds_blobs(kind: ColumnType) -> bool:
+    return isinstance(kind, Blob) or any(_holds_blobs(child.type) for child in children(kind))
 
 
 def _with(column: Column, added: Column, after: str | None) -> Column:

@@ -27,6 +27,7 @@ from deployer.specs.types import (
     Scalar,
     Struct,
     children,
+    format_type,
 )
 from tests.specs.test_stored_types import ALSO_STORED
 from tests.specs.test_stored_types import value as leaf_value
@@ -49,7 +50,12 @@ WIDER: Mapping[str, tuple[str, ...]] = {
     "dictionary<int32, string>": ("string",),
 }
 LOSSY = Scalar("time32", ("s",))  # nothing else is wholly a time of day
-TYPES = [parse_type(text) for text in (*(row.text for row in TYPE_ROWS), *ALSO_STORED, *WIDER)]
+# Lance writes no column anew that holds blobs in another type, nor a column beside lists of them: blobs are columns.
+TYPES = [
+    kind
+    for kind in map(parse_type, (*(row.text for row in TYPE_ROWS), *ALSO_STORED, *WIDER))
+    if isinstance(kind, Blob) or "blob" not in format_type(kind)
+]
 
 
 @dataclass(frozen=True)
@@ -95,12 +101,12 @@ def types(draw: st.DrawFn, version: str, depth: int = 2) -> ColumnType:
         if kind == "map":
             found = MapOf(Column("key", Scalar("string"), nullable=False), replace(item, name="value"))
     else:  # Lance panics when it writes a slice of a struct of structs of nothing but nulls: they are columns only
-        found = draw(st.sampled_from(TYPES if depth == 2 else [kind for kind in TYPES if not _holds_nulls(kind)]))
+        found = draw(st.sampled_from(TYPES if depth == 2 else [kind for kind in TYPES if not _is_alone(kind)]))
     return found if _fits(found, version) else Scalar("int16")
 
 
-def _holds_nulls(kind: ColumnType) -> bool:
-    return kind == Scalar("null") or any(_holds_nulls(child.type) for child in children(kind))
+def _is_alone(kind: ColumnType) -> bool:
+    return isinstance(kind, Blob) or kind == Scalar("null") or any(_is_alone(child.type) for child in children(kind))
 
 
 def _fits(kind: ColumnType, version: str) -> bool:
@@ -253,6 +259,7 @@ def _edited(
                 each = replace(each, default=MADE[str(_text_of(each.type))].text)
         if not any(other.name.lower() == each.name.lower() for other in found):
             found.append(each)
+    found = found or [replace(live[0], renamed_from=None)]
     names = [name for name in NAMES if name.lower() not in {each.name.lower() for each in found}]
     # A name that is dropped and declared again is the column that it was, so new columns have others.
     names = [name for name in names if name not in {each.name for each in live}]
@@ -270,8 +277,6 @@ def _edited(
 
 
 def _text_of(kind: ColumnType) -> str | None:
-    from deployer.specs.types import format_type
-
     return format_type(kind) if isinstance(kind, Scalar | Dictionary) else None
 
 
@@ -291,7 +296,14 @@ def _wider(kind: ColumnType) -> tuple[str, ...]:
     """All that a type widens to, in one step or several."""
     direct = WIDER.get(str(_text_of(kind)), ())
     more = tuple(further for each in direct for further in _wider(parse_type(each)))
-    every = {"int8": ("int32", "float16", "float64"), "int16": ("float64",), "uint8": ("int32", "int64", "float32")}
+    every = {
+        "int8": ("int32", "float16", "float64"),
+        "int16": ("float64",),
+        "uint8": ("uint16", "int32", "int64", "float32", "float64"),
+        "uint16": ("int64", "float32", "float64"),
+        "uint32": ("float64",),
+        "dictionary<int8, string>": ("string",),
+    }
     return (*direct, *more, *every.get(str(_text_of(kind)), ()))
 
 
