@@ -112,7 +112,7 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
 
     try:
         fragments: Sequence[Any] = write_fragments(
-            reader,
+            pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader)),
             layout.location if dataset is None else dataset,
             schema=layout.arrow_schema,
             mode="append",
@@ -128,6 +128,14 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
             raise
         raise _unwritten(layout, failure) from failure
     return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with its nested columns copied where they begin inside of others: Lance panics on slices of structs
+    in structs."""
+    if not any(array.offset and pa.types.is_nested(array.type) for array in batch.columns):
+        return batch
+    return batch.take(pa.array(range(batch.num_rows), pa.int64()))
 
 
 def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:

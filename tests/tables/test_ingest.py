@@ -212,3 +212,13 @@ def test_large_leaves_are_cut_among_tasks(lake: Lake, spark: object, monkeypatch
     files = sorted(table.opened.state.files, key=lambda file: file.min_key or b"")
     assert all((one.max_key or b"") <= (other.min_key or b"") for one, other in pairwise(files))
     assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(2000))
+
+
+@pytest.mark.parametrize("row_keys", [(), ("id",)], ids=["keyless", "keyed"])
+def test_structs_in_structs_are_written_from_parts_of_batches(row_keys: tuple[str, ...], lake: Lake) -> None:
+    kind = pa.struct([("inner", pa.struct([("a", pa.float32())]))])
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("x", kind)])
+    lake.table(schema, row_keys, splits=((1,), (2,), (5,)))
+    rows = pa.table([pa.array(range(7)), pa.array([{"inner": {"a": float(i)}} for i in range(7)], kind)], schema=schema)
+    lake.ingest(lake.file_arrow(rows))
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(rows)
