@@ -38,7 +38,8 @@ def rename(
         if done
         else f"{target.name} is called so already"
     )
-    _tell_spec(written, asked=write_spec, changed=done)
+    declared = target.lake.table(target.name) is not None
+    _tell_spec(written, undone=done and declared and not write_spec)
     return 0
 
 
@@ -82,14 +83,15 @@ def _set(
         return 0
     now = "online" if online else "offline"
     stdout().print(f"{target.name} is {now} now" if done else f"{target.name} is {now} already")
-    _tell_spec(written, asked=write_spec, changed=done)
+    declared = target.lake.table(target.name)
+    _tell_spec(written, undone=declared is not None and declared.online != online and not write_spec)
     return 0
 
 
-def _tell_spec(written: list[str], *, asked: bool, changed: bool) -> None:
+def _tell_spec(written: list[str], *, undone: bool) -> None:
     from deployer.cli.output import note, stdout
 
     for file in written:
         stdout().print(f"edited {file}")
-    if changed and not asked:
+    if undone:
         note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")

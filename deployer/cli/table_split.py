@@ -76,7 +76,8 @@ def _print(name: str, done: SplitResult, *, dry_run: bool) -> None:
     for leaf_id, rows in done.unsplit:
         note(f"leaf {leaf_id} has {rows:,} rows of one key, which stay together")
     if not done.split:
-        stdout().print(f"{name}: no leaf to split has more than {done.max_rows:,} rows")
+        other = "no other" if done.unsplit else "no"
+        stdout().print(f"{name}: {other} leaf has more than {done.max_rows:,} rows")
     else:
         leaves = count(done.leaves, "leaf", "leaves")
         stdout().print(f"{name} would have {leaves}" if dry_run else f"{name} has {leaves} now")
@@ -118,7 +119,7 @@ def estimate(
     from deployer.cli.output import note, print_json, stdout
     from deployer.errors import InvalidInput
     from deployer.plan.words import count
-    from deployer.specs.write import split_point_document, to_yaml
+    from deployer.specs.write import split_point_document
     from deployer.tables.split_estimate import estimate_split_points
     from deployer.tables.split_point_files import split_points_text
 
@@ -143,10 +144,23 @@ def estimate(
         note(f"a few keys have most of the rows: there are only {count(len(documents) + 1, 'leaf', 'leaves')}")
     note(f"from {found.sampled:,} of {count(found.rows, 'row')}")
     if not written:
-        stdout().print(to_yaml({"partitions": {"split_points": documents}}).rstrip())
+        stdout().print(
+            "\n".join(["partitions:", "  split_points:", *(f"    - {_in_yaml(each)}" for each in documents)])
+        )
     for file in written:
         stdout().print(f"wrote {file}")
     return 0
+
+
+def _in_yaml(document: Any) -> str:
+    """A split point in one line of a spec."""
+    import json
+
+    from deployer.specs.write import to_yaml
+
+    if isinstance(document, list):
+        return json.dumps(document, ensure_ascii=False)  # which YAML reads too
+    return to_yaml({"": document}).partition(": ")[2].rstrip()
 
 
 def _spec_of(project: Path | None, stack: str, specs: Path | None, name: str) -> TableSpec:

@@ -17,7 +17,7 @@ from deployer.live.key_ranges import comparable
 from deployer.state.keys import encode_key
 
 SAMPLE_ROWS = 65_536  #: rows that are looked at unless more are asked for
-_K = 4096  #: of the KLL sketch: ranks are exact up to that many rows, and within 0.1% above
+_K = 65_535  #: of the KLL sketch, its most: ranks are exact up to about that many rows, and within 0.01% above
 _GRID = 256  #: ranks that are tried when a few keys are most of the rows
 
 
