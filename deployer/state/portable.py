@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,6 +29,17 @@ EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
 _KIND = "deployer-state-export"
 _MANIFEST = "manifest.json"
 _ATTEMPTS = 5
+#: What ZIP and its compression raise for bytes that are not theirs.
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    NotImplementedError,
+    RuntimeError,
+    EOFError,
+    OSError,
+    KeyError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +148,7 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
         kind = manifest["kind"]
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
-    except (zipfile.BadZipFile, KeyError, ValueError, TypeError, OSError) as error:
+    except (*_UNREADABLE, TypeError) as error:
         raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
     if kind != _KIND:
         raise InvalidInput("it is no export of a state store", where=path)
@@ -146,10 +158,11 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
             where=path,
             remedy="upgrade",
         )
+    _refuse_odd_names(manifest, path)
     for name, expected in manifest["digests"].items():
         try:
             whole = digest(archive.read(name)).hex() == expected
-        except (KeyError, zipfile.BadZipFile, OSError, ValueError):
+        except _UNREADABLE:
             whole = False
         if not whole:
             raise Corrupt(f"the checksum of {name} does not match", where=path, remedy="use another copy of the export")
@@ -185,7 +198,6 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
     archive, manifest = read_export(path)
     entries = pointers = 0
     with archive:
-        _refuse_odd_names(manifest, path)
         logs: Mapping[str, Any] = manifest["logs"]
         for log in sorted(logs, key=lambda name: (name == INSTANCE_LOG, name)):
             described = logs[log]["snapshots"]
