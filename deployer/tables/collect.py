@@ -183,7 +183,8 @@ def _listed(location: str) -> dict[str, float]:
         for item in place.iterdir() if place.is_dir() else ():
             name = f"data/{item.name}.lance" if folder == "data" and item.is_dir() else f"{folder}/{item.name}"
             try:
-                newest = max(item.stat().st_mtime, *(path.stat().st_mtime for path in _files_in(item)), 0.0)
+                own = item.stat().st_mtime  # of a folder: when something came or went, which old files do not show
+                newest = max((path.stat().st_mtime for path in _files_in(item)), default=own)
             except FileNotFoundError:  # somebody removes it at this moment
                 continue
             found[name] = max(found.get(name, 0.0), newest)
@@ -203,7 +204,7 @@ def _needed_by(dataset: lance.LanceDataset) -> set[str]:
         needed |= {f"data/{file.path}" for file in metadata.files}
         if metadata.deletion_file is not None:
             needed.add(metadata.deletion_file.path(metadata.id))
-    return needed | {f"_indices/{index['uuid']}" for index in dataset.list_indices()}
+    return needed | {f"_indices/{part.uuid}" for index in dataset.describe_indices() for part in index.segments}
 
 
 def _remove(location: str, paths: list[str], *, dry_run: bool) -> tuple[int, int]:

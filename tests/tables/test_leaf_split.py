@@ -233,7 +233,7 @@ def check_all_but_unplaced(table: Table) -> None:
 def start(lake: Lake, *arguments: str, failpoint: str = "") -> subprocess.Popen[bytes]:
     table_id = lake.open().opened.entry.table_id
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.tables.split_worker", lake.root, table_id, *arguments],
+        [sys.executable, "-m", "tests.tables.admin_worker", lake.root, table_id, *arguments],
         env=os.environ | ({"DEPLOYER_FAILPOINT": failpoint} if failpoint else {}),
     )
 
@@ -274,9 +274,12 @@ def test_a_load_planned_before_a_split_is_recorded_where_its_keys_are(lake: Lake
     assert late.wait(60) == 0
     table = lake.open()
     check(table)
-    leaf = table.opened.state.leaves()[0]
-    assert next(f.rows for f in table.opened.state.files.for_partition(leaf.partition_id)) == 2
-    assert table.keys((6,)).to_table().num_rows == 2
+    assert [table.keys((key,)).to_table().num_rows for key in (6, 93)] == [2, 2]
+    split(lake, 1000)  # places what a writer that knew the tree of before recorded above the leaves
+    table = lake.open()
+    check(table)
+    leaves = [leaf.partition_id for leaf in table.opened.state.leaves()]
+    assert [f.rows for leaf in leaves for f in table.opened.state.files.for_partition(leaf)] == [2, 1, 1]
 
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=5)

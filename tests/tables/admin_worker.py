@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 
 from deployer.errors import Conflict
 from deployer.state import open_store
+from deployer.tables.collect import collect_garbage
+from deployer.tables.deletion import delete_counted
 from deployer.tables.ingest.job import IngestRequest
 from deployer.tables.leaf_split import split_leaves
+from deployer.tables.reinitialise import reinitialise_table
 from spark_jobs.ingest import run
+
+WEEK = dt.timedelta(days=7)
 
 
 def main(root: str, table_id: str, what: str, *arguments: str) -> int:
@@ -27,6 +33,12 @@ def main(root: str, table_id: str, what: str, *arguments: str) -> int:
                 except Conflict as conflict:
                     sys.stderr.write(f"{conflict}\n")
                     return 7
+        case "empty":
+            reinitialise_table(store, root, table_id, delete_partitions="tree" in arguments, allow_destroy=True)
+        case "collect":
+            collect_garbage(store, root, table_id, grace=dt.timedelta(hours=1), versions_older_than=WEEK)
+        case "delete":
+            delete_counted(store, root, store.instance().tables[table_id], allow_destroy=True)
         case _:
             return 9
     return 0
