@@ -119,7 +119,7 @@ _PARTITIONS = object_schema(
             default=[],
         ),
         "max_rows_per_leaf": count(
-            "A leaf with more rows is split after a load, as `deployer table split` does. Only when asked unless given.",
+            "A leaf with more rows is split after a load, as `deployer table split` does. Not given: only when asked.",
             1,
             2**53,
         ),

@@ -14,7 +14,13 @@ import boto3
 import obstore
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.exceptions import BotoCoreError, NoCredentialsError, ProfileNotFound
-from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import S3Store
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
@@ -70,6 +76,27 @@ class S3Objects:
         """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
         return self._asked(lambda store: _paths(next(obstore.list(store, prefix, chunk_size=1000), ())), prefix)
 
+    def tagged(self, path: str) -> tuple[bytes, str] | None:
+        """An object and the tag of its content; None when there is none."""
+
+        def ask(store: S3Store) -> tuple[bytes, str]:
+            found = obstore.get(store, path)
+            return bytes(found.bytes()), str(found.meta["e_tag"])
+
+        try:
+            return self._asked(ask, path)
+        except Missing:
+            return None
+
+    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """Puts an object in place of the one with this tag (None: where there is none); its tag. None: that moved on."""
+        mode: Any = "create" if tag is None else {"e_tag": tag}
+        try:
+            return str(self._asked(lambda store: obstore.put(store, path, data, mode=mode), path)["e_tag"])
+        except (AlreadyExistsError, PreconditionError):
+            found = self.tagged(path)  # an answer may have been lost
+            return found[1] if found is not None and found[0] == data else None
+
     def delete(self, paths: Iterable[str]) -> None:
         listed = list(paths)
         if listed:
@@ -105,7 +132,7 @@ class S3Objects:
         while True:
             try:
                 return ask(self._current())
-            except AlreadyExistsError:
+            except (AlreadyExistsError, PreconditionError):
                 raise
             except FileNotFoundError as error:
                 if "NoSuchBucket" in str(error):

@@ -27,7 +27,7 @@ LISTED = 20  #: how many bad rows a refusal tells of
 
 
 class Appender:
-    """A writer of one table. Keeps the dataset open between appends, so that one reads nothing while nobody else writes.
+    """A writer of one table. Keeps the dataset open between appends, which read nothing while nobody else writes.
 
     Not for several threads at once; processes have one each.
     """

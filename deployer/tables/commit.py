@@ -55,10 +55,11 @@ def commit_append(
 ) -> Committed:
     """Makes the written fragments part of the table as one version of its dataset.
 
-    `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends again
-    and again, is what the commit before gave: nothing is read then unless somebody else commits. Raises Conflict when the table was
-    changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown when
-    Lance did not answer and the commit cannot be found: then nothing may be removed.
+    `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
+    again and again, is what the commit before gave: nothing is read then unless somebody else commits.
+
+    Raises Conflict when the table was changed or removed meanwhile: nothing is committed then and the fragments can be
+    removed. Raises OutcomeUnknown when Lance did not answer and the commit cannot be found: then nothing may be.
     """
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))

@@ -7,9 +7,8 @@ and for who still reads them. A load that runs meanwhile is told that its rows a
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from deployer.errors import CommitTimedOut, Conflict, Refused
@@ -18,9 +17,10 @@ from deployer.live.reader import SPLIT_POINTS, live_table
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import KeyValue, TableSpec
 from deployer.state.commits import Part
+from deployer.state.conflicts import to_begin_rewrite, to_swap
 from deployer.state.failpoints import reached
 from deployer.state.model import INSTANCE_LOG, Dataset, Partition
-from deployer.state.requirements import DatasetIs, GenerationIs, LanceVersionIs, TableHasStatus, TableRequirement
+from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten, TableUpdate
 from deployer.tables.dataset import OpenTable, open_entry
@@ -95,7 +95,7 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
         store.commit(
             entry.table_id,
             [RewriteStarted(number, location, _TARGET)],
-            [DatasetIs(state.dataset), GenerationIs(state.properties.generation)],
+            to_begin_rewrite(state.dataset, state.properties.generation),
         )
     except Conflict:
         return None
@@ -111,18 +111,14 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
         if declared != list(state.properties.declared.get(SPLIT_POINTS) or ()):  # type: ignore[arg-type]
             updates.insert(0, SetTableProperties({"declared": {**state.properties.declared, SPLIT_POINTS: declared}}))
         moved = SetTableDataset(entry.table_id, location, number)
-        requirements: list[TableRequirement] = [
-            DatasetIs(state.dataset),
-            LanceVersionIs(state.lance_version),
-            GenerationIs(state.properties.generation),
-        ]
+        unchanged = to_swap(state.dataset, state.properties.generation, state.lance_version)
         try:
             if latest_version(table.location) != state.lance_version:  # what was added is to be told, and is kept too
                 raise Conflict("somebody committed to the dataset")
             after = store.commit_all(
                 [
                     Part(INSTANCE_LOG, [moved], [TableHasStatus(entry.table_id, "active")]),
-                    Part(entry.table_id, updates, requirements),
+                    Part(entry.table_id, updates, unchanged),
                 ]
             )[entry.table_id]
         except Conflict:
@@ -151,7 +147,7 @@ def _status(table: OpenTable, dataset: Dataset) -> str:
 @contextmanager
 def _held(table: OpenTable, location: str) -> Iterator[None]:
     uri = dataset_uri(table.root, location)
-    with nullcontext() if "://" in uri else Progress(uri).held():
+    progress = Progress(uri)
+    with progress.held():
         yield
-    if "://" not in uri:
-        shutil.rmtree(Progress(uri).folder, ignore_errors=True)
+    progress.remove()

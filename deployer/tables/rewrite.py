@@ -7,7 +7,6 @@ that was copied last, so that nothing recorded is lost. Until then readers and w
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -94,9 +93,12 @@ def _rewrite(
     """One rewrite to its end; False when it has to begin anew."""
     number, location = _begin(store, table, target)
     progress = Progress(dataset_uri(table.root, location))
-    with progress.held():
+    with progress.held() as goes_on:
         if _status(store, table.entry.table_id, number) != "writing":
             return False  # somebody gave it up before it was held here
+        if not goes_on:
+            give_up(store, table.root, table.entry.table_id, number, location)
+            return False
         new = dataset_uri(table.root, location)
         create_target(new, table, target)
         reached("tables.rewrite.created")
@@ -111,7 +113,7 @@ def _rewrite(
             copied = _copied_version(new, progress, table, target, number)
             if copied == table.state.lance_version and _swap(store, table, target, number, location):
                 reached("tables.rewrite.swapped")
-                shutil.rmtree(progress.folder, ignore_errors=True)
+                progress.remove()
                 return True
             if copied == table.state.lance_version:
                 continue

@@ -7,24 +7,24 @@ in a file of its own, which is there whole or not at all.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
+import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from deployer.errors import Conflict
 from deployer.live.key_ranges import KeyRange
+from deployer.live.lance_storage import objects_at
 from deployer.state.codec import decode, encode
 from deployer.state.failpoints import reached
 from deployer.state.keys import decode_key, encode_key
 from deployer.state.model import Partition
+from deployer.state.objects import Missing, ObjectStore
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.sources import Format, Source, Split
+from deployer.tables.rewrite_lock import held
 from deployer.tables.writer import Written
 
 FOLDER = "_rewrite"  #: in the dataset's folder; Lance leaves names that it does not know alone
@@ -44,10 +44,10 @@ class Round:
 class RangeLedger:
     """Notes the ranges of one round that are written; tasks in other processes use it too."""
 
-    folder: str
+    folder: str  #: a path or URI
 
     def record(self, number: int, written: Sequence[Written]) -> None:
-        _put(Path(self.folder) / f"{number}.json", [_written_to_json(each) for each in written])
+        _put(objects_at(self.folder), f"{number}.json", [_written_to_json(each) for each in written])
         reached("tables.rewrite.range-written")
 
     def finished(self) -> dict[int, tuple[Written, ...]]:
@@ -59,47 +59,48 @@ class RangeLedger:
         return {number: sum(each["rows"] for each in found) for number, found in self._notes(besides)}
 
     def _notes(self, besides: Collection[int] = ()) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-        for path in Path(self.folder).glob("[0-9]*.json"):
-            if int(path.stem) not in besides:
-                yield int(path.stem), json.loads(path.read_text(encoding="utf-8"))
+        objects = objects_at(self.folder)
+        for path in objects.list(""):
+            number = path.removesuffix(".json")
+            if number.isdecimal() and int(number) not in besides:
+                yield int(number), _get(objects, path)
 
 
 class Progress:
-    """The notes of the rewrite that writes the dataset at `location`, a local folder."""
+    """The notes of the rewrite that writes the dataset at `location`, a path or URI."""
 
     def __init__(self, location: str) -> None:
-        self.folder = Path(location) / FOLDER
+        self._location, self._folder = location, f"{location}/{FOLDER}"
+        self._objects = objects_at(self._folder)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise Conflict(
-                    "another process rewrites the table", where=str(self.folder.parent), remedy="wait until it is done"
-                ) from None
-            yield
-        finally:
-            os.close(handle)
+    def held(self) -> AbstractContextManager[bool]:
+        """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it.
+
+        Gives False where the rewrite has to begin anew, at another place (see `rewrite_lock`).
+        """
+        return held(self._location, f"{FOLDER}/lock")
+
+    def remove(self) -> None:
+        """Removes the notes of a rewrite that is done."""
+        if "://" in self._folder:
+            self._objects.delete(self._objects.list(""))
+        else:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def tree(self) -> tuple[Partition, ...] | None:
         """The partition tree that rows are placed in; None when none was chosen yet."""
-        found = _get(self.folder / "partitions.json")
+        found = _get(self._objects, "partitions.json")
         return None if found is None else tuple(decode(Partition, each) for each in found)
 
     def choose_tree(self, tree: Sequence[Partition]) -> None:
-        _put(self.folder / "partitions.json", [encode(each) for each in tree])
+        _put(self._objects, "partitions.json", [encode(each) for each in tree])
 
     def ledger(self, number: int) -> RangeLedger:
-        return RangeLedger(str(self.folder / f"round-{number}"))
+        return RangeLedger(f"{self._folder}/round-{number}")
 
     def round(self, number: int, location: str, kinds: Sequence[str]) -> Round | None:
         """The plan of a round over the source at `location`; `kinds` are of the new row keys. None: not planned yet."""
-        found = _get(self.folder / f"round-{number}" / "plan.json")
+        found = _get(self._objects, f"round-{number}/plan.json")
         if found is None:
             return None
         source = Source(location, Format.LANCE, location, False, found["source_version"])
@@ -114,24 +115,17 @@ class Progress:
             "points": [b64encode(encode_key(kinds[: len(point)], point)).decode() for point in planned.ranges.splits],
             "partitions": planned.ranges.partitions,
         }
-        _put(self.folder / f"round-{planned.number}" / "plan.json", document)
+        _put(self._objects, f"round-{planned.number}/plan.json", document)
 
 
-def _put(path: Path, document: Any) -> None:
-    """Writes the file whole or not at all, and makes sure that a crash of the machine keeps it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+def _put(objects: ObjectStore, path: str, document: Any) -> None:
+    objects.put(path, json.dumps(document).encode())
 
 
-def _get(path: Path) -> Any:
+def _get(objects: ObjectStore, path: str) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return json.loads(objects.get(path))
+    except Missing:
         return None
 
 

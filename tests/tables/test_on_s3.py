@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,11 +11,15 @@ from pathlib import Path
 import lance
 import pytest
 
+from deployer.errors import Conflict
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.specs.types import Column, Scalar
 from deployer.state import create_store
+from deployer.state.objects_s3 import S3Objects
+from deployer.tables import rewrite_lock
 from deployer.tables.admin import delete_table, read_table, update_table
 from deployer.tables.append import open_appender
+from deployer.tables.rewrite_lock import held
 from tests.state.conftest import Interpose, bucket, interpose, on_s3  # noqa: F401 (fixtures)
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -71,3 +77,43 @@ def test_an_append_takes_six_requests(lake: Lake, interpose: Interpose) -> None:
     assert dynamodb.requests == ["TransactWriteItems"] * 2
     assert s3.requests == ["PUT", "GET", "PUT", "PUT"]
     assert lake.open().count() == 20
+
+
+def test_other_keys_are_a_rewrite_there_too(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(60)))
+    opened = lake.open().opened
+    live = read_table(lake.store, lake.root, opened.entry)
+    wanted = replace(live.spec, row_keys=("flight", "carrier"), split_points=((500,),))
+    update_table(lake.store, lake.root, opened.entry.table_id, wanted)
+    table = lake.open()
+    assert table.row_keys == ("flight", "carrier") and len(table.opened.state.leaves()) == 2
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(60))
+    assert not [path for path in objects_at(table.opened.location).list("") if path.startswith("_rewrite/")]
+
+
+def test_a_lease_keeps_others_out_until_it_ends(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    location = f"{on_s3}/air/flights.lance"
+    with held(location, "lock", lease=0.4) as is_first:
+        assert is_first
+        with pytest.raises(Conflict, match=r"another process rewrites the table, which is .*\(process \d+\)"):
+            held(location, "lock").__enter__()
+    with held(location, "lock") as is_first:
+        assert is_first  # it was given back
+    monkeypatch.setattr(rewrite_lock, "SKEW", -1000.0)
+    with held(location, "lock"), held(location, "lock") as is_first:
+        assert not is_first
+    with held(location, "lock") as is_first:
+        assert is_first
+
+
+def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:  # noqa: F811
+    location = f"{on_s3}/air/flights.lance"
+    objects = S3Objects(location)
+    with held(location, "lock", lease=0.2):
+        first = objects.tagged("lock")
+        assert first is not None
+        while (now := objects.tagged("lock")) == first:
+            threading.Event().wait(0.05)
+        assert now is not None and json.loads(now[0])["until"] > json.loads(first[0])["until"]
+    assert objects.tagged("lock") is None

@@ -1,0 +1,101 @@
+"""Keeps other processes from a rewrite: by the kernel's lock on a local disk, by a lease in a bucket.
+
+A kernel's lock ends with its process, so whoever has it goes on with what is there. A lease ends by time, and the one
+who had it may only have stalled: who takes it over begins anew elsewhere, and the dataset that the other one still
+writes to is nobody's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Conflict, DeployerError
+
+if TYPE_CHECKING:
+    from deployer.state.objects_s3 import S3Objects
+
+LEASE = 60.0  #: seconds that a lease lasts unless it is renewed
+SKEW = 30.0  #: seconds by which clocks may differ
+
+
+@contextmanager
+def held(location: str, path: str, lease: float = LEASE) -> Iterator[bool]:
+    """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin anew.
+
+    Raises Conflict while another process holds it.
+    """
+    if location.startswith("s3://"):
+        from deployer.state.objects_s3 import S3Objects
+
+        with _leased(S3Objects(location), path, location, lease) as is_first:
+            yield is_first
+        return
+    file = Path(location) / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _taken(location, "") from None
+        yield True
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _leased(objects: S3Objects, path: str, location: str, lease: float) -> Iterator[bool]:
+    token, stopped = uuid.uuid4().hex, threading.Event()
+    taken, is_first = _taken_up(objects, path, location, token, lease)
+    tag: str | None = taken
+
+    def renew() -> None:
+        nonlocal tag
+        while tag is not None and not stopped.wait(lease / 4):
+            try:
+                tag = objects.replace(path, _lease(token, lease), tag)
+            except DeployerError:
+                continue  # no answer: the next one may come in time
+
+    renewing = threading.Thread(target=renew, name="lease", daemon=True)
+    renewing.start()
+    try:
+        yield is_first
+    finally:
+        stopped.set()
+        renewing.join()
+        if tag is not None:
+            objects.delete([path])
+
+
+def _taken_up(objects: S3Objects, path: str, location: str, token: str, lease: float) -> tuple[str, bool]:
+    """The tag of the lease that is now held, and whether nobody had one."""
+    found = objects.tagged(path)
+    if found is not None:
+        other: dict[str, Any] = json.loads(found[0])
+        if other["until"] + SKEW > time.time():
+            raise _taken(location, f", which is {other['holder']}")
+    tag = objects.replace(path, _lease(token, lease), None if found is None else found[1])
+    if tag is None:
+        raise _taken(location, "")
+    return tag, found is None
+
+
+def _lease(token: str, lease: float) -> bytes:
+    holder = f"{getpass.getuser()}@{platform.node()} (process {os.getpid()})"
+    return json.dumps({"holder": holder, "until": time.time() + lease, "token": token}).encode()
+
+
+def _taken(location: str, holder: str) -> Conflict:
+    return Conflict(f"another process rewrites the table{holder}", where=location, remedy="wait until it is done")
