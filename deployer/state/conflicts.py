@@ -38,9 +38,18 @@ def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> 
     return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids))]
 
 
-def to_split(partition_id: str, dataset: int) -> list[TableRequirement]:
-    """Of splitting a leaf. Files that are added to it meanwhile stay recorded under it until they are rewritten."""
-    return [DatasetIs(dataset), PartitionIsLeaf(partition_id)]
+def to_split(partition_id: str, moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
+    """Of splitting a leaf, whose files are recorded anew in those that they lie in. It starts again when refused."""
+    return [DatasetIs(dataset), PartitionIsLeaf(partition_id), *_to_move(moved, lance_version)]
+
+
+def to_place_files(moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
+    """Of recording files in the leaf that holds all of them."""
+    return [DatasetIs(dataset), *_to_move(moved, lance_version)]
+
+
+def _to_move(fragment_ids: Sequence[int], lance_version: int) -> list[TableRequirement]:
+    return [LanceVersionIs(lance_version), FilesPresent(tuple(fragment_ids))]
 
 
 def to_change_schema(lance_version: int, dataset: int) -> list[TableRequirement]:
@@ -102,7 +111,7 @@ class Refused:
 TABLE_OPERATIONS: Mapping[str, Operation] = {
     "append": Operation("add files", "the job is not done; the same dataset and schema"),
     "compact": Operation("replace files", "the job is not done; the same dataset; the files are there"),
-    "split": Operation("split a leaf", "the same dataset; it is a leaf"),
+    "split": Operation("split a leaf", "the same dataset, at the same version; it is a leaf; else it starts again"),
     "schema": Operation("change the schema", "the same dataset, at the same version"),
     "online": Operation("online flag and the like", "nothing: the last one holds"),
     "declare": Operation("properties planned together", "the same generation"),
@@ -129,15 +138,18 @@ _FORGOTTEN = Refused("does not exist", only="table")
 #: How the second of two fares, by (first, second). A pair that is not here commits, both.
 RULES: Mapping[tuple[str, str], Refused] = {
     ("append", "append"): Refused("job job-1 is done already, as version 6 of the dataset", only="job"),
+    ("append", "split"): _OTHER_VERSION,
     ("append", "schema"): _OTHER_VERSION,
     ("append", "rewrite"): _OTHER_VERSION,
     ("append", "record"): _OTHER_VERSION,
     ("compact", "compact"): Refused("fragments 0, 1 are no longer in the table", only="files"),
+    ("compact", "split"): _OTHER_VERSION,
     ("compact", "schema"): _OTHER_VERSION,
     ("compact", "rewrite"): _OTHER_VERSION,
     ("compact", "record"): _OTHER_VERSION,
     ("split", "split"): Refused("partition leaf-1 was split into leaf-1-a and leaf-1-b", only="leaf"),
     ("schema", "append"): Refused("the schema is "),
+    ("schema", "split"): _OTHER_VERSION,
     ("schema", "schema"): _OTHER_VERSION,
     ("schema", "declare"): _OTHER_GENERATION,
     ("schema", "rewrite"): _OTHER_GENERATION,
@@ -154,6 +166,7 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("rewrite", "rewrite"): _REWRITTEN,
     ("rewrite", "record"): _REWRITTEN,
     ("rewrite", "give-up"): Refused("has no commit under way"),
+    ("record", "split"): _OTHER_VERSION,
     ("record", "schema"): _OTHER_VERSION,
     ("record", "rewrite"): _OTHER_VERSION,
     ("record", "record"): _OTHER_VERSION,

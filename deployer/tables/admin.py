@@ -22,9 +22,10 @@ from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
+from deployer.state.conflicts import to_register, to_rename
 from deployer.state.failpoints import reached
 from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
-from deployer.state.requirements import LogEmpty, NameFree, TableHasStatus
+from deployer.state.requirements import LogEmpty, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import (
     CreateTable,
@@ -162,7 +163,7 @@ def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     table_id = uuid.uuid4().hex
     location = table_location(spec.database, spec.name, table_id)
     entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
-    store.commit(INSTANCE_LOG, [RegisterTable(entry)], [NameFree(spec.database, spec.name)])
+    store.commit(INSTANCE_LOG, [RegisterTable(entry)], to_register(spec.database, spec.name))
     return entry
 
 
@@ -243,7 +244,7 @@ def _apply(
             store.commit(
                 INSTANCE_LOG,
                 [RenameTable(live.table_id, spec.database, spec.name)],
-                [NameFree(spec.database, spec.name)],
+                to_rename(live.table_id, spec.database, spec.name),
             )
         case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
             from deployer.tables.rewrite import rewrite_table  # it loads Arrow, which a preview can do without

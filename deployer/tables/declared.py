@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from deployer.errors import CommitTimedOut, Conflict
+from deployer.state.conflicts import to_redeclare
 from deployer.state.model import JSON
-from deployer.state.requirements import GenerationIs
 from deployer.state.store import StateStore
 from deployer.state.updates import SetTableProperties, TableUpdate
 
@@ -25,7 +25,7 @@ def declare(
             store.commit(
                 table_id,
                 [SetTableProperties({"declared": kept}), *with_updates],
-                [GenerationIs(properties.generation)],
+                to_redeclare(properties.generation),
             )
             return
         except Conflict:

@@ -18,10 +18,11 @@ import pyarrow as pa
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, InvalidInput
 from deployer.live.reader import SPLIT_POINTS, leaf_limit
 from deployer.specs.json_form import key_to_json
+from deployer.state.conflicts import to_place_files, to_split
 from deployer.state.failpoints import reached
 from deployer.state.keys import decode_key
 from deployer.state.model import JSON, File, Partition, TableState
-from deployer.state.requirements import DatasetIs, FilesPresent, LanceVersionIs, PartitionIsLeaf, TableRequirement
+from deployer.state.requirements import TableRequirement
 from deployer.state.store import StateStore
 from deployer.state.updates import FilesReplaced, PartitionSplit, TableUpdate
 from deployer.tables.dataset import OpenTable, open_entry
@@ -224,7 +225,8 @@ def _commit(table: OpenTable, partition: str, splits: Sequence[PartitionSplit]) 
             if first == last:
                 moved.append(replace(file, partition=leaves[first].partition_id))
         reached("tables.split.before-commit")
-        if _record(table, [*splits, *_replaced(state, moved)], moved, [PartitionIsLeaf(partition)]):
+        unchanged = to_split(partition, _ids(moved), state.lance_version, dataset)
+        if _record(table, [*splits, *_replaced(state, moved)], unchanged):
             reached("tables.split.committed")
             return True
     raise _too_busy(table)
@@ -258,7 +260,7 @@ def _place_files(table: OpenTable) -> int:
         if not moved:
             return 0
         reached("tables.split.before-places")
-        if _record(table, _replaced(state, moved), moved, []):
+        if _record(table, _replaced(state, moved), to_place_files(_ids(moved), state.lance_version, state.dataset)):
             return len(moved)
         table = _again(table)
     raise _too_busy(table)
@@ -272,22 +274,17 @@ def _elsewhere(state: TableState, leaves: set[str]) -> Iterator[File]:
 def _replaced(state: TableState, moved: Sequence[File]) -> list[TableUpdate]:
     if not moved:
         return []
-    return [FilesReplaced(tuple(file.fragment_id for file in moved), tuple(moved), state.lance_version)]
+    return [FilesReplaced(_ids(moved), tuple(moved), state.lance_version)]
 
 
-def _record(
-    table: OpenTable, updates: Sequence[TableUpdate], moved: Sequence[File], more: Sequence[PartitionIsLeaf]
-) -> bool:
+def _ids(files: Sequence[File]) -> tuple[int, ...]:
+    return tuple(file.fragment_id for file in files)
+
+
+def _record(table: OpenTable, updates: Sequence[TableUpdate], unchanged: Sequence[TableRequirement]) -> bool:
     """False when the table moved on: what was computed for its files may hold no more."""
-    state = table.state
-    requirements: list[TableRequirement] = [
-        *more,
-        FilesPresent(tuple(file.fragment_id for file in moved)),
-        LanceVersionIs(state.lance_version),
-        DatasetIs(state.dataset),
-    ]
     try:
-        table.store.commit(state.table_id, updates, requirements)
+        table.store.commit(table.state.table_id, updates, unchanged)
     except Conflict:
         return False
     return True

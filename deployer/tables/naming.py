@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from deployer.state.conflicts import to_rename
 from deployer.state.model import INSTANCE_LOG, TableEntry
-from deployer.state.requirements import NameFree, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RenameTable, SetTableProperties
 
@@ -18,7 +18,7 @@ def rename_table(store: StateStore, entry: TableEntry, database: str, name: str)
     store.commit(
         INSTANCE_LOG,
         [RenameTable(entry.table_id, database, name)],
-        [TableHasStatus(entry.table_id, "active"), NameFree(database, name)],
+        to_rename(entry.table_id, database, name),
     )
     return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -180,12 +181,8 @@ def test_damage_of_snapshot_and_log_together_costs_only_the_past(filled: str) ->
 
 def test_a_snapshot_that_says_something_else_than_the_log_is_named(filled: str) -> None:
     store = store_at(filled, policy=NEVER)
-    wrong = store.table(TABLE, at=40)
-    wrong = type(wrong)(
-        **{name: getattr(wrong, name) for name in wrong.__slots__ if name not in ("files", "lance_version")},
-        files=wrong.files.changed([file(900)], [7]),
-        lance_version=3,
-    )
+    right = store.table(TABLE, at=40)
+    wrong = replace(right, files=right.files.changed([file(900)], [7]), lance_version=3)
     assert store._snapshots.remake(wrong)
     where = f"snapshot 40 of log {TABLE}"
     assert said(filled) == [
@@ -210,8 +207,7 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
 
 def test_tables_in_one_place_are_named(root: str) -> None:
     store = store_at(root)
-    twin = entry("b" * 32, "planes")
-    same = type(twin)(*(entry().location if name == "location" else getattr(twin, name) for name in twin.__slots__))
+    same = replace(entry("b" * 32, "planes"), location=entry().location)
     store.commit(INSTANCE_LOG, [RegisterTable(entry()), RegisterTable(same)])
     [difference] = store.audit(INSTANCE_LOG).differences
     assert str(difference).endswith(f"several tables have the location {entry().location}")
