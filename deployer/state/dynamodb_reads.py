@@ -241,6 +241,12 @@ class DynamoReads:
         tails: dict[str, Tail] = {}
         for log, each in found.items():
             head = each.head
+            if 0 < head.version < after[log] and head.floor != REMOVED:
+                raise Corrupt(
+                    f"it ends at version {head.version}, and version {after[log]} was there before",
+                    where=f"log {log} in {self._requests.table}",
+                    remedy="was the table restored from a backup? look at the state, then start again",
+                )
             if head.floor == REMOVED or head.version < after[log]:
                 tails[log] = Tail(REMOVED, None, from_snapshot=False, records=())
                 continue

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from deployer.errors import Conflict
+from deployer.state import remove_store
 from deployer.state.commits import Part
 from deployer.state.model import INSTANCE_LOG, TableState
 from deployer.state.requirements import FilesPresent, JobNotDone, PartitionIsLeaf
@@ -68,6 +69,7 @@ class Interleavings(RuleBasedStateMachine):
     def teardown(self) -> None:
         for store in (*self.stores, self.reader):
             store.close()
+        remove_store(self.root)
 
     def _next(self) -> int:
         self.number += 1

@@ -129,7 +129,7 @@ def test_opening_needs_no_arrow(tmp_path: Path) -> None:
     program = (
         "import sys; from deployer.state import open_store; from deployer.state.keys import encode_key;"
         f"assert open_store({str(tmp_path)!r}).table({TABLE!r}).version == 1;"
-        "print([name for name in ('pyarrow', 'numpy', 'lance', 'pulumi') if name in sys.modules])"
+        "print([name for name in ('pyarrow', 'numpy', 'lance', 'pulumi', 'boto3', 'obstore') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
