@@ -106,6 +106,8 @@ def test_a_removed_store_is_gone_even_for_those_who_had_it_open(on_s3: str) -> N
             late.commit(log, updates)
     with pytest.raises(NotFound, match="its state store was removed"):
         late.commit("c" * 32, [creation()])
+    with pytest.raises(NotFound, match="its state store was removed"):
+        backend_of(late).put([Record("d" * 32, 1, "late", b"body")])
     assert open_store(on_s3).logs() == []
 
 
