@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from deployer.cli.planning import engine_for
+from deployer.cli.planning import engine_for, read_live
+from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.stack_state import Applied, applied_resources
 from deployer.cli.workspace import Workspace
 from deployer.errors import NotFound
@@ -79,10 +80,14 @@ class Drift:
 
 
 def find_drift(workspace: Workspace) -> Drift:
-    """What live state has otherwise than this stack last applied. Raises NotFound when it never applied anything."""
+    """What live state has otherwise than this stack last applied.
+
+    Raises NotFound when it never applied anything, Refused when another stack manages the lake then.
+    """
     lake = workspace.lake()
     applied = applied_resources(workspace, engine_for(workspace, lake))
     if not applied:
+        refuse_others_lake(workspace, lake, read_live(workspace.root(lake)))
         raise NotFound(
             f"stack {workspace.stack} never applied anything", where=workspace.dir, remedy="run `deployer up` first"
         )

@@ -11,6 +11,7 @@ from functools import cache
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.settled import engine_would_agree
+from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine, hold_stack
 from deployer.errors import NotFound
@@ -23,6 +24,10 @@ from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.state import open_store
+
+#: Why Pulumi does something to a resource of the lake that is as the specs declare it.
+_LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_CUT_OFF = "left over from a run that was cut off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,9 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     config = {SPECS_KEY: str(workspace.specs)}
     root = workspace.root(lake)
     live = stores.live_lake(root)
+    refuse_others_lake(workspace, lake, live)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-    if not engine_would_agree(workspace, plan, live):
+    if not engine_would_agree(workspace, root, plan, live):
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             plan = _with_foreign(plan, engine().preview(workspace.stack_ref, config=config).operations)
     if not plan.is_empty:
@@ -62,6 +68,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `destroy` would do. Tables that are not protected need no permission of their own."""
     live = read_live(workspace.root(lake))
+    refuse_others_lake(workspace, lake, live)
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
@@ -103,7 +110,7 @@ def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
 
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
-    """Operations that the planner did not say: those of other providers, and deletions begun by an earlier run."""
+    """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
         if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
@@ -112,4 +119,4 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
         if address is None:
             yield Foreign(f"{type_of(operation.urn)} {operation.name}", operation.op, operation.reason)
         elif address not in planned:
-            yield Foreign(address, operation.op, operation.reason or "left over from a run that was cut off")
+            yield Foreign(address, operation.op, operation.reason or _LEFT.get(operation.op, _CUT_OFF))

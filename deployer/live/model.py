@@ -35,7 +35,11 @@ class LiveTable:
 
 @dataclass(frozen=True, slots=True)
 class LiveLake:
-    """An instance and its tables by address; `instance` is None when there is none at this root."""
+    """An instance and its tables by address; `instance` is None when there is none at this root.
+
+    `owner` is the `project/stack` that manages the instance, empty when that is not known.
+    """
 
     instance: InstanceSpec | None
     tables: Mapping[str, LiveTable] = field(default_factory=dict)
+    owner: str = ""

@@ -26,7 +26,8 @@ def read_lake(store: StateStore, root: str) -> LiveLake:
     """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
     tables = active_tables(store)
     live = (live_table(*current(store, root, entry, state)) for entry, state in tables.values())
-    return LiveLake(live_instance(store.instance()), {table.spec.address: table for table in live})
+    instance = store.instance()
+    return LiveLake(live_instance(instance), {table.spec.address: table for table in live}, instance_owner(instance))
 
 
 def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:
@@ -40,6 +41,11 @@ def live_instance(state: InstanceState) -> InstanceSpec | None:
     """The instance's spec as it was last applied; None when it has none."""
     declared: Any = state.properties.get(SPEC)
     return instance_from_json(declared) if isinstance(declared, Mapping) else None
+
+
+def instance_owner(state: InstanceState) -> str:
+    """The `project/stack` that manages the instance; empty when nothing says so."""
+    return str(state.properties.get(OWNER, ""))
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
-from deployer.plan.totals import extents, headline, note_of, parted
+from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.verdict_words import REMEDY, verdict_line
 from deployer.plan.words import count, describe, size
@@ -32,8 +32,9 @@ def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None
         [_foreign(item) for item in plan.foreign],
     )
     policy = _verdict(plan.verdict) if plan.verdict else []
+    title = [f"\n**{foreign_title(plan)}**\n"] if foreign else []
     for told in (safe, _safe_in_short(plan)):
-        text = _joined(head, [*policy, *risky], told, foreign, _safe_title(plan))
+        text = _joined(head, [*policy, *risky], told, [*title, *foreign], _safe_title(plan))
         if _length(text) <= limit:
             return text
     room = limit - _length(head) - _length(_safe_title(plan)) - _ROOM_FOR_NOTES
@@ -41,7 +42,7 @@ def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None
     risky, room = _cut(risky, room, "risky changes or resources")
     foreign, room = _cut(foreign, room, "operations of other providers")
     short, _ = _cut(_safe_in_short(plan), room, "resources with safe changes")
-    return _joined(head, [*policy, *risky], short, foreign, _safe_title(plan))
+    return _joined(head, [*policy, *risky], short, [*title, *foreign], _safe_title(plan))
 
 
 def verdict_as_markdown(instance: str, verdict: Verdict, limit: int = COMMENT_LIMIT) -> str:
@@ -145,8 +146,7 @@ def _foreign(item: Foreign) -> str:
 
 def _joined(head: str, risky: Sequence[str], safe: Sequence[str], foreign: Sequence[str], safe_title: str) -> str:
     parts = [head, *risky]
-    if foreign:
-        parts += ["\n**Other providers**\n", *foreign]
+    parts += foreign
     if safe:
         parts += [f"\n<details><summary>{safe_title}</summary>\n", *safe, "\n</details>"]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts)).rstrip("\n") + "\n"

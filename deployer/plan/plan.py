@@ -48,7 +48,8 @@ class ResourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """An operation on a resource of another provider, as the engine reports it."""
+    """An operation that is no change of the lake, as the engine reports it: on a resource of another provider, or what
+    only Pulumi's state needs."""
 
     address: str
     action: str

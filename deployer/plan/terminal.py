@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Assessment, Risk
+from deployer.plan.totals import foreign_counts
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def summary(plan: Plan) -> Text:
     counts = plan.counts()
     verbs: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
     parts = [f"{counts[action]} {verb}" for action, verb in verbs if counts[action]]
-    if plan.foreign:
-        parts.append(f"{len(plan.foreign)} of other providers")
+    parts += foreign_counts(plan)
     line = Text("Plan: ", style="bold").append(", ".join(parts) or "nothing to do", style="not bold")
     line.append(f", {counts['same']} unchanged", style="not bold")
     if plan.refused:

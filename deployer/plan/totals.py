@@ -10,6 +10,8 @@ from deployer.plan.words import count, size
 
 _VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
 
+_OF_LAKES = ("instance/", "table/")
+
 
 @dataclass(frozen=True, slots=True)
 class Extent:
@@ -40,9 +42,21 @@ def headline(plan: Plan) -> str:
     if plan.is_empty:
         return f"nothing to do, {count(len(plan.resources), 'resource')} as declared"
     parts = [f"{counts[action]:,} {verb}" for action, verb in _VERBS if counts[action]]
-    if plan.foreign:
-        parts.append(f"{len(plan.foreign):,} of other providers")
-    return ", ".join([*parts, f"{counts['same']:,} unchanged"])
+    return ", ".join([*parts, *foreign_counts(plan), f"{counts['same']:,} unchanged"])
+
+
+def foreign_counts(plan: Plan) -> list[str]:
+    """`2 of other providers`, `3 for Pulumi's state`: operations that are no changes of the lake, in words."""
+    own = sum(item.address.startswith(_OF_LAKES) for item in plan.foreign)
+    others = len(plan.foreign) - own
+    words = [(others, "of other providers"), (own, "for Pulumi's state")]
+    return [f"{number:,} {what}" for number, what in words if number]
+
+
+def foreign_title(plan: Plan) -> str:
+    """What heads the operations that are no changes of the lake."""
+    own = any(item.address.startswith(_OF_LAKES) for item in plan.foreign)
+    return "Other operations" if own else "Other providers"
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:

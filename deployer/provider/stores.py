@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import active_tables, live_instance, live_table
+from deployer.live.reader import active_tables, instance_owner, live_instance, live_table
 from deployer.live.rollforward import current
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
@@ -59,7 +59,9 @@ class Stores:
         except NotFound:
             return LiveLake(None)
         tables = [self.live_table(root, table_id) for table_id in self._found(root)]
-        return LiveLake(live_instance(store.instance()), {table.spec.address: table for table in tables if table})
+        instance = store.instance()
+        by_address = {table.spec.address: table for table in tables if table}
+        return LiveLake(live_instance(instance), by_address, instance_owner(instance))
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""

@@ -144,8 +144,8 @@ def test_a_lake_that_is_gone_is_drift(deployer: Deployer, applied: Path) -> None
     assert summaries(deployer) == ["delete table and its data"] * 2
 
 
-def test_a_stack_that_applied_nothing_has_none(deployer: Deployer, applied: Path) -> None:
-    ran = deployer("drift", "--stack", "other")
+def test_a_stack_that_applied_nothing_has_none(deployer: Deployer, project: Path) -> None:
+    ran = deployer("drift")
     assert ran.code == 1
     assert "never applied anything" in ran.err
 

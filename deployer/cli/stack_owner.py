@@ -1,0 +1,71 @@
+"""Whose lake it is: what one stack applied is planned, changed and destroyed by that stack alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from deployer.cli.workspace import Workspace
+from deployer.errors import DeployerError, Refused
+from deployer.live.model import LiveLake
+from deployer.plan.words import count
+from deployer.specs.model import Lake
+
+_NAMED = 5  #: tables that an error names
+
+
+def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
+    """Raises Refused when another stack manages the live instance, or tables that these specs declare.
+
+    What Pulumi's state of this stack holds is its own, whatever it was called when that was applied.
+    """
+    owner = workspace.owner
+    others = {live.owner} - {"", owner} if live.instance is not None else set()
+    declared = {address: live.tables[address] for table in lake.tables if (address := table.address) in live.tables}
+    tables = {address: table for address, table in declared.items() if table.owner not in ("", owner)}
+    if not others and not tables:
+        return
+    held = _held(workspace, lake)
+    if others and live.instance is not None and live.instance.address not in held:
+        [other] = others
+        raise Refused(
+            f"stack {other} manages the lake at {workspace.root(lake)}, not {owner}",
+            where=live.instance.address,
+            remedy=_remedy(
+                owner, others, "give this stack a lake of its own: another `root`, such as one with ${stack}"
+            ),
+        )
+    tables = {address: table for address, table in tables.items() if address not in held}
+    if tables:
+        others = {table.owner for table in tables.values()}
+        more = f" and {len(tables) - _NAMED:,} more" if len(tables) > _NAMED else ""
+        whose = (
+            f"stack {next(iter(others))} manages" if len(others) == 1 else f"stacks {', '.join(sorted(others))} manage"
+        )
+        raise Refused(
+            f"{whose} {count(len(tables), 'table')} that these specs declare, not {owner}: "
+            f"{', '.join(sorted(tables)[:_NAMED])}{more}",
+            where=f"instance/{lake.instance.name}",
+            remedy=_remedy(owner, others, "remove them from these specs"),
+        )
+
+
+def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
+    """The option that was meant, where the owner is a stack of this project."""
+    project = owner.rpartition("/")[0]
+    stacks = sorted(other.rpartition("/")[2] for other in others if other.rpartition("/")[0] == project)
+    return f"give --stack {' or '.join(stacks)}, or {otherwise}" if stacks else f"use their project, or {otherwise}"
+
+
+def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
+    """Addresses in Pulumi's state of the stack. A stack that files do not know is not asked for: that would make it."""
+    from deployer.cli.planning import engine_for
+    from deployer.cli.stack_state import applied_resources
+    from deployer.engine.backend import stack_files
+
+    try:
+        files = stack_files(workspace.stack_ref)
+    except DeployerError:
+        files = None  # kept elsewhere: only the engine can tell
+    if files is not None and not files.checkpoint.exists() and not files.journal.exists():
+        return ()
+    return applied_resources(workspace, engine_for(workspace, lake)).keys()
