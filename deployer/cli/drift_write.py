@@ -90,7 +90,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if item.address.startswith("instance/"):
         _edit_instance(edits, item.change, found.lake.instance, found.live, workspace)
         return
-    declared = found.lake.table(item.address.partition("/")[2])
+    declared = _declared(found.lake, item.address.partition("/")[2])
     live = found.tables.get(item.address)
     if declared is None:
         raise Uneditable("the specs declare it no more", remedy="run `up`, or import it")
@@ -140,6 +140,11 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
         case _:
             raise Uneditable("this is edited by hand only", where=declared.sources[""])
     edits.set_property(_place(declared, property_name), property_name, after)
+
+
+def _declared(lake: Lake, name: str) -> TableSpec | None:
+    """The table that was applied under that name; it may be declared as renamed from it by now."""
+    return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
 
 
 def _rename_table(edits: SpecEdits, declared: TableSpec, live: TableSpec) -> None:

@@ -51,7 +51,7 @@ def delete(
     how_much = f"{count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
     stdout().print(f"deleted {done.table}: {how_much}")
     for file in written:
-        stdout().print(f"edited {file}")
+        stdout().print(f"{'edited' if (target.workspace.dir / file).exists() else 'removed'} {file}")
     if declared is not None and not written:
         note("the specs declare it still: the next `deployer up` creates it anew, without rows")
     return 0
