@@ -12,6 +12,7 @@ from deployer.errors import DeployerError
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
+from deployer.live.lance_storage import objects_at
 from deployer.specs.arrow import columns_of
 from deployer.state.audit import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 20  #: files whose keys are read unless all are
 _SHOWN = 3
+_UNTOLD = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class _DatasetAudit:
     location: str
     state: TableState
     where: str
+    listed: frozenset[str] | None = None  #: the data files in a bucket, once they are asked for
 
     def columns(self) -> Iterator[Difference]:
         import pyarrow as pa
@@ -111,18 +114,27 @@ class _DatasetAudit:
             yield Difference(self.where, f"{name} has {fragment.rows:,} rows; recorded are {file.rows:,}")
         if file.bytes != fragment.bytes:
             yield Difference(self.where, f"{name} has {fragment.bytes:,} bytes; recorded are {file.bytes:,}")
-        if "://" in self.location:
-            return
         for each in self.dataset.get_fragment(file.fragment_id).metadata.files:
-            path = f"{self.location}/data/{each.path}"
-            try:
-                size = os.stat(path).st_size  # noqa: PTH116 (asked for every file of a table)
-            except FileNotFoundError:
+            size = self._size_of(each.path)
+            if size is None:
                 yield Difference(self.where, f"{name}: its data file data/{each.path} is missing", lasting=True)
-                continue
-            if each.file_size_bytes and size != each.file_size_bytes:
+            elif each.file_size_bytes and size not in (_UNTOLD, each.file_size_bytes):
                 words = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
                 yield Difference(self.where, f"{name}: its data file data/{each.path} {words}", lasting=True)
+
+    def _size_of(self, path: str) -> int | None:
+        """Bytes of a data file; None when it is not there. A bucket's are only known to be there."""
+        if "://" in self.location:
+            return _UNTOLD if path in self._objects() else None
+        try:
+            return os.stat(f"{self.location}/data/{path}").st_size  # noqa: PTH116 (asked for every file of a table)
+        except FileNotFoundError:
+            return None
+
+    def _objects(self) -> frozenset[str]:
+        if self.listed is None:
+            self.listed = frozenset(path.removeprefix("data/") for path in objects_at(self.location).list("data"))
+        return self.listed
 
     def chosen(self, full: bool) -> list[File]:
         """Files whose keys are to be read: all, or some by chance."""
