@@ -6,11 +6,20 @@
 from pathlib import Path
 
 import pulumi
-from local import declare_lake
 
 from deployer.provider.sdk import stack_values
 from deployer.specs import load_lake
 
 project_dir = Path(__file__).resolve().parent.parent
-specs = pulumi.Config("deployer").get("specs") or "specs"
-declare_lake(load_lake(project_dir, project_dir / specs, pulumi.get_stack(), stack_values()))
+config = pulumi.Config("deployer")
+specs = config.get("specs") or "specs"
+managed = config.get("aws") or "all"  # what of AWS this stack declares, for a root on S3: all, table or none
+lake = load_lake(project_dir, project_dir / specs, pulumi.get_stack(), stack_values())
+if lake.instance.root.startswith("s3://") and managed != "none":
+    from aws import declare_lake_on_aws
+
+    declare_lake_on_aws(lake, managed)
+else:
+    from local import declare_lake
+
+    declare_lake(lake)

@@ -1,4 +1,6 @@
-"""A lake on local disk: its instance and its tables, nothing else."""
+"""A lake: its instance and its tables, nothing else."""
+
+from collections.abc import Sequence
 
 import pulumi
 
@@ -7,9 +9,9 @@ from deployer.provider.sdk import Instance, Table
 from deployer.specs.model import Lake, TableSpec
 
 
-def declare_lake(lake: Lake) -> None:
-    """Declare every node of the lake's graph, and export where the lake is."""
-    instance = Instance(lake.instance)
+def declare_lake(lake: Lake, needs: Sequence[pulumi.Resource] = ()) -> None:
+    """Declare every node of the lake's graph, and export where the lake is. `needs` must exist before the lake does."""
+    instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)))
     for node in build_graph(lake).nodes.values():
         if isinstance(node.spec, TableSpec):
             Table(instance, node.spec)

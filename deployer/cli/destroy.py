@@ -36,7 +36,9 @@ def destroy(
         if not yes:
             _ask_for_name(planned.plan.instance)
         with StepView(as_json=as_json) as view:
-            result = planned.engine().destroy(workspace.stack_ref, on_event=view)
+            result = planned.engine().destroy(
+                workspace.stack_ref, on_event=view, allow_destroy=frozenset(allow_destroy or ())
+            )
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     elif not result.summary.get("delete"):

@@ -1,8 +1,8 @@
 """When a preview need not ask the engine: Pulumi's state holds what the plan starts from, and the program adds nothing.
 
 Running a program costs the SDK about a millisecond and a half for each resource, most of a preview's time. The program
-that projects start with only declares the lake, so that the engine would find the plan's changes and nothing else. In
-every other case it is asked, and when anything is applied.
+that projects start with only declares the lake when its root is on a disk, so that the engine would find the plan's
+changes and nothing else. In every other case it is asked, and when anything is applied.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _OF_PULUMI = ("pulumi:pulumi:Stack", "pulumi:providers:lake")
 _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 
-def engine_would_agree(workspace: Workspace, plan: Plan, live: LiveLake) -> bool:
+def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLake) -> bool:
     """Whether a preview by the engine would find what the plan says and no more."""
-    return _is_packaged_program(workspace) and _is_settled(workspace, plan, live)
+    return "://" not in root and _is_packaged_program(workspace) and _is_settled(workspace, plan, live)
 
 
 def _is_packaged_program(workspace: Workspace) -> bool:

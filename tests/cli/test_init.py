@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deployer.starter.write import FILES
+from deployer.starter.write import FILES, PROGRAM, packaged
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY
 
@@ -63,9 +63,9 @@ def test_a_fresh_repository_is_empty_enough(tmp_path: Path, deployer: Deployer) 
 
 
 def test_the_program_is_the_one_of_this_repository() -> None:
-    for packaged, own in (("main.py.txt", "__main__.py"), ("local.py.txt", "local.py")):
-        text = files("deployer.starter").joinpath("files", "stacks", packaged).read_text(encoding="utf-8")
-        assert text == (REPOSITORY / "stacks" / own).read_text(encoding="utf-8")
+    assert PROGRAM.keys() == {path.name for path in (REPOSITORY / "stacks").glob("*.py")}
+    for own, source in PROGRAM.items():
+        assert packaged(source) == (REPOSITORY / "stacks" / own).read_bytes()
 
 
 def test_every_packaged_file_is_written() -> None:

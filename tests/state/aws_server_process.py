@@ -10,6 +10,7 @@ which also spares the copy of the table for each commit. `--unlocked` runs moto 
 from __future__ import annotations
 
 import copy
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -18,11 +19,14 @@ from typing import Any
 from moto.dynamodb import responses
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.table import Table
+from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.s3.models import FakeBucket
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 _transact = DynamoDBBackend.transact_write_items
 _lock = threading.Lock()
+_WITHOUT_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
 
 class Quiet(WSGIRequestHandler):
@@ -50,6 +54,16 @@ def transact_write_items(self: DynamoDBBackend, transact_items: list[dict[str, A
         raise
 
 
+def get_permission(self: FakeBucket, action: str, resource: str) -> Any:
+    """moto's own, which takes no notice of conditions. Requests count as if they had come by TLS."""
+    document = json.loads(self.policy or b'{"Statement": []}')
+    statements = [each for each in document["Statement"] if each.get("Condition") != _WITHOUT_TLS]
+    if not statements:
+        return PermissionResult.NEUTRAL
+    policy = IAMPolicy(json.dumps({**document, "Statement": statements}))
+    return policy.is_action_permitted(action, resource)
+
+
 def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
     def locked(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         with _lock:
@@ -60,6 +74,8 @@ def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., 
 
 def main(unlocked: bool) -> None:
     application: Any = DomainDispatcherApplication(create_backend_app)
+    bucket: Any = FakeBucket
+    bucket.get_permission = get_permission
     responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
     if not unlocked:
         patched: Any = DynamoDBBackend

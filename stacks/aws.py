@@ -1,0 +1,171 @@
+"""A lake on S3: its bucket, the table of its state, then the lake itself.
+
+Loaded for roots on S3 only, since the package of AWS's types is large.
+"""
+
+import json
+from collections.abc import Mapping
+
+import pulumi
+from local import declare_lake
+
+from deployer.errors import InvalidInput, NotFound
+from deployer.specs.model import InstanceSpec, Lake
+from deployer.state.dynamodb_items import TABLE_SCHEMA
+from deployer.state.dynamodb_table import table_name
+
+try:
+    import pulumi_aws as aws
+except ModuleNotFoundError as error:
+    raise NotFound(
+        "a root on S3 needs the package pulumi-aws, which is not installed",
+        remedy="pip install 'deployer[aws]'; or set deployer:aws to none when bucket and table are there already",
+    ) from error
+
+UNFINISHED_UPLOAD_DAYS = 7
+OLD_VERSION_DAYS = 30
+
+#: Of what holds data. `destroy` refuses it unless it is allowed by name, and even then AWS keeps it.
+KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+#: Of what keeps the data safe: it stays for as long as the data does.
+GUARD = pulumi.ResourceOptions(retain_on_delete=True)
+
+
+class DataBucket(pulumi.ComponentResource):
+    """A bucket with versions, encrypted, closed to the public, reached by TLS alone, and cleaned of what is over."""
+
+    def __init__(self, name: str, tags: Mapping[str, str]) -> None:
+        super().__init__("deployer:aws:DataBucket", name)
+        self.bucket = aws.s3.Bucket(f"bucket/{name}", bucket=name, tags=tags, opts=self._with(KEPT))
+        self.name = self.bucket.bucket
+        guard = self._with(GUARD)
+        aws.s3.BucketOwnershipControls(
+            f"ownership/{name}", bucket=self.name, rule={"object_ownership": "BucketOwnerEnforced"}, opts=guard
+        )
+        aws.s3.BucketVersioning(
+            f"versions/{name}", bucket=self.name, versioning_configuration={"status": "Enabled"}, opts=guard
+        )
+        aws.s3.BucketServerSideEncryptionConfiguration(
+            f"encryption/{name}",
+            bucket=self.name,
+            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
+            opts=guard,
+        )
+        closed = aws.s3.BucketPublicAccessBlock(
+            f"public-access/{name}",
+            bucket=self.name,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=guard,
+        )
+        aws.s3.BucketPolicy(
+            f"tls-only/{name}",
+            bucket=self.name,
+            policy=self.bucket.arn.apply(tls_only),
+            # AWS refuses two changes of a bucket's access at the same time
+            opts=pulumi.ResourceOptions.merge(guard, pulumi.ResourceOptions(depends_on=[closed])),
+        )
+        aws.s3.BucketLifecycleConfiguration(f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(), opts=guard)
+        self.register_outputs({"bucket": self.name})
+
+    def _with(self, options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(parent=self))
+
+
+class StateTable(pulumi.ComponentResource):
+    """The DynamoDB table of the state store: paid by request, restorable to any second, not deleted by mistake."""
+
+    def __init__(self, name: str, region: str | None, tags: Mapping[str, str]) -> None:
+        super().__init__("deployer:aws:StateTable", name)
+        keys = {key["KeyType"]: key["AttributeName"] for key in TABLE_SCHEMA["KeySchema"]}
+        self.table = aws.dynamodb.Table(
+            f"state-table/{name}",
+            name=name,
+            region=region,
+            billing_mode=TABLE_SCHEMA["BillingMode"],
+            hash_key=keys["HASH"],
+            range_key=keys["RANGE"],
+            attributes=[
+                {"name": each["AttributeName"], "type": each["AttributeType"]}
+                for each in TABLE_SCHEMA["AttributeDefinitions"]
+            ],
+            local_secondary_indexes=[
+                {
+                    "name": index["IndexName"],
+                    "range_key": index["KeySchema"][1]["AttributeName"],
+                    "projection_type": index["Projection"]["ProjectionType"],
+                }
+                for index in TABLE_SCHEMA["LocalSecondaryIndexes"]
+            ],
+            point_in_time_recovery={"enabled": True},
+            deletion_protection_enabled=True,
+            tags=tags,
+            opts=pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(parent=self)),
+        )
+        self.register_outputs({"name": self.table.name})
+
+
+def declare_lake_on_aws(lake: Lake, managed: str) -> None:
+    """Declare what the lake stands on, then the lake. `managed` is `all`, or `table` in a bucket that is there."""
+    instance = lake.instance
+    bucket_name = instance.root.removeprefix("s3://").split("/")[0]
+    tags = _tags(instance)
+    needs: list[pulumi.Resource] = []
+    match managed:
+        case "all":
+            bucket = DataBucket(bucket_name, tags)
+            pulumi.export("bucket", bucket.name)
+            needs.append(bucket)
+        case "table":
+            pass
+        case _:
+            raise InvalidInput(f"deployer:aws cannot be {managed!r}", remedy="use all, table or none")
+    options = instance.state.options
+    if "endpoint" not in options:  # else the table is not in AWS, and the state store makes it
+        # The state store looks for the same name.
+        name = str(options.get("table") or table_name(instance.root, instance.name))
+        region = str(options["region"]) if "region" in options else None
+        state = StateTable(name, region, tags)
+        pulumi.export("state_table", state.table.name)
+        needs.append(state)
+    declare_lake(lake, needs)
+
+
+def tls_only(bucket_arn: str) -> str:
+    """A bucket policy that denies whatever comes without TLS."""
+    statement = {
+        "Sid": "TlsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [bucket_arn, f"{bucket_arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _lifecycle() -> list[dict[str, object]]:
+    everything = {"prefix": ""}
+    return [
+        {
+            "id": "unfinished-uploads",
+            "status": "Enabled",
+            "filter": everything,
+            "abort_incomplete_multipart_upload": {"days_after_initiation": UNFINISHED_UPLOAD_DAYS},
+        },
+        {
+            "id": "old-versions",
+            "status": "Enabled",
+            "filter": everything,
+            "noncurrent_version_expiration": {"noncurrent_days": OLD_VERSION_DAYS},
+            "expiration": {"expired_object_delete_marker": True},
+        },
+    ]
+
+
+def _tags(instance: InstanceSpec) -> dict[str, str]:
+    """The instance's own tags, and those by which bills and people find whose a resource is."""
+    stack = f"{pulumi.get_project()}/{pulumi.get_stack()}"
+    return {**instance.tags, "deployer:instance": instance.name, "deployer:stack": stack}

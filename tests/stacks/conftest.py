@@ -1,0 +1,55 @@
+"""An AWS for the tests of this folder: moto's server, one process a worker, and projects whose lake is on its S3."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.aws_provider.install import install_aws_provider
+from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
+from tests.projects import make_project, table
+from tests.state.aws_server import moto_server
+
+REGION = "eu-central-1"
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[str]:
+    """The server's URL; the environment of this process and its children points there."""
+    with pytest.MonkeyPatch.context() as environment, moto_server() as url:
+        for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION"):
+            environment.delenv(name, raising=False)
+        for name, value in (
+            ("ENDPOINT_URL", url),
+            ("ACCESS_KEY_ID", "test"),
+            ("SECRET_ACCESS_KEY", "test"),
+            ("DEFAULT_REGION", REGION),
+        ):
+            environment.setenv(f"AWS_{name}", value)
+        yield url
+
+
+MakeProject = Callable[..., Path]
+
+
+@pytest.fixture
+def on_aws(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeProject:
+    """Makes a project with the table air.flights in a bucket of its own, nothing applied yet; the current folder."""
+
+    def make(more: str = "", bucket: str = "", tables: str | None = None) -> Path:
+        bucket = bucket or f"lakes-{uuid.uuid4().hex[:12]}"
+        instance = f"kind: Instance\nname: demo\nroot: s3://{bucket}/demo\nengine: embedded\n{more}"
+        flights = table("flights", "delay: int32") if tables is None else tables
+        folder = make_project(tmp_path / bucket, {"demo.yaml": instance, "flights.yaml": flights})
+        install_aws_provider(folder)
+        monkeypatch.chdir(folder)
+        return folder
+
+    return make
+
+
+def bucket_of(project: Path) -> str:
+    return project.name
