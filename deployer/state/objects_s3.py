@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+TRANSFER = 60.0  #: seconds that one request may take with all of its body
 PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by itself, except after a time-out
 
 
@@ -145,7 +146,7 @@ class S3Objects:
             self._clock.sleep(self._clock.uniform(0, 0.2))
 
     def _in_words(self, error: BaseError | BotoCoreError) -> DeployerError:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error).split()).partition(" Debug source")[0]
         if "NoSuchBucket" in said:
             return self._no_bucket()
         if isinstance(error, BotoCoreError):
@@ -195,7 +196,8 @@ def _client(root: str, settings: _Settings, credentials: ReadOnlyCredentials) ->
         config=config,
         client_options={
             "allow_http": endpoint is not None and endpoint.startswith("http://"),
-            "timeout": timedelta(seconds=PATIENCE / 2),
+            "timeout": timedelta(seconds=TRANSFER),
+            "read_timeout": timedelta(seconds=PATIENCE / 2),
             "connect_timeout": timedelta(seconds=PATIENCE / 4),
         },
         retry_config={
