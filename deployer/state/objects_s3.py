@@ -90,7 +90,7 @@ class S3Objects:
             return None
 
     def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Puts an object in place of the one with this tag (None: where there is none); its tag. None: that moved on."""
+        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
         try:
             return str(self._asked(lambda store: obstore.put(store, path, data, mode=mode), path)["e_tag"])
