@@ -33,28 +33,38 @@ def log(
 ) -> int:
     """Show what was committed to a table's log, the newest first: version, when, by whom and what.
 
-    Exit codes: 0 shown, 1 an error.
+    Exit codes: 0 shown, 1 an error, such as an entry that cannot be read; the others are shown.
     """
     from contextlib import closing
 
     from deployer.cli.lake_data import instance_of
     from deployer.cli.output import note, print_json
+    from deployer.errors import Corrupt
+    from deployer.plan.words import count
     from deployer.state import open_store
+    from deployer.state.entries import Damaged
+    from deployer.state.envelope import RECOVERY
 
     root, _ = instance_of(project, stack, specs)
     with closing(open_store(root)) as store:
         name, chosen = which_log(store, table, instance)
-        newest = (store.instance() if instance else store.table(chosen)).version
+        newest = _newest(store, chosen)
         start = after if after is not None else max(newest - limit, 0) if limit else 0
-        entries = store.log(chosen, start, limit or None)
+        entries = store.log_with_damage(chosen, start, limit or None)
+    damaged = [each for each in entries if isinstance(each, Damaged)]
     kept_from = entries[0].version if entries else newest + 1
     if as_json:
         from deployer.state.entries import to_json
         from deployer.state.words import entry_words
 
-        listed = [to_json(entry) | {"what": entry_words(entry)} for entry in entries]
+        listed = [
+            {"version": entry.version, "damaged": entry.why}
+            if isinstance(entry, Damaged)
+            else to_json(entry) | {"what": entry_words(entry)}
+            for entry in entries
+        ]
         print_json({"log": chosen, "name": name, "newest": newest, "entries": listed})
-        return 0
+        return 1 if damaged else 0
     _print(entries, newest_first=after is None)
     if start + 1 < kept_from and (after is not None or not limit or len(entries) < limit) and newest:
         note(f"entries of before version {kept_from} are no longer kept; snapshots stand for them")
@@ -63,7 +73,20 @@ def log(
         note(f"{start:,} older (--limit 0 shows all that are kept)")
     elif after is not None and shown < newest:
         note(f"{newest - shown:,} newer (--after {shown} goes on)")
+    if damaged:
+        raise Corrupt(f"{count(len(damaged), 'entry', 'entries')} cannot be read", where=name, remedy=RECOVERY)
     return 0
+
+
+def _newest(store: StateStore, log: str) -> int:
+    """The log's newest version, also where its state cannot be made from it."""
+    from deployer.errors import Corrupt
+    from deployer.state.model import INSTANCE_LOG
+
+    try:
+        return (store.instance() if log == INSTANCE_LOG else store.table(log)).version
+    except Corrupt:
+        return store.log_with_damage(log)[-1].version
 
 
 def which_log(store: StateStore, table: str | None, instance: bool) -> tuple[str, str]:
@@ -90,6 +113,7 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
     from rich.table import Table
 
     from deployer.cli.output import stdout
+    from deployer.state.entries import Damaged
     from deployer.state.words import update_words
 
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -98,5 +122,8 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
     shown.add_column("who")
     shown.add_column("what", overflow="fold")
     for entry in reversed(entries) if newest_first else entries:
+        if isinstance(entry, Damaged):
+            shown.add_row(str(entry.version), "", "", f"cannot be read: {entry.why}", style="red")
+            continue
         shown.add_row(str(entry.version), utc(entry.at), entry.author, "\n".join(map(update_words, entry.updates)))
     stdout().print(shown)

@@ -31,6 +31,14 @@ class LogEntry:
     requirements: tuple[Requirement, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """An entry that cannot be read, and why."""
+
+    version: int
+    why: str
+
+
 def to_json(entry: LogEntry) -> dict[str, Any]:
     return {
         "log": entry.log,
@@ -75,3 +83,11 @@ def from_record(record: Record) -> LogEntry:
     if (entry.log, entry.version, entry.txn_id) != (record.log, record.version, record.txn_id):
         raise Corrupt(f"it holds entry {entry.version} of log {entry.log}", where=where, remedy=RECOVERY)
     return entry
+
+
+def read_or_damaged(record: Record) -> LogEntry | Damaged:
+    """What a record holds, or what is wrong with it."""
+    try:
+        return from_record(record)
+    except Corrupt as error:
+        return Damaged(record.version, error.what)

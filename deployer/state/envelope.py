@@ -49,4 +49,4 @@ def refuse_newer(found: int, where: object) -> None:
         )
 
 
-RECOVERY = "restore the instance's _state folder from a backup"
+RECOVERY = "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup"

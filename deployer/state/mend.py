@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from deployer.state.audit import LogAudit
 from deployer.state.backend import Backend
-from deployer.state.envelope import RECOVERY
 from deployer.state.snapshots import Snapshots
 
 
@@ -51,4 +50,4 @@ def mend_log(
         yield Step(f"log {log}", f"removed what is kept of before version {first}, which could not be read whole")
 
 
-_RESTORE = f"{RECOVERY}, or import an export (deployer state import)"
+_RESTORE = "restore the instance's _state folder from a backup, or import an export (deployer state import)"

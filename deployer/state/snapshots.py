@@ -108,13 +108,16 @@ class Snapshots:
             if pointer.version not in [each.version for each in pointers]:
                 raise Missing(pointer.log) from None
             damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
-        _LOG.warning("%s; reading the snapshot before it and the log instead", damage)
         older = [each for each in pointers if each.version < pointer.version]
         base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
         records = self._backend.records(pointer.log, base.state.version, pointer.version - base.state.version)
         if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
             raise damage
-        return grown(base, [(from_record(record), record) for record in records])
+        known = grown(base, [(from_record(record), record) for record in records])
+        _LOG.warning(
+            "%s: %s; read from the log instead: `deployer state repair` makes it again", damage.where, damage.what
+        )
+        return known
 
     def read(self, pointer: SnapshotRecord) -> Known:
         """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""

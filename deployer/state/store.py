@@ -13,7 +13,7 @@ from deployer.state.backend import Backend
 from deployer.state.cache import StateCache
 from deployer.state.clock import Clock
 from deployer.state.commits import Committer, Part
-from deployer.state.entries import LogEntry, from_record
+from deployer.state.entries import Damaged, LogEntry, from_record, read_or_damaged
 from deployer.state.history import At, Time, state_at
 from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
 from deployer.state.objects import ObjectStore
@@ -150,6 +150,10 @@ class StateStore:
     def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Entries above version `after`, oldest first, as far back as they are kept."""
         return [from_record(record) for record in self._backend.records(_checked(log), after, limit)]
+
+    def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | Damaged]:
+        """As `log`; an entry that cannot be read is told and does not hide the others."""
+        return [read_or_damaged(record) for record in self._backend.records(_checked(log), after, limit)]
 
     def logs(self) -> list[str]:
         """The names of all logs that hold anything."""

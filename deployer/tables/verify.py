@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, open_dataset
@@ -128,7 +128,8 @@ def repair(
             audit = store.audit(entry.table_id)
         except NotFound:
             continue
-        yield from store.mend(audit, dry_run=dry_run, drop_history=drop_history)
+        for step in store.mend(audit, dry_run=dry_run, drop_history=drop_history):
+            yield replace(step, where=f"table/{entry.full_name}, {step.where}")
         if isinstance(audit.state, TableState) and audit.state.version:
             try:
                 yield from _repair_table(store, root, entry, audit.state, dry_run, now - grace)

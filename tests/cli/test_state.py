@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -175,11 +176,11 @@ def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path
     read = subprocess.run([*command, "describe", "flights"], capture_output=True, text=True, check=False)
     assert read.returncode == 0 and "30 in 3 files" in read.stdout
     assert f"snapshot 7 of log {table_id(filled)}: the checksum of" in read.stderr
-    assert "reading the snapshot before it and the log instead" in read.stderr
+    assert "; read from the log instead: `deployer state repair` makes it again" in read.stderr
     ran = deployer("state", "verify", "flights")
     assert ran.code == 2 and f"{file.parent.name}/files.parquet does not match" in ran.out
     done = deployer("state", "repair", "flights")
-    words = f"snapshot 7 of log {table_id(filled)}: made again from what is before it and the log\n"
+    words = f"table/air.flights, snapshot 7 of log {table_id(filled)}: made again from what is before it and the log\n"
     assert (done.code, done.out) == (0, words)
     assert deployer("state", "verify").code == 0
     assert not file.exists()
@@ -194,6 +195,19 @@ def test_a_repair_that_is_killed_can_be_run_again(filled: Path, deployer: Deploy
     assert deployer("state", "repair").code == 0
     assert deployer("state", "verify").code == 0
     assert "30 in 3 files" in deployer("describe", "flights").out
+
+
+def test_a_damaged_entry_hides_no_other(filled: Path, deployer: Deployer) -> None:
+    with sqlite3.connect(root(filled) / "_state" / "state.db") as database:
+        database.execute("UPDATE entries SET body = ? WHERE log = ? AND version = 3", (b"x", table_id(filled)))
+    ran = deployer("state", "log", "flights")
+    assert ran.code == 1 and "3" in ran.out and versions(ran.out) == [7, 6, 5, 4, 2, 1]
+    assert "cannot be read: this is not what the state store wrote there" in ran.out
+    assert "air.flights: 1 entry cannot be read; `deployer state repair` puts right what can be" in ran.err
+    assert "10 in 1 file" not in deployer("state", "show", "flights", "--at", "2").out
+    assert f"entry 3 of log {table_id(filled)}: this is not what" in deployer("describe", "flights").err
+    left = deployer("state", "repair")
+    assert left.code == 2 and "left as it is: table/air.flights, log " in left.out
 
 
 def test_what_cannot_be_repaired_is_said(filled: Path, deployer: Deployer) -> None:
