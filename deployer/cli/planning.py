@@ -59,9 +59,10 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             plan = _with_foreign(plan, engine().preview(workspace.stack_ref, config=config).operations)
     if not plan.is_empty:
+        from deployer.tables.column_sizes import sized_on_disk
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
-        plan = checked_on_data(plan, live, root)
+        plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
     return Planned(judged(workspace, plan, lake, live), lake, engine, config, live)
 
 

@@ -90,6 +90,7 @@ def _change(planned: PlannedChange) -> dict[str, Any]:
         "risk": planned.assessment.risk.value,
         "rows": planned.assessment.rows,
         "bytes": planned.assessment.bytes,
+        **({"bytes_about": True} if planned.assessment.about else {}),
         "why": planned.assessment.why,
         "cause": str(planned.cause) if planned.cause else None,
         "refused": planned.refused,

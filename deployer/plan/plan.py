@@ -16,6 +16,7 @@ from deployer.plan.diff import diff
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types import Column
 
 if TYPE_CHECKING:
     from deployer.plan.verdict import Verdict, Violation
@@ -141,12 +142,16 @@ def _plan_resource(
     keys = kept_keys(before, after)
     has_rows = not statistics.known or statistics.rows > 0
     for change in diff(before, after):
-        assessment = assess(change, statistics, keys)
+        assessment = assess(change, statistics, keys, _columns(before), _columns(after))
         refused = refusal(change, keys, has_rows=has_rows)
         if refused is None and assessment.risk is Risk.DESTROYS and address not in allow_destroy:
             refused = f"destroys data; to allow it: --allow-destroy {address}"
         planned.append(PlannedChange(change, assessment, cause(change, after), refused))
     return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics)
+
+
+def _columns(spec: Spec | None) -> tuple[Column, ...]:
+    return spec.columns if isinstance(spec, TableSpec) else ()
 
 
 def _action(before: Spec | None, after: Spec | None, planned: list[PlannedChange]) -> Action:

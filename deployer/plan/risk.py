@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -10,6 +10,8 @@ from typing import assert_never
 
 from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
+from deployer.plan.column_bytes import Bytes, column_bytes
+from deployer.specs.types import Column
 
 
 class Risk(StrEnum):
@@ -22,22 +24,31 @@ class Risk(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The risk of one change, and the rows and bytes that it rewrites or loses."""
+    """The risk of one change, and the rows and bytes that it rewrites or loses; `about`: the bytes are reckoned."""
 
     risk: Risk
     rows: int = 0
     bytes: int = 0
     why: str = ""
+    about: bool = False
 
 
 _SAFE = Assessment(Risk.SAFE)
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
 
 
-def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str] = _NO_KEYS) -> Assessment:
+def assess(
+    change: c.Change,
+    statistics: TableStatistics,
+    keys: Mapping[str, str] = _NO_KEYS,
+    before: Sequence[Column] = (),
+    after: Sequence[Column] = (),
+) -> Assessment:
     """The risk of `change` on a table of these live `statistics` (zero for what does not exist).
 
     `keys` are the columns that order rows before and after (`deployer.plan.support.kept_keys`).
+    Of a change of one column the bytes are that column's (`deployer.plan.column_bytes`); `before` and `after` are the
+    table's columns.
     """
     match change:
         case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
@@ -45,7 +56,7 @@ def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str
         case c.DeleteTable():
             return _lose(statistics, "its rows are deleted")
         case c.DropColumn():
-            return _lose(statistics, "the column's values are deleted")
+            return _lose(statistics, "the column's values are deleted", column_bytes(change, statistics, before, after))
         case c.DeleteInstance():
             return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
         case c.ChangeRoot():
@@ -53,7 +64,7 @@ def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str
         case c.ChangeStateBackend():
             return Assessment(Risk.DESTROYS, why="state stays behind in the old store")
         case c.WidenColumn() | c.ConvertColumn():
-            return _rewrite(statistics, "the column is written anew")
+            return _rewrite(statistics, "the column is written anew", column_bytes(change, statistics, before, after))
         case c.ChangeRowKeys() | c.ChangeSortKeys():
             return _rewrite(statistics, "rows are sorted and placed anew")
         case c.ChangeSplitPoints():
@@ -62,18 +73,18 @@ def assess(change: c.Change, statistics: TableStatistics, keys: Mapping[str, str
             return Assessment(
                 Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
             )
-        case c.ChangeStorage(before=before, after=after):
-            if before.data_storage_version == after.data_storage_version and (
-                before.stable_row_ids == after.stable_row_ids
-            ):
+        case c.ChangeStorage(before=old, after=new):
+            if old.data_storage_version == new.data_storage_version and old.stable_row_ids == new.stable_row_ids:
                 return Assessment(Risk.SAFE, why="applies to files written from now on")
             return _rewrite(statistics, "files are written anew in the other format")
         case c.AddColumn(definition=column) if column.default:
-            return _rewrite(statistics, "a file with the column's values is written beside each of the others")
+            why = "a file with the column's values is written beside each of the others"
+            return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
         case c.ChangeColumnDefault():
             return Assessment(Risk.SAFE, why="applies to rows loaded from now on")
         case c.AddColumn(definition=column) if not column.nullable:
-            return _rewrite(statistics, "a column that is never null needs values for existing rows")
+            why = "a column that is never null needs values for existing rows"
+            return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
         case c.AddColumn():
             return Assessment(Risk.SAFE, why="null in existing rows, no file is written")
         case c.CreateIndex() | c.RebuildIndex():
@@ -108,17 +119,19 @@ def _indexed(statistics: TableStatistics) -> str:
     return f"{statistics.rows:,} rows are indexed; none is written"
 
 
-def _lose(statistics: TableStatistics, why: str) -> Assessment:
+def _lose(statistics: TableStatistics, why: str, column: Bytes | None = None) -> Assessment:
     if not statistics.known:
         return Assessment(Risk.DESTROYS, why=f"{why}; size unknown")
     if statistics.rows == 0:
         return Assessment(Risk.SAFE, why="the table holds no rows")
-    return Assessment(Risk.DESTROYS, statistics.rows, statistics.bytes, why)
+    size = column or Bytes(statistics.bytes)
+    return Assessment(Risk.DESTROYS, statistics.rows, size.number, why, size.about)
 
 
-def _rewrite(statistics: TableStatistics, why: str) -> Assessment:
+def _rewrite(statistics: TableStatistics, why: str, column: Bytes | None = None) -> Assessment:
     if not statistics.known:
         return Assessment(Risk.REWRITES, why=f"{why}; size unknown")
     if statistics.rows == 0:
         return Assessment(Risk.SAFE, why="the table holds no rows")
-    return Assessment(Risk.REWRITES, statistics.rows, statistics.bytes, why)
+    size = column or Bytes(statistics.bytes)
+    return Assessment(Risk.REWRITES, statistics.rows, size.number, why, size.about)

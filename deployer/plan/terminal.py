@@ -9,8 +9,8 @@ from rich.text import Text
 from rich.tree import Tree
 
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.risk import Assessment, Risk
-from deployer.plan.totals import foreign_counts
+from deployer.plan.risk import Risk
+from deployer.plan.totals import foreign_counts, note_of
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _change(planned: PlannedChange) -> Text:
     assessment = planned.assessment
     line = Text(f"{assessment.risk.value:<8} ", style=_RISK_STYLE[assessment.risk])
     line.append(describe(planned.change), style="default not bold")
-    note = _extent(assessment)
+    note = note_of(planned)
     if note:
         line.append(f" ({note})", style="not bold dim")
     if planned.cause:
@@ -97,11 +97,6 @@ def _change(planned: PlannedChange) -> Text:
     if planned.refused:
         line.append(f"\n         refused: {planned.refused}", style="bold red")
     return line
-
-
-def _extent(assessment: Assessment) -> str:
-    extent = f"{count(assessment.rows, 'row')}, {size(assessment.bytes)}" if assessment.rows else ""
-    return "; ".join(part for part in (extent, assessment.why) if part)
 
 
 def _foreign(item: Foreign) -> Text:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from deployer.live.model import TableStatistics
 from deployer.plan.plan import Action, Plan, PlannedChange, ResourcePlan
-from deployer.plan.risk import Risk
-from deployer.plan.words import count, size
+from deployer.plan.risk import Assessment, Risk
+from deployer.plan.words import about_size, count
 
 _VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
 
@@ -15,25 +17,33 @@ _OF_LAKES = ("instance/", "table/")
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Tables, rows and bytes that a risk touches; each table counts once. `unknown`: how many tables have no size."""
+    """Tables, rows and bytes that a risk touches; each row counts once. `unknown`: how many tables have no size."""
 
     tables: int = 0
     rows: int = 0
     bytes: int = 0
     unknown: int = 0
+    about: bool = False  #: some of the bytes are reckoned
 
 
 def extent(plan: Plan, risk: Risk) -> Extent:
     """What all changes of that risk touch together."""
     tables = rows = size_ = unknown = 0
+    about = False
     for resource in plan.resources:
         touched = [change.assessment for change in resource.changes if change.assessment.risk is risk]
         if touched:
             tables += 1
             rows += max(each.rows for each in touched)
-            size_ += max(each.bytes for each in touched)
+            size_ += _bytes(touched, resource.statistics)
+            about |= any(each.about for each in touched)
             unknown += not resource.statistics.known
-    return Extent(tables, rows, size_, unknown)
+    return Extent(tables, rows, size_, unknown, about)
+
+
+def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
+    """Of changes of single columns together; what all of the table is counts once."""
+    return max(*(each.bytes for each in touched), min(sum(each.bytes for each in touched), statistics.bytes))
 
 
 def headline(plan: Plan) -> str:
@@ -66,7 +76,7 @@ def extents(plan: Plan) -> list[tuple[Risk, str]]:
         total = extent(plan, risk)
         if total.tables:
             where = f"in {count(total.tables, 'resource')}"
-            known = f"{count(total.rows, 'row')}, {size(total.bytes)}"
+            known = f"{count(total.rows, 'row')}, {about_size(total.bytes, about=total.about)}"
             if total.unknown == total.tables:
                 known = "size unknown,"
             elif total.unknown:
@@ -90,5 +100,6 @@ def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[Pla
 def note_of(change: PlannedChange) -> str:
     """`336,776 rows, 11.8 MiB; rows are sorted and placed anew`, or empty."""
     assessment = change.assessment
-    touched = f"{count(assessment.rows, 'row')}, {size(assessment.bytes)}" if assessment.rows else ""
+    size_ = about_size(assessment.bytes, about=assessment.about)
+    touched = f"{count(assessment.rows, 'row')}, {size_}" if assessment.rows else ""
     return "; ".join(part for part in (touched, assessment.why) if part)

@@ -110,6 +110,11 @@ def size(number: int) -> str:
     return decimal(number)
 
 
+def about_size(number: int, *, about: bool) -> str:
+    """`size`, marked where the bytes are reckoned: `about 1.5 MB`."""
+    return f"about {size(number)}" if about else size(number)
+
+
 def _names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 

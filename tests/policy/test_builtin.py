@@ -131,9 +131,9 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
     ),
     "rewrites_bytes": (
         "rewrite-size",
-        {"bytes": 10_000_000, "rows": 10**9},
+        {"bytes": 2_000_000, "rows": 10**9},
         view_of(WIDENED, EMPTY),
-        ["widen column delay: int32 → int64: rewrites 12.3 MB, more than 10.0 MB"],
+        ["widen column delay: int32 → int64: rewrites 2.7 MB, more than 2.0 MB"],
         [],
     ),
     "rewrites_little": ("rewrite-size", {"rows": 336_776}, view_of(WIDENED, EMPTY), [], []),
