@@ -16,11 +16,16 @@ def destroy(
 ) -> int:
     """Delete every table that the stack manages, and the instance. Asks for the instance's name first.
 
-    Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied.
+    Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied;
+    the bucket and the state's table of a lake on S3 until `--allow-destroy` names them. Those stay in AWS even then.
     """
+    from dataclasses import replace
+
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.planning import held, plan_destroy
     from deployer.cli.progress import StepView
+    from deployer.cli.standing import refuse_protected, standing_resources
+    from deployer.cli.unknown_tables import delete_unknown
     from deployer.cli.up import refuse, show
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
@@ -29,12 +34,17 @@ def destroy(
     lake = workspace.lake()
     with held(workspace, lake):
         planned = plan_destroy(workspace, lake, allow_destroy or ())
+        standing = standing_resources(workspace, planned.engine())
+        planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))
         if not as_json:
             show(planned)
         if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
+        refuse_protected(standing, allow_destroy or ())
         if not yes:
             _ask_for_name(planned.plan.instance)
+        for address in delete_unknown(workspace, planned):
+            note(f"deleted {address}, which Pulumi's state did not know")
         with StepView(as_json=as_json) as view:
             result = planned.engine().destroy(
                 workspace.stack_ref, on_event=view, allow_destroy=frozenset(allow_destroy or ())
@@ -45,6 +55,8 @@ def destroy(
         note(f"stack {stack} manages nothing")
     else:
         stdout().print(view.summary(result.operations))
+        if kept := [each.name for each in standing if each.protected and each.kept]:
+            note(f"still in AWS, and no part of the stack any more: {', '.join(kept)}")
     return 0
 
 

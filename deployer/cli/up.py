@@ -82,8 +82,9 @@ def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool
 
 
 def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
-    from deployer.cli.output import print_json, stdout
+    from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
+    from deployer.cli.unknown_tables import delete_unknown
     from deployer.plan.as_json import plan_as_json
     from deployer.specs import known_lake
     from deployer.state.failpoints import reached
@@ -91,6 +92,8 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
     reached("cli.up.planned")
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    for address in delete_unknown(workspace, planned):
+        note(f"deleted {address}, which Pulumi's state did not know")
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
         result = planned.engine().up(workspace.stack_ref, on_event=view, config=planned.config)
     if as_json:

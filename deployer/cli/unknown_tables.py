@@ -1,0 +1,34 @@
+"""Tables that this stack manages and Pulumi's state does not know, such as of `deployer table add`: no engine deletes
+them when nothing declares them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from deployer.cli.stack_state import applied_resources
+from deployer.state import open_store
+from deployer.tables.admin import delete_table
+
+if TYPE_CHECKING:
+    from deployer.cli.planning import Planned
+    from deployer.cli.workspace import Workspace
+
+
+def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
+    """Deletes those of them that the plan deletes, which nothing refused; gives their addresses."""
+    gone = [
+        each.address
+        for each in planned.plan.resources
+        if each.action == "delete" and each.address in planned.live.tables
+    ]
+    if not gone:
+        return []
+    known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
+    unknown = {each: table.table_id for each in gone if (table := planned.live.tables[each]).table_id not in known}
+    root = workspace.root(planned.lake)
+    if unknown:
+        with closing(open_store(root)) as store:
+            for table_id in unknown.values():
+                delete_table(store, root, table_id, allow_destroy=True)
+    return sorted(unknown)
