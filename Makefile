@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+WITH_AWS := $(VENV)/.with-aws
 
 .PHONY: quickstart test lint types docs check clean
 
 quickstart: $(READY)  ## Declare, preview, apply, load and query a lake, change it and apply the change
 	$(BIN)/python examples/quickstart.py
 
-test: $(READY)  ## Run all tests
+test: $(WITH_AWS)  ## Run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(READY)
@@ -33,3 +34,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
+
+$(WITH_AWS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,aws]'
+	touch $(WITH_AWS)

@@ -42,7 +42,7 @@ class DataBucket(pulumi.ComponentResource):
         aws.s3.BucketOwnershipControls(
             f"ownership/{name}", bucket=self.name, rule={"object_ownership": "BucketOwnerEnforced"}, opts=guard
         )
-        aws.s3.BucketVersioning(
+        versions = aws.s3.BucketVersioning(
             f"versions/{name}", bucket=self.name, versioning_configuration={"status": "Enabled"}, opts=guard
         )
         aws.s3.BucketServerSideEncryptionConfiguration(
@@ -65,9 +65,11 @@ class DataBucket(pulumi.ComponentResource):
             bucket=self.name,
             policy=self.bucket.arn.apply(tls_only),
             # AWS refuses two changes of a bucket's access at the same time
-            opts=pulumi.ResourceOptions.merge(guard, pulumi.ResourceOptions(depends_on=[closed])),
+            opts=_after(closed, guard),
         )
-        aws.s3.BucketLifecycleConfiguration(f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(), opts=guard)
+        aws.s3.BucketLifecycleConfiguration(
+            f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(), opts=_after(versions, guard)
+        )
         self.register_outputs({"bucket": self.name})
 
     def _with(self, options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
@@ -144,6 +146,10 @@ def tls_only(bucket_arn: str) -> str:
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def _after(needed: pulumi.Resource, options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[needed]))
 
 
 def _lifecycle() -> list[dict[str, object]]:

@@ -26,8 +26,8 @@ from deployer.provider.urn import address_of
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "read": "read"}
 _QUIET = ("same", "refresh")
-#: Resources of Pulumi itself, which people did not declare.
-PULUMI_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:")
+#: Resources of Pulumi itself, which people did not declare, and the program's groups, which are nothing in any cloud.
+PULUMI_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:", "deployer:")
 
 
 class StepView:

@@ -119,7 +119,7 @@ def _encryption_rules(values: dict[str, Any]) -> dict[str, Any]:
 
 def _public_access(s3: Any, bucket: str) -> dict[str, Any] | None:
     found = _asked(s3.get_public_access_block, Bucket=bucket)
-    return found and pulumi_form(found["PublicAccessBlockConfiguration"], _NAMES)
+    return found and dict(pulumi_form(found["PublicAccessBlockConfiguration"], _NAMES))
 
 
 def _ownership(s3: Any, bucket: str) -> dict[str, Any] | None:

@@ -2,17 +2,165 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import boto3
+import pytest
+
+from deployer.state import open_store
+from deployer.state.dynamodb_items import TABLE_SCHEMA
+from deployer.state.dynamodb_table import table_name
 from tests.cli.conftest import Deployer
-from tests.stacks.conftest import MakeProject
+from tests.stacks.conftest import MakeProject, bucket_of
+from tests.stacks.graph import check_golden, graph_of
 
 
-def test_up(on_aws: MakeProject, deployer: Deployer) -> None:
+def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws("tags: {team: data}\n")
+    bucket = bucket_of(project)
+    shown = deployer("preview")
+    assert "create aws:s3/bucket:Bucket bucket/" in shown.out and "DataBucket" not in shown.out
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+
+    s3, dynamodb = boto3.client("s3"), boto3.client("dynamodb")
+    table = dynamodb.describe_table(TableName=table_name(f"s3://{bucket}/demo", "demo"))["Table"]
+    assert {name: table[name] for name in ("KeySchema",)} == {"KeySchema": TABLE_SCHEMA["KeySchema"]}
+    assert [each["IndexName"] for each in table["LocalSecondaryIndexes"]] == ["by_transaction"]
+    assert table["DeletionProtectionEnabled"]
+    assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+    assert all(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values())
+
+    specs = project / "specs" / "demo.yaml"
+    specs.write_text(specs.read_text().replace("team: data", "team: science"), encoding="utf-8")
+    changed = deployer("preview", "--exit-code")
+    assert (changed.code, "update aws:s3/bucket:Bucket" in changed.out) == (2, True)
+    assert deployer("up", "--yes").code == 0
+    tags = {each["Key"]: each["Value"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
+    assert tags == {"team": "science", "deployer:instance": "demo", "deployer:stack": "lakes/dev"}
+
+    (project / "rows.csv").write_text("id,delay\n1,10\n2,20\n", encoding="utf-8")
+    assert deployer("ingest", "flights", "rows.csv", "--json").json["rows"] == 2
+    assert "20" in deployer("query", "flights").out
+    assert deployer("preview", "--exit-code").code == 0
+
+    state_table = table["TableName"]
+    refused = deployer("destroy", "--yes", "--allow-destroy", "table/air.flights")
+    assert (refused.code, f"bucket/{bucket}, state-table/{state_table}; nothing was changed" in refused.err) == (
+        3,
+        True,
+    )
+    assert open_store(f"s3://{bucket}/demo").instance().tables
+    allowed = [
+        f"--allow-destroy={name}" for name in ("table/air.flights", f"bucket/{bucket}", f"state-table/{state_table}")
+    ]
+    gone = deployer("destroy", "--yes", *allowed)
+    assert gone.code == 0 and "still in AWS, and no part of the stack any more: " in gone.err
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
+    assert all(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values())
+    versions = s3.list_object_versions(Bucket=bucket)["Versions"]
+    assert any(each["Key"].endswith(".lance") or "/data/" in each["Key"] for each in versions)
+    assert dynamodb.describe_table(TableName=state_table)["Table"]["TableStatus"] == "ACTIVE"
+
+
+def _open_to_the_public(bucket: str) -> None:
+    boto3.client("s3").delete_public_access_block(Bucket=bucket)
+
+
+def _no_versions(bucket: str) -> None:
+    boto3.client("s3").put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+
+
+def _other_policy(bucket: str) -> None:
+    statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": f"arn:aws:s3:::{bucket}/*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    boto3.client("s3").put_bucket_policy(Bucket=bucket, Policy=policy)
+
+
+def _no_lifecycle(bucket: str) -> None:
+    boto3.client("s3").delete_bucket_lifecycle(Bucket=bucket)
+
+
+def _no_protection(bucket: str) -> None:
+    name = table_name(f"s3://{bucket}/demo", "demo")
+    boto3.client("dynamodb").update_table(TableName=name, DeletionProtectionEnabled=False)
+
+
+def _no_recovery(bucket: str) -> None:
+    boto3.client("dynamodb").update_continuous_backups(
+        TableName=table_name(f"s3://{bucket}/demo", "demo"),
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
+    )
+
+
+DRIFT: dict[str, tuple[Callable[[str], None], str]] = {
+    "public access": (_open_to_the_public, "create aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock"),
+    "versions": (_no_versions, "update aws:s3/bucketVersioning:BucketVersioning"),
+    "policy": (_other_policy, "update aws:s3/bucketPolicy:BucketPolicy"),
+    "lifecycle": (_no_lifecycle, "create aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"),
+    "protection": (_no_protection, "update aws:dynamodb/table:Table"),
+    "recovery": (_no_recovery, "update aws:dynamodb/table:Table"),
+}
+
+
+def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws(tables="")
+    bucket = bucket_of(project)
+    assert deployer("up", "--yes").code == 0
+    for change, _ in DRIFT.values():
+        change(bucket)
+    found = deployer("preview", "--json").json["foreign"]
+    shown = [f"{each['action']} {each['address'].split(' ')[0]}" for each in found]
+    assert sorted(shown) == sorted({expected for _, expected in DRIFT.values()})
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+
+
+@pytest.mark.parametrize(("managed", "declares"), [("table", {"aws:dynamodb/table:Table"}), ("none", set())])
+def test_a_bucket_that_is_there_is_left_alone(
+    on_aws: MakeProject, deployer: Deployer, managed: str, declares: set[str]
+) -> None:
     project = on_aws()
+    bucket = bucket_of(project)
+    boto3.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    (project / "Pulumi.dev.yaml").write_text(f"config:\n  deployer:aws: {managed}\n", encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert {each["type"] for each in graph_of(project) if each["type"].startswith("aws:")} == declares
+    assert "Status" not in boto3.client("s3").get_bucket_versioning(Bucket=bucket)
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_another_setting_is_refused(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws()
+    (project / "Pulumi.dev.yaml").write_text("config:\n  deployer:aws: some\n", encoding="utf-8")
     ran = deployer("preview")
-    print(ran.out, ran.err)
+    assert (ran.code, "deployer:aws cannot be 'some'; use all, table or none" in ran.err) == (1, True)
+
+
+def test_a_bucket_of_somebody_else_is_said(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws()
+    role = boto3.client("sts").assume_role(RoleArn="arn:aws:iam::222222222222:role/they", RoleSessionName="they")
+    keys = role["Credentials"]
+    theirs = boto3.client(
+        "s3", aws_access_key_id=keys["AccessKeyId"], aws_secret_access_key=keys["SecretAccessKey"],
+        aws_session_token=keys["SessionToken"],
+    )  # fmt: skip
+    where = {"LocationConstraint": "eu-central-1"}
+    theirs.create_bucket(Bucket=bucket_of(project), CreateBucketConfiguration=where)
     ran = deployer("up", "--yes")
-    print(ran.out, ran.err)
-    assert ran.code == 0
-    ran = deployer("preview", "--exit-code")
-    print(ran.out, ran.err)
-    assert ran.code == 0
+    assert ran.code == 1
+    assert f"bucket/{bucket_of(project)}" in ran.err and "BucketAlreadyExists" in ran.err
+
+
+def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws(PROD, bucket="golden-lakes")
+    assert deployer("up", "--yes", "--stack", "prod").code == 0
+    check_golden(graph_of(project, "prod"), Path(__file__).with_name("graph.json"))
+
+
+PROD = """\
+description: A small stack of production.
+tags: {team: data, "cost centre": "4711"}
+"""

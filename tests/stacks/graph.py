@@ -1,0 +1,42 @@
+"""The resources of a stack as Pulumi's state has them, without what differs from run to run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+_KEPT = ("type", "inputs", "protect", "retainOnDelete")
+
+
+def graph_of(project: Path, stack: str = "dev") -> list[dict[str, Any]]:
+    """Resources by name: type, inputs, protection, parent and dependencies, the last two as names."""
+    file = project / ".pulumi" / "stacks" / "lakes" / f"{stack}.json"
+    resources = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]["resources"]
+    found = []
+    for resource in resources:
+        if resource["type"].startswith("pulumi:"):
+            continue
+        kept = {name: resource[name] for name in _KEPT if resource.get(name)}
+        kept["name"] = _name(resource["urn"])
+        if not resource["type"].startswith("aws:"):
+            kept.pop("inputs", None)
+        if (parent := _name(resource.get("parent", ""))) and "pulumi:pulumi:Stack" not in resource["parent"]:
+            kept["parent"] = parent
+        if needed := sorted({_name(urn) for urn in resource.get("dependencies", ())}):
+            kept["needs"] = needed
+        found.append(kept)
+    return sorted(found, key=lambda each: (each["type"], each["name"]))
+
+
+def check_golden(graph: list[dict[str, Any]], golden: Path) -> None:
+    """`UPDATE_GOLDEN=1` writes the file instead."""
+    text = json.dumps(graph, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def _name(urn: str) -> str:
+    return urn.split("::", 3)[-1]
