@@ -13,9 +13,11 @@ import pyarrow.compute as pc
 from deployer.errors import Refused
 from deployer.live.lance_io import open_dataset
 from deployer.plan import changes as c
+from deployer.plan.escaping import plain
 from deployer.plan.words import count, dotted
 from deployer.specs.arrow import arrow_type
 from deployer.specs.types import Column
+from deployer.tables.export import plain_values
 from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows, named_columns
 
 if TYPE_CHECKING:
@@ -32,37 +34,48 @@ class Failing:
     rows: int
     of: int
     words: str
+    examples: tuple[str, ...] = ()  #: what a few of those rows hold, as people read it
 
     def __str__(self) -> str:
+        return f"{self.counted}{self.such}"
+
+    @property
+    def counted(self) -> str:
         least = "at least " if self.rows >= MOST_COUNTED and self.words not in (_NULL, _NO_VALUE) else ""
         return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.words}"
 
+    @property
+    def such(self) -> str:
+        return f", such as {' and '.join(self.examples)}" if self.examples else ""
 
+
+_EXAMPLES, _NAMED, _LONGEST = 2, 3, 40  #: rows that are shown, columns of each, and characters of a value
 _NULL, _NO_VALUE = "hold null", "have no value"  #: what is counted in full
 _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
 
 def failing(
-    dataset: lance.LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
+    dataset: lance.LanceDataset,
+    change: c.Change,
+    renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES,
+    cause: object = None,
 ) -> Failing | None:
     """The rows that `change` fails for; None for a change that looks at no rows.
 
-    `renames` are made before the change: paths after them to the paths that the dataset has.
+    `renames` are made before the change: paths after them to the paths that the dataset has. `cause` is where the specs
+    ask for it. Raises InvalidInput for an expression that cannot be computed at all.
     """
+    where = cause or change.address
     names = {before[0]: after[0] for after, before in renames.items() if len(after) == 1}
     match change:
         case c.TightenNullability(column=path):
             return Failing(_nulls(dataset, _path_before(path, renames)), dataset.count_rows(), _NULL)
         case c.ConvertColumn(column=(name,), after=after, using=str(expression)):
             target = arrow_type(after)
-            rows = _failing(
-                dataset, names, change.address, expression, target, lambda rows: pc.is_valid(rows[name]), name
-            )
-            return Failing(rows, dataset.count_rows(), "fail or become null")
+            return _failing(dataset, names, where, expression, target, lambda rows: pc.is_valid(rows[name]), name)
         case c.AddColumn(definition=column) if column.default:
             never_null = None if column.nullable else lambda rows: pa.repeat(True, rows.num_rows)
-            rows = _failing(dataset, names, change.address, column.default, arrow_type(column.type), never_null)
-            return Failing(rows, dataset.count_rows(), "fail or become null")
+            return _failing(dataset, names, where, column.default, arrow_type(column.type), never_null)
         case c.AddColumn(definition=column) if not column.nullable:
             rows = dataset.count_rows()
             return Failing(rows, rows, _NO_VALUE)
@@ -73,22 +86,39 @@ def failing(
 def _failing(
     dataset: lance.LanceDataset,
     names: Mapping[str, str],
-    address: str,
+    where: object,
     expression: str,
     target: pa.DataType,
     never_null: NeverNull | None,
     looked_at: str = "",
-) -> int:
+) -> Failing:
     schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in dataset.schema])
-    check_expression(schema, expression, address)
+    check_expression(schema, expression, where, {before: after for before, after in names.items() if before != after})
     before = {after: name for name, after in names.items()}
     columns = list(dict.fromkeys([*named_columns(schema, expression), *([looked_at] if looked_at else ())]))
     failing = 0
+    examples: list[str] = []
     for batch in dataset.scanner(columns=[before.get(name, name) for name in columns], batch_size=8192).to_batches():
-        failing += failing_rows(batch.rename_columns(columns), expression, target, never_null)
+        rows = batch.rename_columns(columns)
+        places = failing_rows(rows, expression, target, never_null)
+        failing += len(places)
+        examples += [_example(rows, place, looked_at) for place in places[: _EXAMPLES - len(examples)]]
         if failing >= MOST_COUNTED:
             break
-    return failing
+    return Failing(failing, dataset.count_rows(), "fail or become null", tuple(dict.fromkeys(examples)))
+
+
+def _example(rows: pa.RecordBatch, place: int, looked_at: str) -> str:
+    """What a row holds in the column that is converted, or in those that a default is made of."""
+    names = [looked_at] if looked_at else rows.schema.names[:_NAMED]
+    values = [_short(plain_values(rows.column(name).slice(place, 1))[0]) for name in names]
+    return values[0] if looked_at else ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
+
+
+def _short(value: Any) -> str:
+    """A value on one line: text in quotes, what is not printed escaped, cut after a few characters."""
+    text = "null" if value is None else repr(value) if isinstance(value, str) else plain(str(value))
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def refuse_what_fails(
@@ -97,7 +127,8 @@ def refuse_what_fails(
     """Raises Refused when rows stand against the change."""
     found = failing(dataset, change, renames)
     if found is not None and found.rows:
-        raise Refused(f"{found} in column {_column(change)}", where=change.address, remedy=_remedy(change))
+        what = f"{found.counted} in column {_column(change)}{found.such}"
+        raise Refused(what, where=change.address, remedy=_remedy(change))
 
 
 def refuse_what_rows_forbid(root: str, live: LiveTable, changes: Sequence[c.Change]) -> None:
@@ -141,7 +172,7 @@ def _looks(planned: PlannedChange) -> bool:
 def _checked(
     dataset: lance.LanceDataset, planned: PlannedChange, renames: Mapping[c.ColumnPath, c.ColumnPath]
 ) -> PlannedChange:
-    found = failing(dataset, planned.change, renames) if _looks(planned) else None
+    found = failing(dataset, planned.change, renames, planned.cause) if _looks(planned) else None
     if found is None:
         return planned
     if found.rows:

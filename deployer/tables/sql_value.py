@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -51,44 +51,52 @@ def _computed(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tup
     return array, lost, values.type
 
 
-def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> int:
-    """How many rows the expression fails for, or makes null where `never_null` says that they may not be.
+def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> list[int]:
+    """The places of rows that the expression fails for, or makes null where `never_null` says that they may not be.
 
     Stops at about MOST_COUNTED.
     """
-    pending, failing = [rows], 0
-    while pending and failing < MOST_COUNTED:
-        part = pending.pop()
+    pending: list[tuple[int, pa.RecordBatch]] = [(0, rows)]
+    failing: list[int] = []
+    while pending and len(failing) < MOST_COUNTED:
+        start, part = pending.pop()
         if not part.num_rows:
             continue
         try:
             values, lost, _ = _computed(part, expression, target)
         except ValueError:
             if part.num_rows == 1:
-                failing += 1
+                failing.append(start)
                 continue
             middle = part.num_rows // 2
-            pending += [part.slice(middle), part.slice(0, middle)]
+            pending += [(start + middle, part.slice(middle)), (start, part.slice(0, middle))]
             continue
         if never_null is not None:
             became_null = pc.and_(never_null(part), pc.is_null(values)).to_numpy(zero_copy_only=False)
             lost = became_null if lost is None else lost | became_null
-        failing += 0 if lost is None else int(lost.sum())
+        if lost is not None:
+            failing += (start + lost.nonzero()[0]).tolist()
     return failing
 
 
-def check_expression(schema: pa.Schema, expression: str, where: str) -> None:
-    """Raises InvalidInput when the expression cannot be computed from these columns at all."""
+def check_expression(schema: pa.Schema, expression: str, where: object, renamed: Mapping[str, str]) -> None:
+    """Raises InvalidInput when the expression cannot be computed from these columns at all.
+
+    `renamed` are the names that columns get in the same change, by those that they have before it.
+    """
     from datafusion import SessionContext
 
     frame = SessionContext().from_arrow(pa.Table.from_batches([], schema))  # no other way has nested extension types
     try:
         frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()
     except Exception as failure:
+        remedy = 'write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60'
+        old = [name for name in renamed if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", expression, re.IGNORECASE)]
+        if old:
+            news = ", ".join(f"{name} is {renamed[name]} by then" for name in old)
+            remedy = f"use the names that columns have after `renamed_from`: {news}"
         raise InvalidInput(
-            f"the expression {expression!r} cannot be computed: {_reason(failure)}",
-            where=where,
-            remedy='write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60',
+            f"the expression {expression!r} cannot be computed: {_reason(failure)}", where=where, remedy=remedy
         ) from None
 
 

@@ -66,7 +66,7 @@ def test_a_narrower_type_is_counted_before_it_is_applied(filled: Path, deployer:
     assert (refused.code, "say with `using:`, a SQL expression" in " ".join(refused.out.split())) == (3, True)
     spec(filled, narrow.replace("type: 'int16'", "type: 'int16', using: delay"))
     counted = changes(deployer)[0]
-    assert counted["why"] == "1 of 3 rows fail or become null"
+    assert counted["why"] == "1 of 3 rows fail or become null, such as 70000"
     assert deployer("up", "--yes").code == 3
     spec(
         filled,
@@ -75,14 +75,63 @@ def test_a_narrower_type_is_counted_before_it_is_applied(filled: Path, deployer:
     assert changes(deployer)[0]["refused"] is None
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0
-    assert [row["delay"] for row in rows(filled)] == [5, None, 32767]
+    assert [row["delay"] for row in rows(filled)] == [5, 32767, 32767]
 
 
 def test_an_expression_that_is_wrong_is_said_in_words(filled: Path, deployer: Deployer) -> None:
     spec(filled, table("flights", "delay: int16").replace("type: 'int16'", "type: 'int16', using: nosuch + 1"))
+    for command in (("preview",), ("up", "--yes")):
+        wrong = deployer(*command)
+        assert wrong.code == 1
+        assert (
+            "error: specs/flights.yaml:6:19: the expression 'nosuch + 1' cannot be computed: No field named nosuch"
+            in wrong.err
+        )
+
+
+def test_an_expression_names_columns_as_they_are_called_by_then(filled: Path, deployer: Deployer) -> None:
+    late = "type: 'int16', renamed_from: delay, using: '{}'"
+    text = table("flights", "late: int16")
+    spec(filled, text.replace("type: 'int16'", late.format("least(delay, 32767)")))
     wrong = deployer("preview")
     assert wrong.code == 1
-    assert "the expression 'nosuch + 1' cannot be computed: No field named nosuch" in " ".join(wrong.err.split())
+    assert "use the names that columns have after `renamed_from`: delay is late by then" in wrong.err
+    spec(filled, text.replace("type: 'int16'", late.format("least(late, 32767)")))
+    assert deployer("up", "--yes").code == 0
+    assert [row["late"] for row in rows(filled)] == [5, 32767, 32767]
+
+
+HOSTILE = "\x1b[2J\u202eover\nall" + "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        pytest.param(
+            "{name: text, type: int32, using: 'CAST(text AS INT)'}",
+            "2 of 3 rows fail or become null, such as 'later' and '\\x1b[2J\\u202eover\\nallxxxxxxxxxxxxxxxx…; mend",
+            id="converted",
+        ),
+        pytest.param(
+            "{name: text, type: string}\n  - {name: size, type: int32, default: 'CAST(text AS INT) * id'}",
+            "2 of 3 rows fail or become null, such as id 2, text 'later' and id 3, text '\\x1b[2J\\u202eover\\nall",
+            id="default",
+        ),
+    ],
+)
+def test_rows_that_fail_are_shown(column: str, said: str, project: Path, deployer: Deployer) -> None:
+    text = table("flights", "text: string")
+    spec(project, text)
+    assert deployer("up", "--yes").code == 0
+    values = [{"id": 1, "text": "7"}, {"id": 2, "text": "later"}, {"id": 3, "text": HOSTILE}]
+    lance.write_dataset(
+        pa.Table.from_pylist(values, schema=dataset(project).schema), dataset(project).uri, mode="append"
+    )
+    spec(project, text.replace("{name: text, type: 'string'}", column))
+    ran = deployer("preview")
+    assert said in ran.out
+    assert "\x1b" not in ran.out
+    assert deployer("up", "--yes").code == 3
 
 
 def test_nulls_are_counted_before_they_are_forbidden(filled: Path, deployer: Deployer) -> None:
