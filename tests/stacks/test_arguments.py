@@ -20,11 +20,12 @@ RESOURCES = [each for each in GRAPH if each["type"].startswith("aws:")]
 
 
 def arguments_class(type_: str) -> Any:
-    """`aws:s3/bucket:Bucket` as `BucketArgs` of the module of `pulumi_aws.s3.Bucket`."""
+    """`BucketArgs` of `aws:s3/bucket:Bucket`; `…InitArgs` where a nested type has that name."""
     _, module, name = type_.split(":")
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
-        resource = getattr(importlib.import_module(f"pulumi_aws.{module.split('/')[0]}"), name)
-    return getattr(sys.modules[resource.__module__], f"{name}Args")
+        found = importlib.import_module(f"pulumi_aws.{module.split('/')[0]}")
+        resource = sys.modules[getattr(found, name).__module__]
+    return getattr(resource, f"{name}InitArgs", None) or getattr(resource, f"{name}Args")
 
 
 def wrong(inputs: Mapping[str, Any], arguments: Any, path: str = "") -> Iterator[str]:
