@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+THREADS_ABOVE = 50_000  #: rows of a part from which it is read by several threads
+
 
 class Snapshots:
     def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock, inline: int = 0) -> None:
@@ -146,7 +148,9 @@ class Snapshots:
         data = self._objects.get(path) if held is None else base64.b64decode(held)
         if digest(data).hex() != manifest["parts"][name]["digest"]:
             raise _damaged(pointer, f"the checksum of {path} does not match")
-        return pq.ParquetFile(pa.BufferReader(data)).read()  # read_table() would import pandas
+        file = pq.ParquetFile(pa.BufferReader(data))  # read_table() would import pandas
+        # Arrow's threads are rarely still being started when a short command ends, which aborts it then.
+        return file.read(use_threads=file.metadata.num_rows > THREADS_ABOVE)
 
 
 def _add_smallest(parts: Mapping[str, dict[str, Any]], files: Mapping[str, bytes], inline: int) -> None:
