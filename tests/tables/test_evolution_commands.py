@@ -75,7 +75,7 @@ def test_a_narrower_type_is_counted_before_it_is_applied(filled: Path, deployer:
     assert changes(deployer)[0]["refused"] is None
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0
-    assert [row["delay"] for row in rows(filled)] == [5, 32767, 32767]
+    assert [row["delay"] for row in rows(filled)] == [5, None, 32767]
 
 
 def test_an_expression_that_is_wrong_is_said_in_words(filled: Path, deployer: Deployer) -> None:
@@ -109,7 +109,7 @@ HOSTILE = "\x1b[2J\u202eover\nall" + "x" * 100
     [
         pytest.param(
             "{name: text, type: int32, using: 'CAST(text AS INT)'}",
-            "2 of 3 rows fail or become null, such as 'later' and '\\x1b[2J\\u202eover\\nallxxxxxxxxxxxxxxxx…; mend",
+            "2 of 3 rows fail or become null, such as 'later' and '\\x1b[2J\\u202eover\\nallxxxxxxxxxxxxxxxx…; mend the",
             id="converted",
         ),
         pytest.param(
@@ -129,7 +129,7 @@ def test_rows_that_fail_are_shown(column: str, said: str, project: Path, deploye
     )
     spec(project, text.replace("{name: text, type: 'string'}", column))
     ran = deployer("preview")
-    assert said in ran.out
+    assert said in " ".join(ran.out.split())
     assert "\x1b" not in ran.out
     assert deployer("up", "--yes").code == 3
 
