@@ -108,7 +108,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that is done; kept for ever, so that the same job id adds nothing twice."""
+    """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice."""
 
     job_id: str
     kind: str

@@ -187,6 +187,7 @@ def _rewritten(state: TableState, update: TableRewritten, at: int) -> TableState
         lance_version=update.lance_version,
         partitions=LayeredMap(_tree(update.partitions)),
         files=_with_files(Files(), update.files, ()),
+        jobs=LayeredMap() if update.forgets_jobs else state.jobs,
         intents=LayeredMap(),
         datasets=tuple(datasets[number] for number in sorted(datasets)),
     )

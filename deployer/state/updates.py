@@ -152,8 +152,8 @@ class RewriteStarted:
 class TableRewritten:
     """The new dataset takes the place of the current one, which is kept at `retired_location` until it is removed.
 
-    Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done, and
-    commits under way are forgotten: they were to the old dataset.
+    Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done,
+    unless `forgets_jobs`, and commits under way are forgotten: they were to the old dataset.
     """
 
     number: int
@@ -162,6 +162,7 @@ class TableRewritten:
     lance_version: int
     partitions: tuple[Partition, ...]
     files: tuple[File, ...]
+    forgets_jobs: bool = False  #: the new dataset holds nothing that they added, so they can be run again
 
 
 @dataclass(frozen=True, slots=True)

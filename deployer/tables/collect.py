@@ -31,7 +31,7 @@ from deployer.state.updates import CommitAbandoned
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
-from deployer.tables.rewrite_cleanup import OldDataset, kept_ms, remove_old_datasets
+from deployer.tables.rewrite_cleanup import kept_ms, remove_old_datasets
 from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
@@ -121,12 +121,14 @@ def _replaced(table: OpenTable, at: float, before: float, *, dry_run: bool) -> C
     """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
     entry, state = table.entry, table.state
     due = {location: stored(dataset_uri(table.root, location)) for location in _due(state, at, before)}
-    if dry_run:
-        removed: list[OldDataset] = [OldDataset(entry.full_name, location) for location in due]
-    else:
-        removed = remove_old_datasets(
-            table.store, table.root, round(at * 1000), only=entry.table_id, begun_before=round(before * 1000)
-        )
+    removed = remove_old_datasets(
+        table.store,
+        table.root,
+        round(at * 1000),
+        only=entry.table_id,
+        begun_before=round(before * 1000),
+        dry_run=dry_run,
+    )
     gone = [each.location for each in removed if not each.why]
     return Collected(
         entry.full_name,

@@ -2,7 +2,8 @@
 
 Columns, keys, settings, declared indexes and the table's id stay, and so does the partition tree unless another is
 wanted. The rows are kept where they are for as long as the table's `storage.keep_replaced_for` says, for `query --at`
-and for who still reads them. A load that runs meanwhile is told that its rows are not in the table.
+and for who still reads them. A load that runs meanwhile is told that its rows are not in the table, and one that was
+done can be run again under the same job id.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
         reached("tables.reinitialise.created")
         dataset = open_dataset(new)
         schema = dataset.schema.serialize().to_pybytes()
-        updates: list[TableUpdate] = [TableRewritten(number, entry.location, schema, dataset.version, tuple(tree), ())]
+        updates: list[TableUpdate] = [
+            TableRewritten(number, entry.location, schema, dataset.version, tuple(tree), (), forgets_jobs=True)
+        ]
         declared = [key_to_json(point) for point in wanted.split_points]
         if declared != list(state.properties.declared.get(SPLIT_POINTS) or ()):  # type: ignore[arg-type]
             updates.insert(0, SetTableProperties({"declared": {**state.properties.declared, SPLIT_POINTS: declared}}))

@@ -31,13 +31,19 @@ class OldDataset:
 
 
 def remove_old_datasets(
-    store: StateStore, root: str, now_ms: int | None = None, only: str = "", begun_before: int | None = None
+    store: StateStore,
+    root: str,
+    now_ms: int | None = None,
+    only: str = "",
+    begun_before: int | None = None,
+    dry_run: bool = False,
 ) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
     A retired dataset stays for the time that its table declares. One that somebody else than deployer has committed to
     since it was retired is named at once, and stays: what was committed is in no table. Rewrites that nobody runs are
-    given up, where they began before `begun_before` (ms) if that is given. `only`: of the table of that id alone.
+    given up, where they began before `begun_before` (ms) if that is given. `only`: of the table of that id
+    alone. `dry_run`: says what would be done.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
@@ -49,10 +55,16 @@ def remove_old_datasets(
             if each.status == "retired" and (late := _came_late(store, root, entries[table_id], each)):
                 found.append(late)
             elif each.status == "retired" and now - each.since >= kept:
-                found.append(_remove_retired(store, root, entries[table_id], each))
+                name = entries[table_id].full_name
+                removed = (
+                    OldDataset(name, each.location)
+                    if dry_run
+                    else _remove_retired(store, root, entries[table_id], each)
+                )
+                found.append(removed)
             elif each.status == "writing" and begun_before is not None and each.since >= begun_before:
                 continue
-            elif each.status == "writing" and _is_left(store, root, table_id, each):
+            elif each.status == "writing" and (dry_run or _is_left(store, root, table_id, each)):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found
 

@@ -13,9 +13,11 @@ from deployer.errors import Refused
 from deployer.specs.model import IndexSpec, KeyValue, TableSpec
 from deployer.state.keys import decode_key
 from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.ingest.job import IngestRequest
 from deployer.tables.leaf_split import split_leaves
 from deployer.tables.reinitialise import Emptied, reinitialise_table
 from deployer.tables.rewrite_cleanup import remove_old_datasets
+from spark_jobs.ingest import run
 from tests.tables.administered import start
 from tests.tables.lakes import SPLITS, Lake, flights, sorted_rows
 
@@ -64,6 +66,17 @@ def test_rows_go_and_the_tree_is_what_is_asked_for(case: str, lake: Lake) -> Non
     lake.ingest(lake.file(flights(30)))
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(30))
     assert table.count_where(at="1:2") == 100
+
+
+def test_a_job_can_be_run_again_once_the_table_is_emptied(lake: Lake) -> None:
+    lake.table()
+    request = IngestRequest((str(lake.file(flights(10))),), engine="driver", job_id="monday")
+    for rows, again in ((10, False), (0, True)):
+        result = run(lake.root, "flights", request)
+        assert (result.rows, result.already_done) == (rows, again)
+    empty(lake)
+    result = run(lake.root, "flights", request)
+    assert (result.rows, result.already_done, lake.open().count()) == (10, False, 10)
 
 
 def test_settings_and_indexes_stay(lake: Lake) -> None:
