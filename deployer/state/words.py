@@ -81,7 +81,7 @@ def update_words(update: Update) -> str:
         case RewriteStarted(dataset, location, _):
             return f"begin to rewrite the table into dataset {dataset} at {location}"
         case TableRewritten(dataset, _, _, lance_version, partitions, files):
-            tree = _count(sum(each.is_leaf for each in partitions), "leaf", "leaves")
+            tree = _count(sum(each.is_leaf for each in partitions) or 1, "leaf", "leaves")
             what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}, {tree}"
             return f"swap in dataset {dataset}: {what}{_of(None, lance_version)}"
         case DatasetRemoved(dataset):
@@ -103,6 +103,7 @@ def _short(value: JSON) -> str:
 
 
 def _limited(text: str, otherwise: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= _SHORT else otherwise
 
 

@@ -42,16 +42,28 @@ class Verified:
 
 
 def verify(store: StateStore, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
-    """The instance and its tables, or the tables named alone (by name or id). Changes nothing."""
+    """The instance and its tables, or the tables named alone (by name or id). Changes nothing.
+
+    Where the instance's log is too damaged to tell what its tables are, their logs are verified alone.
+    """
     audit = store.audit(INSTANCE_LOG)
-    instance = audit.state if isinstance(audit.state, InstanceState) else InstanceState()
+    if audit.state is None:
+        for log in (INSTANCE_LOG, *_other_logs(store)):
+            found = audit if log == INSTANCE_LOG else store.audit(log)
+            yield Verified(log, found, unfinished=_folders(found))
+        return
+    instance = audit.state
+    assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
     if not names:
-        known = {INSTANCE_LOG, *instance.tables}
-        lost = [] if audit.differences else [log for log in store.logs() if log not in known]
+        lost = [log for log in _other_logs(store) if log not in instance.tables]
         more = tuple(Difference(f"log {log}", "it belongs to no table of the instance") for log in lost)
         yield Verified(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
     for entry in _chosen(instance, names):
         yield _verified(store, root, entry, full=full)
+
+
+def _other_logs(store: StateStore) -> list[str]:
+    return [log for log in store.logs() if log != INSTANCE_LOG]
 
 
 def _chosen(instance: InstanceState, names: Sequence[str]) -> list[TableEntry]:
@@ -118,9 +130,14 @@ def repair(
     Commits under way are given up when they are older than `grace` ms before `now` and Lance has none of them.
     """
     audit = store.audit(INSTANCE_LOG)
-    instance = audit.state if isinstance(audit.state, InstanceState) else InstanceState()
-    if not names:
+    if not names or audit.state is None:
         yield from store.mend(audit, dry_run=dry_run, drop_history=drop_history)
+    if audit.state is None:
+        for log in _other_logs(store):
+            yield from store.mend(store.audit(log), dry_run=dry_run, drop_history=drop_history)
+        return
+    instance = audit.state
+    assert isinstance(instance, InstanceState)  # noqa: S101 (it is that log's)
     for entry in _chosen(instance, names):
         if entry.status != "active":
             continue

@@ -210,6 +210,26 @@ def test_a_damaged_entry_hides_no_other(filled: Path, deployer: Deployer) -> Non
     assert left.code == 2 and "left as it is: table/air.flights, log " in left.out
 
 
+@pytest.mark.parametrize("names", [(), ("flights",)], ids=["all", "one"])
+def test_a_damaged_log_of_the_instance_hides_no_table(names: tuple[str, ...], filled: Path, deployer: Deployer) -> None:
+    with sqlite3.connect(root(filled) / "_state" / "state.db") as database:
+        database.execute("UPDATE entries SET body = ? WHERE log = 'instance' AND version = 1", (b"x",))
+    ran = deployer("state", "verify", *names)
+    assert (
+        ran.code == 2
+        and "instance: 1 difference" in ran.out
+        and re.search(rf"^{table_id_of(filled)}\w+: whole", ran.out, re.M)
+    )
+    assert deployer("state", "repair", *names).code == 2
+    assert versions(deployer("state", "log", "--instance").out) == [5, 4, 3, 2]
+
+
+def table_id_of(project: Path) -> str:
+    """The same when no state tells it: Lance's folder has its first digits."""
+    [path] = (root(project) / "air").glob("flights-*.lance")
+    return path.stem.partition("-")[2]
+
+
 def test_what_cannot_be_repaired_is_said(filled: Path, deployer: Deployer) -> None:
     file = next((Path(dataset(filled).uri) / "data").iterdir())
     file.unlink()

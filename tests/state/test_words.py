@@ -1,0 +1,58 @@
+"""Every update can be told in words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from deployer.state.updates import (
+    CommitAbandoned,
+    CommitStarted,
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    PartitionSplit,
+    RenameTable,
+    SetTableProperties,
+    SetTableStatus,
+    TableRewritten,
+    Update,
+)
+from deployer.state.words import update_words
+
+from .samples import creation, file
+from .strategies import members
+
+WORDS: list[tuple[Update, str]] = [
+    (creation(), "create the table: row keys carrier, flight, 1 leaf (dataset version 1)"),
+    (CommitStarted("j", "ingest", 3), "begin ingest (job j, on dataset version 3)"),
+    (FilesAdded((file(1), file(2)), 4, "j", 1234), "add 2 files with 1,234 rows (job j, dataset version 4)"),
+    (FilesAdded((file(1),), 4), "add 1 file with 10 rows (dataset version 4)"),
+    (FilesAdded((), 4, "j"), "done (job j, dataset version 4)"),
+    (
+        FilesReplaced((1, 2), (file(3),), 5, "c", "compact"),
+        "compact: replace 2 files by 1 file with 10 rows (job c, dataset version 5)",
+    ),
+    (FilesRemoved((1,), 6), "remove 1 file (dataset version 6)"),
+    (CommitAbandoned("j"), "give up the commit of job j"),
+    (PartitionSplit("p", b"m", "l", "r"), "split partition p into l and r"),
+    (SetTableProperties({"online": False, "tags": {"a": 1}}), "set online = false, tags = {a}"),
+    (SetTableProperties({"description": "a\n b"}), "set description = a b"),
+    (SetTableProperties({"description": "x" * 50}), "set description = …"),
+    (RenameTable("a1b2c3d4e5f6", "air", "planes"), "rename table a1b2c3d4 to air.planes"),
+    (SetTableStatus("a1b2c3d4e5f6", "deleting"), "table a1b2c3d4 is deleting"),
+    (
+        TableRewritten(2, "old", b"s", 3, (), (file(1),)),
+        "swap in dataset 2: 1 file with 10 rows, 1 leaf (dataset version 3)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("update", "words"), WORDS, ids=[words for _, words in WORDS])
+def test_words(update: Update, words: str) -> None:
+    assert update_words(update) == words
+
+
+@given(members(Update))
+def test_all_can_be_told(update: Update) -> None:
+    assert update_words(update)
