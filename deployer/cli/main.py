@@ -43,7 +43,7 @@ from deployer.errors import DeployerError, Interrupted
 app = typer.Typer(
     name="deployer",
     help="Infrastructure as code for lakehouse tables.",
-    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify), 3 refused, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify), 3 refused, 130 stopped.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
