@@ -20,12 +20,12 @@ def describe(
     """Show a table's columns, keys, partitions with their rows, storage and versions."""
     from dataclasses import asdict
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json
     from deployer.tables.describe import describe as described
     from deployer.tables.table import open_table
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     found = described(open_table(root, table).opened)
     if as_json:
         document: dict[str, Any] = asdict(found)

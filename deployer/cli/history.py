@@ -26,11 +26,11 @@ def history(
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
     from deployer.tables.table import open_table
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     opened = open_table(root, table)
     versions = opened.history()
     chosen = versions[:limit] if limit else versions

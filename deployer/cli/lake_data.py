@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from deployer.cli.workspace import Workspace
     from deployer.specs.model import InstanceSpec
 
 WIDEST = 60  #: characters of a value in a table for people
@@ -22,6 +23,46 @@ def instance_of(project: Path | None, stack: str, specs: Path | None) -> tuple[s
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     return workspace.root(lake), lake.instance
+
+
+def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
+    """The root of the declared instance, for a command that reads what is live: other problems of the specs are noted.
+
+    Raises InvalidSpecs when those may concern the root, and the stack applied nothing that would tell.
+    """
+    from deployer.cli.output import note
+    from deployer.cli.workspace import open_workspace
+    from deployer.errors import InvalidSpecs
+    from deployer.plan.words import count
+    from deployer.specs import declared_root
+    from deployer.specs.root import resolve_root
+
+    workspace = open_workspace(project, stack, specs)
+    try:
+        return workspace.root(workspace.lake())
+    except InvalidSpecs as error:
+        declared = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
+        root = declared or _applied_root(workspace)
+        if root is None:
+            raise
+        where = "what is live" if declared else f"what stack {stack} applied"
+        note(f"the specs have {count(len(error.problems), 'problem')} (see `deployer validate`); this reads {where}")
+        return resolve_root(workspace.dir, root)
+
+
+def _applied_root(workspace: Workspace) -> str | None:
+    """The root that the stack's state in files tells."""
+    from deployer.engine.backend import read_checkpoint, stack_files
+    from deployer.errors import DeployerError
+    from deployer.provider.urn import INSTANCE_TYPE, type_of
+
+    try:
+        deployment, _ = read_checkpoint(stack_files(workspace.stack_ref))
+    except DeployerError:
+        return None
+    resources = (deployment or {}).get("resources") or ()
+    roots = (each.get("inputs", {}).get("root") for each in resources if type_of(each["urn"]) == INSTANCE_TYPE)
+    return next((str(root) for root in roots if root), None)
 
 
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:

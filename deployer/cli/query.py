@@ -75,12 +75,12 @@ def query(
     as_json: AsJson = False,
 ) -> int:
     """Show rows of a table. Keys and ranges open only the fragments that can match."""
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note
     from deployer.tables.key_values import parse_keys, parse_ranges
     from deployer.tables.table import open_table
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     opened = open_table(root, table)
     found_keys = [parse_keys(opened.schema, opened.row_keys, text) for text in keys or ()]
     found_ranges = parse_ranges(opened.schema, opened.row_keys, ranges or ())

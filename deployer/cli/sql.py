@@ -26,12 +26,12 @@ def sql(
     from contextlib import closing
     from dataclasses import replace
 
-    from deployer.cli.lake_data import instance_of, limited
+    from deployer.cli.lake_data import limited, root_to_read
     from deployer.cli.output import note
     from deployer.state import open_store
     from deployer.tables.sql import run_sql
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted

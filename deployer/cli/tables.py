@@ -19,12 +19,12 @@ def tables(
     from rich.filesize import decimal
     from rich.table import Table
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
     from deployer.state import open_store
     from deployer.tables.describe import summaries
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
         found = summaries(store, root)
     if as_json:

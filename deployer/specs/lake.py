@@ -44,6 +44,23 @@ def load_lake(
     return Lake(instance, tuple(tables), tuple(sources.files))
 
 
+def declared_root(
+    project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
+) -> str | None:
+    """The instance's root from specs that have problems, as `load_lake` says them; None when those may concern it.
+
+    Of a file that cannot be read nobody knows whether it holds an overlay with another root.
+    """
+    project = Path(project_dir).resolve()
+    sources = read_sources(project, project / specs_path, Environment(stack, values or {}, ""))
+    instances = _of_kind(sources, "Instance")
+    if sources.incomplete or len(instances) != 1 or instances[0].get("root") is None:
+        return None
+    problems: list[Problem] = []
+    root = read_instance(instances[0], problems).root
+    return None if problems else root
+
+
 _known: dict[tuple[Path, Path, str | None], Lake] = {}
 
 
