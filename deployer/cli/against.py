@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from deployer.cli.addresses import check_addresses
 from deployer.cli.git_files import extract_specs, resolve_ref
 from deployer.cli.policies import judged_at_ref
 from deployer.cli.workspace import Workspace, open_workspace
@@ -37,6 +38,7 @@ def plan_against(workspace: Workspace, ref: str, specs: Path | None, allow_destr
         plan = make_plan(
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
+        check_addresses("--allow-destroy", allow_destroy, plan)
         return judged_at_ref(workspace, plan, lake, live, project, ref)
 
 

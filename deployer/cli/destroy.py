@@ -21,6 +21,7 @@ def destroy(
     """
     from dataclasses import replace
 
+    from deployer.cli.addresses import check_addresses
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.planning import held, plan_destroy
     from deployer.cli.progress import StepView
@@ -36,6 +37,7 @@ def destroy(
         planned = plan_destroy(workspace, lake, allow_destroy or ())
         standing = standing_resources(workspace, planned.engine())
         planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))
+        check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:
             show(planned)
         if planned.plan.is_refused:

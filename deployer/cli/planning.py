@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import cache
 
+from deployer.cli.addresses import check_addresses
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.settled import engine_would_agree
@@ -43,7 +44,9 @@ class Planned:
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do, against live state refreshed first."""
-    return plan_lake(workspace, workspace.lake(), allow_destroy)
+    planned = plan_lake(workspace, workspace.lake(), allow_destroy)
+    check_addresses("--allow-destroy", allow_destroy, planned.plan)
+    return planned
 
 
 def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:

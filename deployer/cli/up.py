@@ -40,6 +40,7 @@ def up(
 
     From the plan on nobody else changes the stack: other runs that would are refused until this one ends.
     """
+    from deployer.cli.addresses import check_addresses
     from deployer.cli.planning import held, plan_lake
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
@@ -55,6 +56,7 @@ def up(
     lake = workspace.lake()
     with held(workspace, lake):
         planned = plan_lake(workspace, lake, allow_destroy or ())
+        check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:
             show(planned)
         if planned.plan.is_refused:
