@@ -20,6 +20,7 @@ from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.dataset import find_entry
 
 _DATA = "restore the file from a backup, or go back to a version without it (deployer history)"
+_AGAIN = 5  #: how often a table is looked at again because others commit to it meanwhile
 HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 
 
@@ -82,7 +83,7 @@ def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
     return find_entry(listed, name)
 
 
-def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool) -> Verified:
+def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verified:
     name = entry.full_name
     unfinished = {
         "creating": (f"table/{name}: its creation was begun; the next `deployer up` goes on with it",),
@@ -104,6 +105,8 @@ def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool) ->
         words = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
         more.append(Difference(f"table/{name}", words))
     dataset = audit_dataset(root, entry, state, full=full)
+    if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
+        return _verified(store, root, entry, full=full, again=again - 1)  # a writer was between Lance and the log
     under_way = (
         f"table/{name}: job {each.job_id} ({each.kind}) began to commit at {_time(each.started_at)} and has not ended"
         for each in state.intents.values()

@@ -12,8 +12,9 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.state.model import File, TableState
+from deployer.state.model import File, TableEntry, TableState
 from deployer.state.updates import CommitStarted, FilesAdded, FilesRemoved, FilesReplaced, SetSchema, TableUpdate
+from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.verify import repair, verify
 from tests.tables.lakes import FLIGHTS, Lake, flights
 from tests.tables.test_adoption import FOREIGN
@@ -214,3 +215,23 @@ def test_only_a_sample_of_files_is_read_unless_all_are_asked_for(lake: Lake) -> 
     lake.open()
     read = [list(verify(lake.store, lake.root, full=full))[1].dataset.files_read for full in (False, True)]
     assert read == [20, 30]
+
+
+def test_a_writer_between_lance_and_the_log_is_no_difference(loaded: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has committed to Lance when the log is read, and recorded it when the dataset is."""
+    dataset = lance.dataset(loaded.open().opened.location)
+    whole = audit_dataset
+    looked: list[int] = []
+
+    def overtaken(root: str, entry: TableEntry, state: TableState, *, full: bool) -> DatasetAudit:
+        if not looked:
+            dataset.delete("flight < 100")
+        found = whole(root, entry, state, full=full)
+        if not looked:
+            loaded.open()
+        looked.append(found.newest)
+        return found
+
+    monkeypatch.setattr("deployer.tables.verify.audit_dataset", overtaken)
+    assert differences(loaded) == []
+    assert looked == [4, 4]
