@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,6 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addoption(
             f"--{service}-endpoint", help=f"the {service} that tests use: a URL, or `aws`; moto's server unless set"
         )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Property tests try the same examples each time, and new ones in the long form; machines are busy."""
+    settings.register_profile("short", deadline=None, derandomize=True)
+    settings.register_profile("long", deadline=None)
+    settings.load_profile("long" if config.getoption("--long") else "short")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

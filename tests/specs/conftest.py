@@ -1,10 +1,6 @@
 import os
 
 import pytest
-from hypothesis import settings
-
-settings.register_profile("specs", deadline=None)  # machines are busy
-settings.load_profile("specs")
 
 
 @pytest.fixture

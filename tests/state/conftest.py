@@ -9,7 +9,6 @@ from contextlib import ExitStack
 
 import boto3
 import pytest
-from hypothesis import settings
 
 from deployer.state import remove_store
 from deployer.state.backend import Backend
@@ -18,9 +17,6 @@ from deployer.state.objects import ObjectStore
 from .aws_server import moto_server
 from .faults import Proxy, proxy
 from .samples import backend_of, objects_at, store_at
-
-settings.register_profile("state", deadline=None)  # files are fsynced, and machines are busy
-settings.load_profile("state")
 
 #: Opens the backend that the test has, again: another client of the same logs.
 OpenBackend = Callable[[], Backend]

@@ -84,7 +84,7 @@ def test_history_names_indexes_and_knows_foreign_changes_of_columns(lake: Lake) 
         ("merge", True),
         ("project", True),
         ("drop index by_flight", False),
-        ("build index by_flight", False),
+        ("build index by_flight", True),
     ]
 
 

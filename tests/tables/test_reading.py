@@ -293,7 +293,7 @@ def sql_lake(lake: Lake) -> Lake:
         ("select * from '/etc/passwd'", InvalidInput, "there is no table"),
         ("select * from flihts", InvalidInput, "did you mean 'flights'?"),
         ("select carier from flights", InvalidInput, "did you mean 'carrier'?"),
-        ("selct 1", InvalidInput, "the SQL cannot be run"),
+        ("selct 1", InvalidInput, "the SQL cannot be read"),
         ("select 1; select 2", InvalidInput, "single SQL statement"),
     ],
 )
