@@ -1,4 +1,4 @@
-"""A lake on S3: its bucket, the table of its state, then the lake itself.
+"""A lake on S3: its bucket, the table of its state, its clusters, then the lake itself.
 
 Loaded for roots on S3 only, since the package of AWS's types is large.
 """
@@ -111,6 +111,8 @@ class StateTable(pulumi.ComponentResource):
 
 def declare_lake_on_aws(lake: Lake, managed: str) -> None:
     """Declare what the lake stands on, then the lake. `managed` is `all`, or `table` in a bucket that is there."""
+    from aws_clusters import declare_clusters
+
     instance = lake.instance
     bucket_name = instance.root.removeprefix("s3://").split("/")[0]
     tags = _tags(instance)
@@ -132,6 +134,7 @@ def declare_lake_on_aws(lake: Lake, managed: str) -> None:
         state = StateTable(name, region, tags)
         pulumi.export("state_table", state.table.name)
         needs.append(state)
+        declare_clusters(instance, state.table.arn, tags)
     declare_lake(lake, needs)
 
 

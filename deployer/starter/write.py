@@ -21,12 +21,18 @@ FILES = {
     "specs/instance.yaml.txt": "specs/instance.yaml",
     "specs/trips.yaml.txt": "specs/trips.yaml",
     "stacks/aws.py.txt": "stacks/aws.py",
+    "stacks/aws_clusters.py.txt": "stacks/aws_clusters.py",
     "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
 }
 #: The files of the program in its folder, and of the package. They hold nothing of a single project.
-PROGRAM = {"__main__.py": "stacks/main.py.txt", "aws.py": "stacks/aws.py.txt", "local.py": "stacks/local.py.txt"}
+PROGRAM = {
+    "__main__.py": "stacks/main.py.txt",
+    "aws.py": "stacks/aws.py.txt",
+    "aws_clusters.py": "stacks/aws_clusters.py.txt",
+    "local.py": "stacks/local.py.txt",
+}
 _IGNORED = (".git",)
 
 

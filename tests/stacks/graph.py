@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ _KEPT = ("type", "inputs", "protect", "retainOnDelete")
 def graph_of(project: Path, stack: str = "dev") -> list[dict[str, Any]]:
     """Resources by name: type, inputs, protection, parent and dependencies, the last two as names."""
     file = project / ".pulumi" / "stacks" / "lakes" / f"{stack}.json"
-    resources = json.loads(file.read_text(encoding="utf-8"))["checkpoint"]["latest"]["resources"]
+    text = re.sub(r"(:/applications/)\w+", r"\1ID", file.read_text(encoding="utf-8"))
+    resources = json.loads(text)["checkpoint"]["latest"]["resources"]
     found = []
     for resource in resources:
         if resource["type"].startswith("pulumi:"):

@@ -9,6 +9,7 @@ from pathlib import Path
 import boto3
 import pytest
 
+from deployer.compute.aws_access import name_on_aws
 from deployer.state import open_store
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
@@ -132,6 +133,43 @@ def test_a_bucket_that_is_there_is_left_alone(
     assert deployer("preview", "--exit-code").code == 0
 
 
+def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) -> None:
+    cluster = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0, idle_minutes: 5}\n"
+    project = on_aws(cluster, tables="")
+    assert deployer("up", "--yes").code == 0
+    specs, emr, iam = project / "specs" / "demo.yaml", boto3.client("emr-serverless"), boto3.client("iam")
+    name = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+
+    def minutes() -> list[int]:
+        listed = [each for each in emr.list_applications()["applications"] if each["name"] == name]
+        live = [each for each in listed if each["state"] != "TERMINATED"]
+        found = [emr.get_application(applicationId=each["id"])["application"] for each in live]
+        return [each["autoStopConfiguration"]["idleTimeoutMinutes"] for each in found]
+
+    assert minutes() == [5]
+    specs.write_text(specs.read_text().replace("idle_minutes: 5", "idle_minutes: 9"), encoding="utf-8")
+    everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+    iam.put_role_policy(RoleName=name, PolicyName="lake", PolicyDocument=document)
+    found = {each["address"]: each["action"] for each in deployer("preview", "--json").json["foreign"]}
+    assert found == {
+        "aws:emrserverless/application:Application application/small": "update",
+        "aws:iam/rolePolicy:RolePolicy lake/small": "update",
+    }
+    assert deployer("up", "--yes").code == 0
+    assert (minutes(), deployer("preview", "--exit-code").code) == ([9], 0)
+    specs.write_text(specs.read_text().split("clusters:")[0], encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert minutes() == []
+    assert name not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
+
+
+def test_a_cluster_without_release_is_said(on_aws: MakeProject, deployer: Deployer) -> None:
+    on_aws("clusters:\n  small: {kind: emr-serverless}\n", tables="")
+    ran = deployer("preview")
+    assert (ran.code, "cluster small has no `release`; add the EMR release" in ran.err) == (1, True)
+
+
 def test_another_setting_is_refused(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws()
     (project / "Pulumi.dev.yaml").write_text("config:\n  deployer:aws: some\n", encoding="utf-8")
@@ -156,11 +194,21 @@ def test_a_bucket_of_somebody_else_is_said(on_aws: MakeProject, deployer: Deploy
 
 def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws(PROD, bucket="golden-lakes")
-    assert deployer("up", "--yes", "--stack", "prod").code == 0
+    ran = deployer("up", "--yes", "--stack", "prod")
+    assert ran.code == 0, ran.err
     check_golden(graph_of(project, "prod"), Path(__file__).with_name("graph.json"))
 
 
 PROD = """\
 description: A small stack of production.
 tags: {team: data, "cost centre": "4711"}
+clusters:
+  small: {kind: emr-serverless, release: emr-7.12.0, architecture: x86_64, cores: 4, memory: 14g, max_workers: 10}
+  own-role:
+    kind: emr-serverless
+    release: emr-7.12.0
+    execution_role: arn:aws:iam::123456789012:role/jobs
+    subnets: [subnet-1, subnet-2]
+    security_groups: [sg-1]
+  laptop: {kind: local, cores: 2}
 """

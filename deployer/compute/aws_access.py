@@ -1,0 +1,85 @@
+"""What jobs are allowed to do on AWS, and what the things that they need are called there. Pure; policies are JSON.
+
+The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+Policy = Mapping[str, Any]
+
+_VERSION = "2012-10-17"
+_OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+_ITEM_ACTIONS = (
+    "BatchGetItem",
+    "BatchWriteItem",
+    "ConditionCheckItem",
+    "DeleteItem",
+    "GetItem",
+    "PutItem",
+    "Query",
+    "UpdateItem",
+)
+
+
+def job_policy(root: str, table_arn: str) -> Policy:
+    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table."""
+    parts = urlsplit(root)
+    prefix = parts.path.strip("/")
+    bucket = f"arn:{table_arn.split(':')[1]}:s3:::{parts.netloc}"
+    listing: dict[str, Any] = {"Sid": "ListLake", "Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
+    if prefix:
+        listing["Condition"] = {"StringLike": {"s3:prefix": f"{prefix}/*"}}
+    objects = {
+        "Sid": "ReadAndWriteLake",
+        "Effect": "Allow",
+        "Action": list(_OBJECT_ACTIONS),
+        "Resource": f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*",
+    }
+    items = {
+        "Sid": "ReadAndWriteState",
+        "Effect": "Allow",
+        "Action": [f"dynamodb:{action}" for action in _ITEM_ACTIONS],
+        "Resource": table_arn,
+    }
+    index = {
+        "Sid": "FindTransactions",
+        "Effect": "Allow",
+        "Action": "dynamodb:Query",
+        "Resource": f"{table_arn}/index/*",
+    }
+    return {"Version": _VERSION, "Statement": [listing, objects, items, index]}
+
+
+def trust_policy(application_arn: str) -> Policy:
+    """Lets EMR Serverless act in a role, for the jobs of this one application alone."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "emr-serverless.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {"ArnEquals": {"aws:SourceArn": application_arn}},
+    }
+    return {"Version": _VERSION, "Statement": [statement]}
+
+
+def name_on_aws(root: str, instance: str, what: str) -> str:
+    """A name of at most 64 of a-z, A-Z, 0-9 and -, for roles and applications; no two of different roots are equal."""
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", f"{instance}-{what}").strip("-")[:45]
+    digest = hashlib.blake2b(f"{root.rstrip('/')}\0{instance}\0{what}".encode(), digest_size=4).hexdigest()
+    return f"deployer-{readable}-{digest}"
+
+
+def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:
+    """The most that an application takes at a time: its workers and one driver, each with a tenth more for Spark.
+
+    `memory` is that of one worker, such as `4g`; EMR Serverless counts in vCPU and whole GB.
+    """
+    megabytes = int(memory[:-1]) * (1024 if memory.endswith("g") else 1)
+    gigabytes = -(-megabytes * 11 // (10 * 1024))
+    number = max_workers + 1
+    return {"cpu": f"{number * cores} vCPU", "memory": f"{number * gigabytes} GB"}

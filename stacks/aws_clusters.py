@@ -1,0 +1,89 @@
+"""The clusters of a lake on S3 that run on EMR Serverless: an application each, and the role that its jobs have."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from deployer.compute.aws_access import capacity, job_policy, name_on_aws, trust_policy
+from deployer.errors import InvalidInput
+from deployer.specs.model import Cluster, InstanceSpec
+
+#: Of a worker whose size is not declared: EMR Serverless's own.
+CORES, MEMORY = 4, "14g"
+
+
+class ServerlessCluster(pulumi.ComponentResource):
+    """An application that starts with a job and stops when idle. `role_arn` may do what this lake's jobs need."""
+
+    def __init__(self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str]) -> None:
+        super().__init__("deployer:aws:ServerlessCluster", cluster.name)
+        own = pulumi.ResourceOptions(parent=self)
+        name = name_on_aws(instance.root, instance.name, cluster.name)
+        options: Mapping[str, Any] = cluster.options
+        self.application = aws.emrserverless.Application(
+            f"application/{cluster.name}",
+            name=name,
+            type="spark",
+            release_label=_release(cluster),
+            architecture=options.get("architecture", "arm64").upper(),
+            auto_start_configuration={"enabled": True},
+            auto_stop_configuration={"enabled": True, "idle_timeout_minutes": options.get("idle_minutes", 15)},
+            maximum_capacity=_capacity(options),
+            network_configuration=_network(options),
+            tags=tags,
+            opts=own,
+        )
+        self.role_arn: Any = options.get("execution_role")
+        if self.role_arn is None:
+            role = aws.iam.Role(
+                f"role/{cluster.name}",
+                name=name,
+                description=f"Jobs of the lake {instance.name} on the cluster {cluster.name}",
+                assume_role_policy=self.application.arn.apply(lambda arn: json.dumps(trust_policy(arn))),
+                tags=tags,
+                opts=own,
+            )
+            aws.iam.RolePolicy(
+                f"lake/{cluster.name}",
+                name="lake",
+                role=role.name,
+                policy=table_arn.apply(lambda arn: json.dumps(job_policy(instance.root, arn))),
+                opts=own,
+            )
+            self.role_arn = role.arn
+        self.register_outputs({"application": self.application.id, "role": self.role_arn})
+
+
+def declare_clusters(instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str]) -> None:
+    """Declare every cluster of kind emr-serverless, and export what jobs are started with."""
+    declared = {
+        cluster.name: ServerlessCluster(instance, cluster, table_arn, tags)
+        for cluster in instance.clusters
+        if cluster.kind == "emr-serverless"
+    }
+    if declared:
+        found = {name: {"application": each.application.id, "role": each.role_arn} for name, each in declared.items()}
+        pulumi.export("clusters", found)
+
+
+def _release(cluster: Cluster) -> Any:
+    if "release" not in cluster.options:
+        raise InvalidInput(
+            f"cluster {cluster.name} has no `release`", remedy="add the EMR release, such as release: emr-7.12.0"
+        )
+    return cluster.options["release"]
+
+
+def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:
+    if "max_workers" not in options:
+        return None
+    return capacity(options["max_workers"], options.get("cores", CORES), options.get("memory", MEMORY))
+
+
+def _network(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    if "subnets" not in options:
+        return None
+    return {"subnet_ids": options["subnets"], "security_group_ids": options.get("security_groups", [])}

@@ -1,0 +1,103 @@
+"""The types of `aws:iam`: roles, by name, and their own policies, whose id is `ROLE:NAME`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.aws_provider.kinds import Found, Kind, Values, same_json, tag_list, tags_of
+
+
+def _create_role(iam: Any, inputs: Values) -> str:
+    iam.create_role(
+        RoleName=inputs["name"],
+        AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
+        Description=inputs.get("description", ""),
+        Tags=tag_list(inputs.get("tags", {})),
+    )
+    return str(inputs["name"])
+
+
+def _read_role(iam: Any, id: str, inputs: Values) -> Found | None:
+    try:
+        role = iam.get_role(RoleName=id)["Role"]
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    found = {
+        "name": id,
+        "assumeRolePolicy": json.dumps(role["AssumeRolePolicyDocument"]),
+        **({"description": role["Description"]} if role.get("Description") else {}),
+        **tags_of(iam.list_role_tags(RoleName=id)["Tags"]),
+    }
+    return Found(_canonical_role(found), {"arn": role["Arn"]})
+
+
+def _update_role(iam: Any, id: str, before: Values, inputs: Values) -> None:
+    iam.update_assume_role_policy(RoleName=id, PolicyDocument=inputs["assumeRolePolicy"])
+    iam.update_role(RoleName=id, Description=inputs.get("description", ""))
+    old, new = before.get("tags", {}), inputs.get("tags", {})
+    if gone := sorted(old.keys() - new.keys()):
+        iam.untag_role(RoleName=id, TagKeys=gone)
+    if new:
+        iam.tag_role(RoleName=id, Tags=tag_list(new))
+
+
+def _delete_role(iam: Any, id: str, inputs: Values) -> None:
+    try:
+        iam.delete_role(RoleName=id)
+    except iam.exceptions.NoSuchEntityException:
+        return
+
+
+def _canonical_role(values: dict[str, Any]) -> dict[str, Any]:
+    return {**values, "assumeRolePolicy": same_json(values["assumeRolePolicy"])}
+
+
+def _put_policy(iam: Any, inputs: Values) -> str:
+    iam.put_role_policy(RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"])
+    return f"{inputs['role']}:{inputs['name']}"
+
+
+def _read_policy(iam: Any, id: str, inputs: Values) -> Found | None:
+    role, _, name = id.partition(":")
+    try:
+        document = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    return Found({"role": role, "name": name, "policy": same_json(json.dumps(document))}, {})
+
+
+def _delete_policy(iam: Any, id: str, inputs: Values) -> None:
+    role, _, name = id.partition(":")
+    try:
+        iam.delete_role_policy(RoleName=role, PolicyName=name)
+    except iam.exceptions.NoSuchEntityException:
+        return
+
+
+KINDS = {
+    "aws:iam/role:Role": Kind(
+        shape={"name": str, "assumeRolePolicy": str, "description": str, "tags": {"*": str}},
+        needed=("name", "assumeRolePolicy"),
+        replaces=("name",),
+        computed=("arn",),
+        create=_create_role,
+        read=_read_role,
+        update=_update_role,
+        delete=_delete_role,
+        service="iam",
+        canonical=_canonical_role,
+    ),
+    "aws:iam/rolePolicy:RolePolicy": Kind(
+        shape={"role": str, "name": str, "policy": str},
+        needed=("role", "name", "policy"),
+        replaces=("role", "name"),
+        computed=(),
+        create=_put_policy,
+        read=_read_policy,
+        update=lambda iam, id, _, inputs: _put_policy(iam, inputs),
+        delete=_delete_policy,
+        service="iam",
+        canonical=lambda values: {**values, "policy": same_json(values["policy"])},
+    ),
+}

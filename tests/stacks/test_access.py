@@ -1,0 +1,154 @@
+"""What the roles and the bucket's policy of the golden stack allow and forbid, call by call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deployer.compute.aws_access import capacity, job_policy, name_on_aws
+from tests.stacks.policies import Call, is_allowed
+
+GRAPH: list[dict[str, Any]] = json.loads(Path(__file__).with_name("graph.json").read_text(encoding="utf-8"))
+TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e7"
+OTHER_TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e8"
+BUCKET = "arn:aws:s3:::golden-lakes"
+TLS = {"aws:SecureTransport": "true"}
+
+
+def inputs(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(each["inputs"] for each in GRAPH if each["name"] == name)
+    return found
+
+
+def policies() -> list[dict[str, Any]]:
+    """Those that a job's request is judged by: the role's, and the bucket's."""
+    return [json.loads(inputs("lake/small")["policy"]), json.loads(inputs("tls-only/golden-lakes")["policy"])]
+
+
+ALLOWED = [
+    *(Call(f"s3:{each}Object", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance") for each in ("Get", "Put", "Delete")),
+    Call("s3:AbortMultipartUpload", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance"),
+    Call("s3:GetObject", f"{BUCKET}/demo/_state/store.json"),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/air/"}),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/"}),
+    *(
+        Call(f"dynamodb:{each}", TABLE)
+        for each in (
+            "GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "BatchGetItem", "BatchWriteItem",
+            "ConditionCheckItem",
+        )
+    ),
+    Call("dynamodb:Query", f"{TABLE}/index/by_transaction"),
+]  # fmt: skip
+FORBIDDEN = [
+    Call("s3:GetObject", f"{BUCKET}/other/air/flights-1.lance/data/a.lance"),
+    Call("s3:GetObject", f"{BUCKET}/demo-2/air/flights-1.lance/data/a.lance"),
+    Call("s3:GetObject", "arn:aws:s3:::golden-lakes-2/demo/a"),
+    Call("s3:ListBucket", BUCKET),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": ""}),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo"}),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo-2/"}),
+    Call("s3:DeleteObjectVersion", f"{BUCKET}/demo/air/a"),
+    Call("s3:PutBucketPolicy", BUCKET),
+    Call("s3:PutBucketVersioning", BUCKET),
+    Call("s3:PutLifecycleConfiguration", BUCKET),
+    Call("s3:DeleteBucket", BUCKET),
+    Call("dynamodb:GetItem", OTHER_TABLE),
+    Call("dynamodb:DeleteTable", TABLE),
+    Call("dynamodb:UpdateTable", TABLE),
+    Call("dynamodb:CreateTable", TABLE),
+    Call("dynamodb:Scan", TABLE),
+    Call("dynamodb:PutItem", f"{TABLE}/index/by_transaction"),
+    Call("iam:PassRole", "arn:aws:iam::123456789012:role/deployer-demo-small"),
+    Call("sts:AssumeRole", "arn:aws:iam::123456789012:role/admin"),
+    Call("emr-serverless:StartJobRun", "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"),
+]
+
+
+def _name(call: Call) -> str:
+    return f"{call.action} {call.resource.rpartition(':')[2]} {call.context.get('s3:prefix', '')}".strip()
+
+
+@pytest.mark.parametrize("call", ALLOWED, ids=_name)
+def test_a_job_may(call: Call) -> None:
+    assert is_allowed(Call(call.action, call.resource, {**TLS, **call.context}), policies())
+
+
+@pytest.mark.parametrize("call", FORBIDDEN, ids=_name)
+def test_a_job_may_not(call: Call) -> None:
+    assert not is_allowed(Call(call.action, call.resource, {**TLS, **call.context}), policies())
+
+
+@pytest.mark.parametrize("call", [each for each in ALLOWED if each.action.startswith("s3:")], ids=_name)
+def test_nothing_without_tls(call: Call) -> None:
+    context = {**call.context, "aws:SecureTransport": "false"}
+    assert not is_allowed(Call(call.action, call.resource, context), policies())
+
+
+def test_no_statement_that_allows_has_every_resource_or_action() -> None:
+    for document in [each["inputs"]["policy"] for each in GRAPH if each["type"] == "aws:iam/rolePolicy:RolePolicy"]:
+        for statement in json.loads(document)["Statement"]:
+            actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+            assert statement["Resource"] != "*" and not any("*" in action for action in actions)
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed"),
+    [("", True), ("2", False)],
+    ids=["its own application", "another application"],
+)
+def test_who_may_act_in_the_role(source: str, allowed: bool) -> None:
+    trust = json.loads(inputs("role/small")["assumeRolePolicy"])
+    (statement,) = trust["Statement"]
+    assert statement["Principal"] == {"Service": "emr-serverless.amazonaws.com"}
+    own = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
+    assert own.rpartition("/")[0].endswith(":/applications")
+    assert is_allowed(Call("sts:AssumeRole", "", {"aws:SourceArn": own + source}), [trust]) is allowed
+
+
+def test_the_execution_role_that_is_declared_is_left_alone() -> None:
+    assert {each["name"] for each in GRAPH if each["type"] == "aws:iam/role:Role"} == {"role/small"}
+
+
+def test_a_lake_at_the_root_of_its_bucket() -> None:
+    policy = job_policy("s3://lakes", TABLE)
+    assert is_allowed(Call("s3:ListBucket", "arn:aws:s3:::lakes"), [policy])
+    assert is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes/air/a"), [policy])
+    assert not is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes-2/air/a"), [policy])
+
+
+def test_another_partition() -> None:
+    statements = job_policy("s3://lakes/a", TABLE.replace("arn:aws:", "arn:aws-cn:"))["Statement"]
+    assert all(each["Resource"].startswith("arn:aws-cn:") for each in statements)
+
+
+NAMES = [
+    ("s3://a/b", "demo", "small"),
+    ("s3://a/c", "demo", "small"),
+    ("s3://a/b", "demo-small", "x"),
+    ("s3://a/b", "demo", "small-x"),
+    ("s3://a/b", "d" * 200, "small"),
+    ("s3://a/b", "d" * 200, "smaller"),
+    ("s3://a/b", "d_emo.", "small"),
+]
+
+
+def test_names_fit_and_never_clash() -> None:
+    made = [name_on_aws(*each) for each in NAMES]
+    assert len(set(made)) == len(NAMES) and name_on_aws("s3://a/b/", "demo", "small") == made[0]
+    assert all(len(each) <= 64 and each.replace("-", "").isalnum() for each in made)
+
+
+@pytest.mark.parametrize(
+    ("max_workers", "cores", "memory", "expected"),
+    [
+        (10, 4, "14g", {"cpu": "44 vCPU", "memory": "176 GB"}),
+        (1, 2, "4g", {"cpu": "4 vCPU", "memory": "10 GB"}),
+        (1, 1, "900m", {"cpu": "2 vCPU", "memory": "2 GB"}),
+    ],
+)
+def test_capacity(max_workers: int, cores: int, memory: str, expected: dict[str, str]) -> None:
+    assert capacity(max_workers, cores, memory) == expected
