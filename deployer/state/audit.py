@@ -6,39 +6,21 @@ Nothing here is taken from a cache, and nothing is changed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.state.backend import Backend, Record, SnapshotRecord
+from deployer.state.differences import Difference, inner_differences, state_differences
 from deployer.state.entries import from_record
 from deployer.state.envelope import digest
-from deployer.state.model import Files, InstanceState, Partition, State, TableState
+from deployer.state.model import State
 from deployer.state.objects import Missing, ObjectStore
-from deployer.state.partitions import check_tree
 from deployer.state.reducer import empty_state, fold
 from deployer.state.snapshots import Snapshots, manifest_of, version_of
 
-_SHOWN = 3  #: of the things that differ in one part, how many are named
 _ATTEMPTS = 5
-
-K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """One thing that is not as it must be. `where` names the stored thing, `what` says what is wrong with it.
-
-    `lasting`: it is damage of the data itself, that no change of the state can put right.
-    """
-
-    where: str
-    what: str
-    lasting: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +85,7 @@ class _Audit:
                 state = self._folded(state, by_version.get(version), version)
             if version in pointers:
                 state = self._compared(state, pointers[version])
-        inner = list(_inner(state, f"the newest state of log {self._log}")) if state is not None else []
+        inner = list(inner_differences(state, f"the newest state of log {self._log}")) if state is not None else []
         return LogAudit(
             self._log,
             state,
@@ -230,86 +212,6 @@ def described(pointer: SnapshotRecord) -> dict[str, Any]:
     manifest = manifest_of(pointer)
     parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
     return {**manifest, "parts": parts}
-
-
-def state_differences(held: State, folded: State) -> list[str]:
-    """What a stored state has otherwise than the log makes it, a line for each part; empty when it is the same."""
-    lines = []
-    for each in fields(folded):
-        name = each.name
-        one, other = getattr(held, name), getattr(folded, name)
-        if one == other:
-            continue
-        if isinstance(one, Files) and isinstance(other, Files):
-            one, other = ({file.fragment_id: file for file in files} for files in (one, other))
-        if isinstance(one, Mapping) and isinstance(other, Mapping):
-            if dict(one) != dict(other):
-                lines.append(f"{name}: {_mapping_difference(one, other)}")
-            continue
-        shown = (_plain(one), _plain(other))
-        lines.append(f"{name} is {shown[0]}, and the log makes it {shown[1]}" if all(shown) else f"{name} differs")
-    return lines
-
-
-def _mapping_difference(held: Mapping[K, object], folded: Mapping[K, object]) -> str:
-    parts = []
-    for words, keys in (
-        ("only here", [key for key in held if key not in folded]),
-        ("only by the log", [key for key in folded if key not in held]),
-        ("otherwise", [key for key in held if key in folded and held[key] != folded[key]]),
-    ):
-        if keys:
-            more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-            parts.append(f"{words} {', '.join(map(str, keys[:_SHOWN]))}{more}")
-    return "; ".join(parts)
-
-
-def _plain(value: object) -> str:
-    text = str(value) if isinstance(value, int | str) else ""
-    return text if len(text) < 100 else ""
-
-
-def _inner(state: State, where: str) -> Iterator[Difference]:
-    """What holds within any state, whoever made it."""
-    if not state.version:
-        return
-    if isinstance(state, InstanceState):
-        names = [entry.full_name for entry in state.tables.values()]
-        places = [entry.location for entry in state.tables.values()]
-        for what, all_of in (("name", names), ("location", places)):
-            for each in sorted({one for one in all_of if all_of.count(one) > 1}):
-                yield Difference(where, f"several tables have the {what} {each}")
-        return
-    yield from _table(state, where)
-
-
-def _table(state: TableState, where: str) -> Iterator[Difference]:
-    try:
-        check_tree(state.partitions)
-    except ValueError as error:
-        yield Difference(where, f"its partitions do not cover the keys: {error}")
-    for name, partition in state.partitions.items():
-        if name != partition.partition_id:
-            yield Difference(where, f"partition {partition.partition_id} is recorded as {name}")
-    for job_id in state.jobs:
-        if job_id in state.intents:
-            yield Difference(where, f"job {job_id} is done, and its commit is under way")
-        if state.jobs[job_id].lance_version > state.lance_version and not state.datasets:
-            yield Difference(where, f"job {job_id} is of a dataset version above the newest recorded")
-    for file in state.files:
-        if file.partition is None:
-            continue
-        found = state.partitions.get(file.partition)
-        if found is None:
-            yield Difference(where, f"fragment {file.fragment_id} is in partition {file.partition}, which is not there")
-        elif not _lies_within(found, file.min_key, file.max_key):
-            yield Difference(where, f"fragment {file.fragment_id} has keys outside of its partition {file.partition}")
-
-
-def _lies_within(partition: Partition, low: bytes | None, high: bytes | None) -> bool:
-    if low is None or high is None:
-        return True
-    return low <= high and partition.holds(low) and partition.holds(high)
 
 
 def _difference(error: DeployerError, where: str) -> Difference:

@@ -14,7 +14,7 @@ from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.specs.arrow import columns_of
-from deployer.state.audit import Difference
+from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
 from deployer.tables.order import sorted_rows
 

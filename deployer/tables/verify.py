@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import current, missing_updates, read_again
-from deployer.state.audit import Difference, LogAudit
+from deployer.state.audit import LogAudit
 from deployer.state.conflicts import to_record
+from deployer.state.differences import Difference
 from deployer.state.mend import Step
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.store import StateStore
