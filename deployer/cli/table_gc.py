@@ -109,7 +109,8 @@ def _print(done: Collected, *, dry_run: bool) -> None:
     verb = "would remove" if dry_run else "removed"
     stdout().print(f"{done.table}: {verb} {', '.join(what)}" if what else f"{done.table}: nothing to remove")
     if done.young:
-        note(f"{count(done.young, 'file')} that no version has and that may be of a load stay until the grace is over")
+        stay = "1 file stays" if done.young == 1 else f"{done.young:,} files stay"
+        note(f"{stay} until the grace is over: no version has them, and a load may commit them yet")
     for each in done.kept:
         note(f"kept {each}")
     if done.why_not:

@@ -11,6 +11,8 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 if TYPE_CHECKING:
     from deployer.tables.partition_sizes import PartitionInfo
 
+ID_WIDTH = 13  #: of a partition's id, and of `across leaves`: never cut, since `--partition` takes it
+
 
 def partitions(
     table: TableName,
@@ -53,10 +55,10 @@ def partitions(
     held_in = f"{count(files.rows, 'row')} in {count(files.count, 'file')}, {size(files.bytes)}"
     stdout().print(f"{target.name} {keys}: {leaves}, {held_in}")
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    shown.add_column("partition", no_wrap=True)
+    shown.add_column("partition", overflow="fold")
     for name in ("rows", "size", "files", *(["across"] if across else [])):
-        shown.add_column(name, justify="right")
-    shown.add_column("id")
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("id", no_wrap=True, min_width=ID_WIDTH)
     for drawn, node in zip(_drawn(found), found, strict=True):
         held = node.sizes
         cells = (f"{held.rows:,}", size(held.bytes), f"{held.files:,}") if node.leaf or held.files else ("", "", "")
@@ -101,9 +103,9 @@ def files(
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("fragment", justify="right")
-    shown.add_column("partition")
+    shown.add_column("partition", no_wrap=True, min_width=ID_WIDTH)
     for name in ("rows", "size"):
-        shown.add_column(name, justify="right")
+        shown.add_column(name, justify="right", no_wrap=True)
     for name in ("first key", "last key", "sorted"):
         shown.add_column(name)
     for file in found[: limit or None]:

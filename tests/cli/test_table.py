@@ -40,7 +40,8 @@ tags: { owner: ops }
 
 @pytest.fixture
 def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with two tables, applied, 40 flights in one of them; the current folder."""
+    """A project with three tables, applied, 40 flights in one of them; the current folder."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # tables are drawn as wide as they are
     specs = {"demo.yaml": INSTANCE, "flights.yaml": FLIGHTS, "more.yaml": table("planes") + "---\n" + table("crews")}
     folder = make_project(tmp_path / "project", specs)
     monkeypatch.chdir(folder)
@@ -277,7 +278,7 @@ def test_gc_says_how_much(deployer: Deployer, applied: Path) -> None:
     [folder] = (applied / "lakes/demo/air").glob("flights*")
     stray = folder / "data" / "stray.lance"
     stray.write_bytes(b"x" * 1000)
-    assert "stay until the grace is over" in deployer("table", "gc", "flights").err
+    assert "1 file stays until the grace is over" in deployer("table", "gc", "flights").err
     os.utime(stray, (0, 0))
     assert ok(deployer, "table", "gc", "flights", "--dry-run") == "air.flights: would remove 1 file with 1.0 kB\n"
     done = json.loads(ok(deployer, "table", "gc", "--json"))["tables"]
