@@ -52,6 +52,7 @@ def _read(emr: Any, id: str, inputs: Values) -> Found | None:
 
 
 def _update(emr: Any, id: str, before: Values, inputs: Values) -> None:
+    emr.stop_application(applicationId=id)  # moto starts an application when it is made, AWS with its first job
     emr.update_application(applicationId=id, **_settings(inputs))
     arn = emr.get_application(applicationId=id)["application"]["arn"]
     old, new = before.get("tags", {}), inputs.get("tags", {})
@@ -63,6 +64,7 @@ def _update(emr: Any, id: str, before: Values, inputs: Values) -> None:
 
 def _delete(emr: Any, id: str, inputs: Values) -> None:
     try:
+        emr.stop_application(applicationId=id)
         emr.delete_application(applicationId=id)
     except emr.exceptions.ResourceNotFoundException:
         return

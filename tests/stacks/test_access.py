@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deployer.compute.aws_access import capacity, job_policy, name_on_aws
+from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed
 
 GRAPH: list[dict[str, Any]] = json.loads(Path(__file__).with_name("graph.json").read_text(encoding="utf-8"))
@@ -152,3 +153,77 @@ def test_names_fit_and_never_clash() -> None:
 )
 def test_capacity(max_workers: int, cores: int, memory: str, expected: dict[str, str]) -> None:
     assert capacity(max_workers, cores, memory) == expected
+
+
+def deploying_policy() -> dict[str, Any]:
+    """The policy of docs/aws.md, for the golden stack."""
+    text = (REPOSITORY / "docs" / "aws.md").read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    for placeholder, value in (
+        ("our-lakes/nyc", "golden-lakes/demo"),
+        ("our-lakes", "golden-lakes"),
+        ("nyc", "demo"),
+        ("REGION", "eu-central-1"),
+        ("ACCOUNT", "123456789012"),
+    ):
+        text = text.replace(placeholder, value)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+ROLE = "arn:aws:iam::123456789012:role/deployer-demo-small-7e8ceebc"
+APPLICATION = "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"
+DEPLOYING = [
+    *ALLOWED,
+    *(
+        Call(f"s3:{action}", BUCKET)
+        for action in (
+            "CreateBucket", "PutBucketTagging", "GetBucketTagging", "PutBucketVersioning", "GetBucketVersioning",
+            "PutEncryptionConfiguration", "GetEncryptionConfiguration", "PutBucketPublicAccessBlock",
+            "GetBucketPublicAccessBlock", "PutBucketOwnershipControls", "GetBucketOwnershipControls",
+            "PutBucketPolicy", "GetBucketPolicy", "PutLifecycleConfiguration", "GetLifecycleConfiguration",
+        )
+    ),
+    *(
+        Call(f"dynamodb:{action}", TABLE)
+        for action in (
+            "CreateTable", "DescribeTable", "UpdateTable", "DescribeContinuousBackups", "UpdateContinuousBackups",
+            "ListTagsOfResource", "TagResource", "UntagResource", "Scan",
+        )
+    ),
+    *(
+        Call(f"iam:{action}", ROLE)
+        for action in (
+            "CreateRole", "GetRole", "UpdateRole", "UpdateAssumeRolePolicy", "TagRole", "UntagRole", "DeleteRole",
+            "PutRolePolicy", "GetRolePolicy", "DeleteRolePolicy",
+        )
+    ),
+    Call("emr-serverless:CreateApplication", "arn:aws:emr-serverless:eu-central-1:123456789012:/"),
+    *(
+        Call(f"emr-serverless:{action}", APPLICATION)
+        for action in ("GetApplication", "UpdateApplication", "StopApplication", "DeleteApplication", "TagResource")
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", DEPLOYING, ids=_name)
+def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
+    assert is_allowed(call, [deploying_policy()])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("s3:DeleteBucket", BUCKET),
+        Call("s3:GetObject", f"{BUCKET}/other/a"),
+        Call("s3:PutBucketPolicy", "arn:aws:s3:::other-lakes"),
+        Call("dynamodb:DeleteTable", TABLE),
+        Call("dynamodb:UpdateTable", TABLE.replace("deployer-demo", "orders")),
+        Call("iam:CreateRole", "arn:aws:iam::123456789012:role/admin"),
+        Call("iam:PutRolePolicy", "arn:aws:iam::123456789012:role/admin"),
+        Call("iam:AttachRolePolicy", ROLE),
+        Call("iam:PassRole", ROLE),
+    ],
+    ids=_name,
+)
+def test_the_deploying_role_of_the_documentation_may_not(call: Call) -> None:
+    assert not is_allowed(call, [deploying_policy()])
