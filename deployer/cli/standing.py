@@ -30,9 +30,9 @@ class Standing:
 
 
 def standing_resources(workspace: Workspace, engine: Engine) -> tuple[Standing, ...]:
-    """The resources of other providers in Pulumi's state, dependencies first."""
+    """The resources of other providers in Pulumi's state, by type and name: its own order is that of the last run."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
-    return tuple(
+    found = (
         Standing(
             str(resource["urn"]).split("::", 3)[3],
             type_of(resource["urn"]),
@@ -45,11 +45,12 @@ def standing_resources(workspace: Workspace, engine: Engine) -> tuple[Standing, 
         and address_of(resource["urn"]) is None
         and not type_of(resource["urn"]).startswith(PULUMI_TYPES)
     )
+    return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 
 
 def refuse_protected(standing: Sequence[Standing], allowed: Collection[str]) -> None:
     """Raises Refused, before anything is deleted, when something protected was not allowed by name."""
-    refused = [each.name for each in standing if each.protected and each.name not in allowed]
+    refused = sorted(each.name for each in standing if each.protected and each.name not in allowed)
     if refused:
         what = "1 resource is" if len(refused) == 1 else f"{len(refused)} resources are"
         raise Refused(
