@@ -11,12 +11,14 @@ __all__ = ["clone", "reader"]  # fixtures
 PAGE = REPOSITORY / "docs" / "tables.md"
 
 
-def test_the_page_is_true(reader: Reader) -> None:  # noqa: F811 -- the fixture
+def test_the_page_is_true(reader: Reader) -> None:
     steps = [*steps_of(PAGE.read_text(encoding="utf-8"))]
     assert sum(isinstance(step, Command) for step in steps) > 20
     for step in steps:
         output = reader.take(step)
         if isinstance(step, Command):
             where = f"{PAGE.name}:{step.line}: {step.text}"
-            assert reader.code == 0 or step.text.startswith("deployer drift"), f"{where}\nends with {reader.code}:\n{output}"
+            assert reader.code == 0 or step.text.startswith("deployer drift"), (
+                f"{where}\nends with {reader.code}:\n{output}"
+            )
             assert fits(step.shown, output), f"{where}\nshows\n{step.shown}\nand prints\n{output}"
