@@ -7,11 +7,13 @@ from difflib import get_close_matches
 
 from deployer.errors import InvalidInput
 from deployer.plan import Plan
+from deployer.plan.changes import RenameTable
 
 
 def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
     """Raises InvalidInput for the first of `given` that is no resource of the plan, with the nearest that is."""
     known = [resource.address for resource in plan.resources]
+    known += [f"table/{each.change.before}" for each in plan.changes if isinstance(each.change, RenameTable)]
     known += [item.address.rpartition(" ")[2] for item in plan.foreign]  # of other providers: type and name
     for address in given:
         if address in known:

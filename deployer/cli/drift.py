@@ -82,7 +82,8 @@ def _print(found: Drift, stack: str) -> None:
         _line(each.what, "bold")
         _line(f"  {each.why}")
     total = count(len(found.items), "difference")
-    _line(f"\n{total}, {len(found.undeclared)} that nobody declared")
+    more = f", {count(len(found.undeclared), 'thing')} that nobody declared" if found.undeclared else ""
+    _line(f"\n{total}{more}")
 
 
 def _line(text: str, style: str | None = None) -> None:

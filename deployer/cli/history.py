@@ -47,6 +47,7 @@ def history(
     shown.add_column("job")
     for each in chosen:
         what = each.kind or _WORDS.get(each.operation, each.operation) or "unknown"
+        what = f"{what}: {'; '.join(each.changes)}" if each.changes else what
         rows = "" if each.rows is None else f"{each.rows:+,}"
         who = "not deployer" if each.foreign else each.author
         number = str(each.version) if each.dataset == versions[0].dataset else f"{each.dataset}:{each.version}"

@@ -42,7 +42,7 @@ from deployer.cli import (
     validate,
 )
 from deployer.cli.output import print_error, stderr
-from deployer.errors import DeployerError, Interrupted
+from deployer.errors import DeployerError, EngineFailed, Interrupted
 
 app = typer.Typer(
     name="deployer",
@@ -107,6 +107,10 @@ def run(arguments: Sequence[str]) -> int:
     except typer.Exit as stop:
         return stop.exit_code
     except DeployerError as error:
+        if isinstance(error, EngineFailed):
+            from deployer.provider.urn import without_urns
+
+            error = EngineFailed(without_urns(error.what), where=error.where, remedy=error.remedy)
         print_error(error, as_json=as_json)
         return error.exit_code
     except BrokenPipeError:

@@ -21,7 +21,7 @@ from deployer.engine import (
     StepProgress,
     StepStarted,
 )
-from deployer.provider.urn import address_of
+from deployer.provider.urn import address_of, without_urns
 
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "read": "read"}
@@ -70,7 +70,7 @@ class StepView:
                 self._meter.console.print(done, soft_wrap=True)
             case StepFailed(urn, op, message):
                 self._meter.console.print(
-                    Text(f"  failed to {op} {address_of(urn) or urn}: {message}", "red"), soft_wrap=True
+                    Text(f"  failed to {op} {_name(urn)}: {without_urns(message)}", "red"), soft_wrap=True
                 )
             case Diagnostic(_, "warning" | "error" as severity, message):
                 colour = "yellow" if severity == "warning" else "red"
@@ -86,7 +86,7 @@ class StepView:
             case StepFinished(urn, op, seconds) if op not in _QUIET and address_of(urn):
                 tell("finished", address=_name(urn), op=op, seconds=round(seconds, 3))
             case StepFailed(urn, op, message):
-                tell("failed", address=address_of(urn) or urn, op=op, message=message)
+                tell("failed", address=address_of(urn) or urn, op=op, message=without_urns(message))
             case Diagnostic(urn, "warning" | "error" as severity, message):
                 tell("message", address=address_of(urn) if urn else None, severity=severity, message=message)
             case _:

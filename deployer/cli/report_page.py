@@ -215,7 +215,8 @@ def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...
 
 def what(version: TableVersion) -> str:
     """What a version did, in the words that `deployer history` has."""
-    return version.kind or version.operation or "unknown"
+    what = version.kind or version.operation or "unknown"
+    return f"{what}: {'; '.join(version.changes)}" if version.changes else what
 
 
 def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:

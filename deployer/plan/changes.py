@@ -180,6 +180,7 @@ class ChangeSplitPoints:
     address: str
     before: SplitPoints
     after: SplitPoints
+    keys: tuple[Column, ...] = ()  #: names and types of the row keys that split points have values of
 
 
 @dataclass(frozen=True, slots=True)

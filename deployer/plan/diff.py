@@ -38,6 +38,7 @@ from deployer.plan.changes import (
 from deployer.plan.columns import diff_columns
 from deployer.plan.indexes import built_indexes, dropped_indexes
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types import Column
 
 Keys = tuple[str, ...]
 
@@ -95,7 +96,10 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
     if sort_keys != desired.sort_keys:
         yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:
-        yield ChangeSplitPoints(address, live.split_points, desired.split_points)
+        types = {column.name: column.type for column in desired.columns}
+        same = row_keys == desired.row_keys
+        keys = tuple(Column(name, types[name]) for name in desired.row_keys if same or desired.split_points)
+        yield ChangeSplitPoints(address, live.split_points, desired.split_points, keys)
     if live.max_rows_per_leaf != desired.max_rows_per_leaf:
         yield ChangeLeafLimit(address, live.max_rows_per_leaf, desired.max_rows_per_leaf)
     if live.storage != desired.storage:

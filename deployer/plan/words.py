@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
 from rich.filesize import decimal
 
 from deployer.plan import changes as c
 from deployer.specs.model import IndexSpec
-from deployer.specs.types import format_type
+from deployer.specs.types import Column, format_type
+
+_POINTS, _LONGEST = 3, 40  #: split points that are told, and characters of a value in one
 
 
 def describe(change: c.Change) -> str:
@@ -67,8 +69,9 @@ def describe(change: c.Change) -> str:
             return f"row keys {_names(old_keys)} → {_names(new_keys)}"
         case c.ChangeSortKeys(before=old_keys, after=new_keys):
             return f"sort keys {_names(old_keys)} → {_names(new_keys)}"
-        case c.ChangeSplitPoints(before=old_points, after=new_points):
-            return f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
+        case c.ChangeSplitPoints(before=old_points, after=new_points, keys=key_columns):
+            parted = f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
+            return parted + _points(old_points, new_points, key_columns)
         case c.ChangeLeafLimit(before=old_limit, after=new_limit):
             before_words, after_words = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
             return f"most rows of a leaf {before_words} → {after_words}"
@@ -113,6 +116,25 @@ def size(number: int) -> str:
 def about_size(number: int, *, about: bool) -> str:
     """`size`, marked where the bytes are reckoned: `about 1.5 MB`."""
     return f"about {size(number)}" if about else size(number)
+
+
+def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column]) -> str:
+    """`, new at DL; (UA, 100) and 12 more`: the first split points that come, or else go, as specs write them."""
+    from deployer.specs.write import split_point_document  # it loads the writer of YAML
+
+    new = [point for point in after if point not in before]
+    told = new or [point for point in before if point not in after]
+    if not told or not keys:
+        return ""
+    documents = [split_point_document(point, keys) for point in told[:_POINTS]]
+    shown = [f"({', '.join(map(_value, each))})" if isinstance(each, list) else _value(each) for each in documents]
+    more = f" and {len(told) - _POINTS:,} more" if len(told) > _POINTS else ""
+    return f", {'new' if new else 'no more'} at {'; '.join(shown)}{more}"
+
+
+def _value(value: object) -> str:
+    text = repr(value)[1:-1] if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 INSTANCE_TYPE = "lake:index:Instance"
 TABLE_TYPE = "lake:index:Table"
 
 _ADDRESS_KIND = {INSTANCE_TYPE: "instance", TABLE_TYPE: "table"}
+
+
+_URN = re.compile(r"urn:pulumi:[^\s:]+::[^\s:]+::[^\s]+?::[^\s:;,]+")
+
+
+def without_urns(text: str) -> str:
+    """`text` with addresses for the URNs of a lake's resources, and types and names for those of others."""
+    return _URN.sub(lambda found: address_of(found[0]) or f"{type_of(found[0])} {found[0].split('::', 3)[3]}", text)
 
 
 def owner_of(urn: str) -> str:

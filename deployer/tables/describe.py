@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.live.lance_io import dataset_location
+from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import rolled_forward
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import format_type
@@ -19,6 +19,7 @@ from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import IndexInfo, index_infos
 from deployer.tables.partition_sizes import sizes_of
+from deployer.tables.versions import last_rows_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +90,16 @@ def summaries(store: StateStore, root: str) -> list[TableSummary]:
     """All active tables by name, each rolled forward to its dataset."""
     entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
     states = store.tables([entry.table_id for entry in entries])
-    found = [_summary(entry, rolled_forward(store, root, entry, states[entry.table_id])) for entry in entries]
+    found = [_summary(entry, rolled_forward(store, root, entry, states[entry.table_id]), root) for entry in entries]
     return sorted(found, key=lambda each: each.name)
 
 
-def _summary(entry: TableEntry, state: TableState) -> TableSummary:
+def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
     writes = [job.at for job in state.jobs.values() if job.rows]
     last = dt.datetime.fromtimestamp(max(writes) / 1000, dt.UTC) if writes else None
     files = state.files
+    if last is None and files.rows:  # others wrote them all, such as before the table was imported
+        last = last_rows_at(open_dataset(dataset_location(root, entry), state.lance_version))
     return TableSummary(
         entry.full_name, files.rows, files.bytes, files.count, len(state.leaves()), last, state.properties.online
     )
@@ -108,7 +111,7 @@ def describe(table: OpenTable) -> TableDescription:
     location = dataset_location(table.root, table.entry)
     leaves = _leaves(table)
     return TableDescription(
-        _summary(table.entry, state),
+        _summary(table.entry, state, table.root),
         properties.description,
         tuple(_column(column, properties.row_keys, properties.sort_keys) for column in columns_of(table.schema)),
         properties.row_keys,

@@ -12,7 +12,11 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.live.drift import entries_of, index_builder, index_names
 from deployer.live.lance_io import open_dataset
 from deployer.live.marks import Mark
+from deployer.live.reader import live_table
 from deployer.live.rollforward import marks_since, transaction_of
+from deployer.plan.changes import IndexChange
+from deployer.plan.diff import diff
+from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
 from deployer.state.model import Dataset
 from deployer.tables.dataset import OpenTable
@@ -37,6 +41,7 @@ class TableVersion:
     rows: int | None
     foreign: bool
     dataset: int = 1  #: which of the table's datasets: a rewrite makes the next, whose versions count anew
+    changes: tuple[str, ...] = ()  #: what a rewrite changed, in the planner's words, where the log still tells
 
 
 def history(table: OpenTable) -> list[TableVersion]:
@@ -66,7 +71,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         if type(update).__name__ == "CommitStarted"
     }
     rewriters = [
-        entry.author
+        entry
         for entry in table.store.log(table.entry.table_id)
         for update in entry.updates
         if type(update).__name__ == "TableRewritten" and getattr(update, "number", 0) == number
@@ -90,11 +95,25 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         author = authors.get(job_id, "") if job_id else created.author if version == 1 and created else ""
         rows = mark.rows if mark else _rows_added(transaction)
         foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
+        changes: tuple[str, ...] = ()
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
-            rows, author = None, rewriters[-1] if rewriters else ""
+            rows, author = None, rewriters[-1].author if rewriters else ""
+            changes = _rewritten(table, rewriters[-1]) if rewriters else ()
         at = _utc(each["timestamp"])
-        found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number))
+        found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
     return found
+
+
+def _rewritten(table: OpenTable, swap: LogEntry) -> tuple[str, ...]:
+    """What the rewrite that `swap` recorded changed of the table's keys, partitions, columns and storage."""
+    table_id = table.entry.table_id
+    try:
+        before, after = (table.store.table(table_id, at=version) for version in (swap.version - 1, swap.version))
+    except NotFound:
+        return ()  # the log does not reach so far back any more
+    specs = (live_table(table.entry, state).spec for state in (before, after))
+    changes = (change for change in diff(*specs) if not isinstance(change, IndexChange))  # they are built after it
+    return tuple(describe_change(change) for change in changes)
 
 
 def _first_version(number: int, dataset: lance.LanceDataset) -> int:
@@ -138,6 +157,15 @@ def _rows_added(transaction: Any) -> int | None:
     if fragments is None or type(transaction.operation).__name__ not in ("Append", "Overwrite"):
         return None
     return sum(int(fragment.physical_rows) for fragment in fragments)
+
+
+def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
+    """When rows were last added, of the versions that the dataset keeps; else when the oldest of them was committed."""
+    versions = sorted(dataset.versions(), key=lambda each: -int(each["version"]))
+    for each in versions:
+        if _rows_added(transaction_of(dataset, int(each["version"]))):
+            return _utc(each["timestamp"])
+    return _utc(versions[-1]["timestamp"]) if versions else None
 
 
 def _utc(stamp: dt.datetime) -> dt.datetime:

@@ -42,6 +42,17 @@ def test_nothing_of_deployers_is_called_foreign(deployer: Deployer, changed: Pat
     assert not any(found)
 
 
+def test_a_rewrite_says_what_it_changed(deployer: Deployer, changed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "rewrite: sort keys none → delay" in deployer("history", "flights").out
+    spec = changed / "specs" / "flights.yaml"
+    text = spec.read_text(encoding="utf-8").replace("sort_keys: [delay]", "sort_keys: [gate]")
+    spec.write_text(text + "partitions: {split_points: [10]}\n", encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    told = [each["changes"] for each in deployer("history", "flights", "--json").json["versions"] if each["changes"]]
+    assert told == [["sort keys delay → gate", "partitions 1 → 2 leaves, new at 10"], ["sort keys none → delay"]]
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import lance
@@ -51,6 +52,21 @@ def test_a_dataset_below_the_root_stays_where_it_is(deployer: Deployer, project:
     assert deployer("ingest", "air.trips", "more.csv").code == 0
     assert count(deployer, "air.trips") == 4
     assert clean(deployer)
+
+
+def test_the_last_write_of_an_imported_table_is_that_of_its_rows(deployer: Deployer, project: Path) -> None:
+    path = project / "lakes" / "demo" / "trips.lance"
+    write(path)
+    written = lance.dataset(str(path)).versions()[0]["timestamp"].astimezone(UTC)
+    assert deployer("import", "table/air.trips").code == 0
+    lance.dataset(str(path)).update_config({"lance.auto_cleanup.interval": "20"})  # no rows come with it
+    [found] = (each for each in deployer("tables", "--json").json["tables"] if each["name"] == "air.trips")
+    assert datetime.fromisoformat(found["last_write"]) == written
+    assert f"{written:%Y-%m-%d %H:%M:%S} UTC" in deployer("describe", "air.trips").out
+    write_again = lance.dataset(str(path))
+    lance.write_dataset(ROWS, write_again.uri, mode="append")
+    [found] = (each for each in deployer("tables", "--json").json["tables"] if each["name"] == "air.trips")
+    assert datetime.fromisoformat(found["last_write"]) > written
 
 
 def test_anything_else_is_copied(deployer: Deployer, project: Path, tmp_path: Path) -> None:

@@ -65,6 +65,15 @@ TABLES: dict[str, TableSpec] = {
     "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
     "sort_keys": replace(FLIGHTS, sort_keys=()),
     "split_points": replace(FLIGHTS, split_points=(("DL",),)),
+    "split_points_many": replace(
+        FLIGHTS, split_points=(("AA",), ("DL",), ("UA", 1), ("UA", 2), ("UA", 3), ("x\x1b" * 40,))
+    ),
+    "split_points_of_times": replace(
+        FLIGHTS,
+        columns=(Column("day", Scalar("date32"), nullable=False), *FLIGHTS.columns),
+        row_keys=("day", "carrier"),
+        split_points=((15_737,), (15_765, "UA")),
+    ),
     "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
     "storage_format": replace(FLIGHTS, storage=Storage(data_storage_version="2.2")),
     "storage_sizes": replace(FLIGHTS, storage=Storage(max_rows_per_file=1000)),
