@@ -40,6 +40,7 @@ class Planned:
     engine: Callable[[], Engine]  #: made when it is asked for: it loads Pulumi's SDK
     config: Mapping[str, str]
     live: LiveLake
+    allow_destroy: frozenset[str] = frozenset()
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -60,13 +61,14 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) 
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
     if not engine_would_agree(workspace, root, plan, live):
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-            plan = _with_foreign(plan, engine().preview(workspace.stack_ref, config=config).operations)
+            found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
+            plan = _with_foreign(plan, found.operations)
     if not plan.is_empty:
         from deployer.tables.column_sizes import sized_on_disk
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
         plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    return Planned(judged(workspace, plan, lake, live), lake, engine, config, live)
+    return Planned(judged(workspace, plan, lake, live), lake, engine, config, live, frozenset(allow_destroy))
 
 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:

@@ -97,7 +97,9 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
     for address in delete_unknown(workspace, planned):
         note(f"deleted {address}, which Pulumi's state did not know")
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
-        result = planned.engine().up(workspace.stack_ref, on_event=view, config=planned.config)
+        result = planned.engine().up(
+            workspace.stack_ref, on_event=view, allow_destroy=planned.allow_destroy, config=planned.config
+        )
     if as_json:
         print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
     elif not planned.plan.is_empty:

@@ -50,6 +50,7 @@ class CliEngine:
         refresh: bool = True,
         on_event: OnEvent | None = None,
         targets: frozenset[str] = frozenset(),
+        allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
     ) -> PlanResult:
         seen = Collected(on_event)

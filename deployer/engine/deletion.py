@@ -40,7 +40,7 @@ def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
             run.fail(
                 state.urn,
                 "delete",
-                "it is protected and not in the program any more; put it back, or take `protect` off it first",
+                "it is protected and not in the program any more; put it back, or allow its deletion by name",
             )
         else:
             doomed[key] = state
@@ -49,7 +49,8 @@ def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
         run.emit(Diagnostic(state.urn, "warning", "not deleted: something that stays needs it"))
     for state in doomed.values():
         if not state.delete and not _is_default(state.urn):
-            run.record(operation(state, "delete", state, reason="not in the program any more"))
+            stays = ", and stays where it is" if state.retain_on_delete else ""
+            run.record(operation(state, "delete", state, reason=f"not in the program any more{stays}"))
     if run.settings.dry_run:
         return
     _in_parallel(run, doomed)

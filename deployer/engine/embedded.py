@@ -48,9 +48,10 @@ class EmbeddedEngine:
         refresh: bool = True,
         on_event: OnEvent | None = None,
         targets: frozenset[str] = frozenset(),
+        allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
     ) -> PlanResult:
-        settings = _settings(stack, dry_run=True, targets=targets)
+        settings = _settings(stack, dry_run=True, targets=targets, allow_destroy=allow_destroy)
         with self._run(stack, settings, on_event, config, kind="preview") as context:
             self._program(context, refresh)
             run = context.run

@@ -137,6 +137,7 @@ class Engine(Protocol):
         refresh: bool = True,
         on_event: OnEvent | None = None,
         targets: frozenset[str] = frozenset(),
+        allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
     ) -> PlanResult: ...
 

@@ -170,6 +170,22 @@ def test_a_cluster_without_release_is_said(on_aws: MakeProject, deployer: Deploy
     assert (ran.code, "cluster small has no `release`; add the EMR release" in ran.err) == (1, True)
 
 
+def test_a_bucket_is_let_go_by_name_alone(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws(tables="")
+    bucket = bucket_of(project)
+    assert deployer("up", "--yes").code == 0
+    (project / "Pulumi.dev.yaml").write_text("config:\n  deployer:aws: table\n", encoding="utf-8")
+    for command in (["preview"], ["up", "--yes"]):
+        ran = deployer(*command)
+        assert (ran.code, "is protected and not in the program any more" in ran.err) == (1, True)
+    ran = deployer("up", "--yes", "--allow-destroy", f"bucket/{bucket}")
+    assert ran.code == 0 and "not in the program any more, and stays where it is" in ran.out
+    s3 = boto3.client("s3")
+    assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Enabled"
+    assert all(s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"].values())
+    assert deployer("preview", "--exit-code").code == 0
+
+
 def test_another_setting_is_refused(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws()
     (project / "Pulumi.dev.yaml").write_text("config:\n  deployer:aws: some\n", encoding="utf-8")
