@@ -67,10 +67,11 @@ class Backend(Protocol):
         """
         ...
 
-    def turn(self) -> AbstractContextManager[None]:
+    def turn(self, log: str | None = None) -> AbstractContextManager[bool]:
         """Held around a commit: writers near to each other wait for it a little rather than lose races.
 
-        Only a courtesy: it may be given to several at once, and nothing rests on it.
+        Gives whether another writer had it until now. With a log it is another one, for what is more than a commit.
+        Only a courtesy: either may be given to several at once, and nothing rests on it.
         """
         ...
 

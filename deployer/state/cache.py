@@ -79,7 +79,7 @@ class StateCache:
         elif tail.snapshot_version > known.snapshot_version:
             # Somebody took a snapshot of what this reader has already.
             known = replace(known, snapshot_version=tail.snapshot_version, log_bytes=0)
-        return grown(known, [(from_record(record), record) for record in tail.records])
+        return grown(known, [(from_record(record, to_fold=True), record) for record in tail.records])
 
 
 def grown(known: Known, entries: Iterable[tuple[LogEntry, Record]]) -> Known:

@@ -152,7 +152,8 @@ def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
     def decode_all(document: Any) -> Any:
         if not isinstance(document, Mapping):
             raise Mismatch(f"{document!r} is not an object")
-        if unknown := sorted(set(document) - names):
+        if not document.keys() <= names:
+            unknown = sorted(set(document) - names)
             raise Mismatch(f"{', '.join(unknown)}: not known")
         values = {}
         for name, _, from_json, required in table:

@@ -12,8 +12,8 @@ from deployer.state.cache import Known, StateCache
 from deployer.state.clock import Clock
 from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
 from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG, InstanceState
-from deployer.state.reducer import Inapplicable, apply, empty_state
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.reducer import Inapplicable, apply
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.updates import Update
 
@@ -73,14 +73,16 @@ class Committer:
         OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
         """
         parts = _normalised(parts)
-        with self._backend.turn():
-            return self._commit(parts, txn_id, author, timeout)
+        with self._backend.turn() as waited:
+            return self._commit(parts, txn_id, author, timeout, read_first=waited)
 
-    def _commit(self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float) -> dict[str, Known]:
+    def _commit(
+        self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float, *, read_first: bool
+    ) -> dict[str, Known]:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
-        known, fresh = self._start(trial)
+        known, fresh = (self._newest(trial), True) if read_first else self._start(trial)
         if self._is_done(trial, txn_id):
             return self._newest(trial)
         while True:
@@ -195,7 +197,7 @@ def _normalised(parts: Sequence[Part]) -> list[Part]:
     for part in parts:
         if not part.updates:
             raise InvalidInput("a transaction without updates has nothing to commit", where=_address(part.log))
-        fitting = InstanceRequirement if isinstance(empty_state(part.log), InstanceState) else TableRequirement
+        fitting = InstanceRequirement if part.log == INSTANCE_LOG else TableRequirement
         for requirement in part.requirements:
             if not isinstance(requirement, fitting):
                 raise InvalidInput(f"{type(requirement).__name__} cannot be required here", where=_address(part.log))

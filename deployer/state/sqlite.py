@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
-from deployer.state.backend import Record, SnapshotRecord, Tail
+from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
 from deployer.state.objects import make_folder
 from deployer.state.turns import Turns
 
 BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
+LOG_PATIENCE = 2.0  #: seconds that one waits for the turn at one log, which lasts longer than a commit
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
 
 _APPLICATION_ID = 0x44535431  # marks the file as a state store
@@ -82,6 +83,7 @@ class SqliteBackend:
             )
         self._path = path
         self._turns = Turns(path.with_name(f"{path.name}-turn"))
+        self._turns_of: dict[str, Turns] = {}
         self._local = threading.local()
         self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if create:
@@ -118,8 +120,16 @@ class SqliteBackend:
             return False
         return True
 
-    def turn(self) -> AbstractContextManager[None]:
-        return self._turns.taken()
+    def turn(self, log: str | None = None) -> AbstractContextManager[bool]:
+        if log is None:
+            return self._turns.taken()
+        turns = self._turns_of.get(log)
+        if turns is None:
+            turns = self._turns_of.setdefault(log, Turns(self._turn_file(log), LOG_PATIENCE))
+        return turns.taken()
+
+    def _turn_file(self, log: str) -> Path:
+        return self._path.with_name(f"{self._path.name}-turn-{log}")
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         tails: dict[str, Tail] = {}
@@ -184,6 +194,8 @@ class SqliteBackend:
         return True
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
+        if floor == REMOVED:
+            self._turn_file(log).unlink(missing_ok=True)
         with self._writing() as connection:
             if floor <= _floor(connection, log):
                 return []

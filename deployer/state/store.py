@@ -5,6 +5,8 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, overload
 
@@ -147,6 +149,14 @@ class StateStore:
             self._retention.after_commit(each)
         return {log: each.state for log, each in known.items()}
 
+    def turn(self, log: str) -> AbstractContextManager[bool]:
+        """Held around a commit to one log and what it is about, where that is not in the state.
+
+        Writers on one machine wait for it rather than lose races elsewhere. Only a courtesy: a writer that was stopped
+        with it holds nobody up for long, and nothing may rest on it.
+        """
+        return self._backend.turn(_checked(log))
+
     def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Entries above version `after`, oldest first, as far back as they are kept."""
         return [from_record(record) for record in self._backend.records(_checked(log), after, limit)]
@@ -212,6 +222,7 @@ def _checked(log: str) -> str:
     return log
 
 
+@cache
 def _user() -> str:
     try:
         return getpass.getuser()

@@ -17,59 +17,62 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PATIENCE = 0.25  #: seconds that one waits for the turn
+PATIENCE = 0.25  #: seconds that one waits for the turn unless told otherwise
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
-_SHORTEST, _LONGEST = 0.0001, 0.002  # seconds between two looks
+_SHORTEST, _LONGEST = 0.0001, 0.001  # seconds between two looks
 
 
 class Turns:
     """Turns on one lock file. Thread-safe; safe to use after a fork."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+        self._path, self._patience = path, patience
         self._without_until = 0.0
         self._threads, self._process = threading.Lock(), os.getpid()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
-        """Waits for the turn, at most `PATIENCE` among processes, and goes on with it or without."""
+    def taken(self) -> Iterator[bool]:
+        """Waits for the turn, at most `patience` seconds among processes, and goes on with it or without.
+
+        Gives whether another process had it, and so may have changed what this one knows.
+        """
         if self._process != os.getpid():  # after a fork the lock may be held by a thread that is not here
             self._threads, self._process = threading.Lock(), os.getpid()
-        with self._threads, self._taken_here():
-            yield
+        with self._threads, self._taken_here() as waited:
+            yield waited
 
     @contextmanager
-    def _taken_here(self) -> Iterator[None]:
+    def _taken_here(self) -> Iterator[bool]:
         if time.monotonic() < self._without_until:
-            yield
+            yield True
             return
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError:  # whatever is wrong with the place, the commit itself will say
-            yield
+            yield False
             return
         try:
-            self._wait(descriptor)
-            yield
+            yield self._waited(descriptor)
         finally:
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
             os.close(descriptor)
 
-    def _wait(self, descriptor: int) -> None:
-        deadline = time.monotonic() + PATIENCE
-        pause = _SHORTEST
+    def _waited(self, descriptor: int) -> bool:
+        deadline = time.monotonic() + self._patience
+        pause, waited = _SHORTEST, False
         while True:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                waited = True
                 if time.monotonic() > deadline:
                     self._without_until = time.monotonic() + DOING_WITHOUT
-                    return
+                    return waited
                 time.sleep(random.uniform(_SHORTEST, pause))  # noqa: S311
                 pause = min(2 * pause, _LONGEST)
             except OSError:  # a file system without locks
                 self._without_until = float("inf")
-                return
+                return waited
             else:
-                return
+                return waited

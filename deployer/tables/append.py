@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +18,30 @@ from deployer.tables.ingest.bad_rows import BadRows, refusal
 from deployer.tables.ingest.check import SourceRows, check, match_columns
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.order import Splitter
 from deployer.tables.table import open_table
-from deployer.tables.writer import Written, write_sorted, write_stream
+from deployer.tables.writer import Layout, Written, write_sorted, write_stream
 
 if TYPE_CHECKING:
     import lance
 
 LISTED = 20  #: how many bad rows a refusal tells of
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The table that rows are written for, and what follows from its state alone."""
+
+    opened: OpenTable
+    layout: Layout
+    ranges: Ranges
+    splitter: Splitter
+
+    @staticmethod
+    def of(opened: OpenTable) -> _Target:
+        layout = opened.layout()
+        ranges = Ranges(tuple(opened.splits), tuple(leaf.partition_id for leaf in opened.state.leaves()))
+        return _Target(opened, layout, ranges, ranges.splitter(layout.arrow_schema, layout.row_keys))
 
 
 class Appender:
@@ -33,7 +51,7 @@ class Appender:
     """
 
     def __init__(self, opened: OpenTable) -> None:
-        self._opened = opened
+        self._target = _Target.of(opened)
         self._dataset: lance.LanceDataset | None = None
 
     def append(self, rows: pa.Table | pa.RecordBatch, job_id: str | None = None) -> Committed:
@@ -43,10 +61,10 @@ class Appender:
         Refused for rows that do not fit, InvalidInput for columns that do not; Conflict when the table was changed
         meanwhile: `refresh` and append again.
         """
-        opened = self._opened
+        opened = self._target.opened
         dataset = self._dataset or opened.dataset()
         job_id = job_id or uuid.uuid4().hex
-        written = self._written(opened, dataset, rows)
+        written = self._written(dataset, rows)
         if not written:
             return Committed(Job(job_id, "append", 0, int(dataset.version), 0), already_done=False, dataset=dataset)
         try:
@@ -71,21 +89,17 @@ class Appender:
 
     def refresh(self) -> None:
         """Goes on with the table as it is now: its columns, keys and leaves."""
-        self._opened, self._dataset = self._opened.refreshed(), None
+        self._target, self._dataset = _Target.of(self._target.opened.refreshed()), None
 
     def close(self) -> None:
-        self._opened.store.close()
+        self._target.opened.store.close()
 
-    def _written(
-        self, opened: OpenTable, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch
-    ) -> list[Written]:
+    def _written(self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch) -> list[Written]:
         """The rows as uncommitted fragments, those of each leaf apart."""
-        layout, leaves = opened.layout(), opened.state.leaves()
-        checked = [*self._checked(opened, rows)]
+        layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter
+        checked = [*self._checked(self._target.opened, rows)]
         if not layout.order:
-            return write_stream(layout, checked, leaves[0].partition_id, dataset)
-        ranges = Ranges(tuple(opened.splits), tuple(leaf.partition_id for leaf in leaves))
-        splitter = ranges.splitter(layout.arrow_schema, layout.row_keys)
+            return write_stream(layout, checked, ranges.partitions[0], dataset)
         held: dict[int, list[pa.RecordBatch]] = {}
         for batch in checked:
             keys = [batch.column(name) for name in layout.row_keys]

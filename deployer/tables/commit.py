@@ -40,7 +40,7 @@ class Committed:
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
     """The job if it is done, also when only Lance knows of it."""
-    return refresh(store, root, table_id).jobs.get(job_id)
+    return store.table(table_id).jobs.get(job_id) or refresh(store, root, table_id).jobs.get(job_id)
 
 
 def commit_append(
@@ -61,6 +61,23 @@ def commit_append(
     Raises Conflict when the table was changed or removed meanwhile: nothing is committed then and the fragments can be
     removed. Raises OutcomeUnknown when Lance did not answer and the commit cannot be found: then nothing may be.
     """
+    with store.turn(entry.table_id) as waited:
+        if waited:
+            with contextlib.suppress(NotFound):  # the commit will say so
+                store.table(entry.table_id)  # one read is less than a commit that was prepared on an old state
+        return _commit_append(store, root, entry, job_id, kind, written, schema, dataset)
+
+
+def _commit_append(
+    store: StateStore,
+    root: str,
+    entry: TableEntry,
+    job_id: str,
+    kind: str,
+    written: Sequence[Written],
+    schema: bytes,
+    dataset: lance.LanceDataset | None,
+) -> Committed:
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
@@ -94,6 +111,9 @@ def commit_append(
     rows = sum(each.rows for each in written)
     mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
     try:
+        if dataset is not None:
+            dataset = _moved_on(dataset, begun)
+            base = int(dataset.version)
         made = _commit_to_lance(dataset_location(root, entry), dataset, base, written, mark)
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
@@ -111,6 +131,21 @@ def commit_append(
             remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
         )
     return Committed(job, already_done=False, dataset=made)
+
+
+def _moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
+    """The dataset at the recorded version, where fragments that were written for `dataset` can be added to that.
+
+    Lance takes a commit that was prepared on an old version too, but looks at every commit in between. None of these
+    matters to an append while the fields are the same ones.
+    """
+    if int(dataset.version) >= state.lance_version:
+        return dataset
+    try:
+        newer = dataset.checkout_version(state.lance_version)
+    except (OSError, ValueError):  # Lance will say what is the matter
+        return dataset
+    return newer if newer.lance_schema == dataset.lance_schema else dataset
 
 
 def _recorded(store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark) -> Job | None:

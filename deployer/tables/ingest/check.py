@@ -89,7 +89,9 @@ def check(
     arrays: list[Any] = []
     found: list[_Finding] = []
     # What a default sees: the source's columns and the defaults before it; anything else is null.
-    known = {field.name: pa.nulls(source.rows.num_rows, relaxed(field.type)) for field in table}
+    known: dict[str, Any] = {}
+    if any(map(default_of, table)):
+        known = {field.name: pa.nulls(source.rows.num_rows, relaxed(field.type)) for field in table}
     converted = {
         field.name: _convert(source.rows.column(field.name), field, text=text)
         for field in table
@@ -97,7 +99,7 @@ def check(
     }
     known.update((name, array) for name, (array, _) in converted.items())
     for field in table:
-        reason = f"does not fit {_type_name(field)}"
+        reason = ""
         if field.name in converted:
             values = source.rows.column(field.name)
             array, misfits = converted[field.name]
@@ -109,9 +111,10 @@ def check(
             values = known[field.name] = array
             reason = f"has no value by its default {expression}"
         else:
-            values = array = known[field.name]
+            values = array = pa.nulls(source.rows.num_rows, relaxed(field.type))
             misfits = None
         if misfits is not None:
+            reason = reason or f"does not fit {_type_name(field)}"
             found.append(_Finding(misfits, field.name, reason, values))
         nulls = forbidden_nulls(array, field.with_nullable(field.nullable and field.name not in row_keys))
         if nulls is not None and misfits is not None:
