@@ -50,6 +50,7 @@ class Failing:
 
 
 _EXAMPLES, _NAMED, _LONGEST = 2, 3, 40  #: rows that are shown, columns of each, and characters of a value
+_TRIED = 100  #: failing rows of a batch that are looked through for values that differ
 _NULL, _NO_VALUE = "hold null", "have no value"  #: what is counted in full
 _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
@@ -102,10 +103,12 @@ def _failing(
         rows = batch.rename_columns(columns)
         places = failing_rows(rows, expression, target, never_null)
         failing += len(places)
-        examples += [_example(rows, place, looked_at) for place in places[: _EXAMPLES - len(examples)]]
+        for place in places[:_TRIED]:
+            example = _example(rows, place, looked_at) if len(examples) < _EXAMPLES else ""
+            examples += [example] if example and example not in examples else []
         if failing >= MOST_COUNTED:
             break
-    return Failing(failing, dataset.count_rows(), "fail or become null", tuple(dict.fromkeys(examples)))
+    return Failing(failing, dataset.count_rows(), "fail or become null", tuple(examples))
 
 
 def _example(rows: pa.RecordBatch, place: int, looked_at: str) -> str:
