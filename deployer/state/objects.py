@@ -10,12 +10,22 @@ import os
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 
 class Missing(Exception):
     """There is no object of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An object without its content; `changed` is in seconds since 1970."""
+
+    path: str
+    bytes: int
+    changed: float
 
 
 class ObjectStore(Protocol):
@@ -29,6 +39,10 @@ class ObjectStore(Protocol):
 
     def list(self, prefix: str) -> Sequence[str]:
         """The paths of all objects in the folder `prefix` and below."""
+        ...
+
+    def described(self, prefix: str) -> Sequence[Described]:
+        """All objects in the folder `prefix` and below."""
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -68,6 +82,14 @@ class LocalObjects:
             for folder, _, names in os.walk(self._root / prefix)
             for name in names
         ]
+
+    def described(self, prefix: str) -> Sequence[Described]:
+        found = []
+        for path in self.list(prefix):
+            with suppress(FileNotFoundError):  # somebody removes it at this moment
+                about = (self._root / path).stat()
+                found.append(Described(path, about.st_size, about.st_mtime))
+        return found
 
     def delete(self, paths: Iterable[str]) -> None:
         folders = set()

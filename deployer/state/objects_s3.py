@@ -26,7 +26,7 @@ from obstore.store import S3Store
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
-from deployer.state.objects import Missing
+from deployer.state.objects import Described, Missing
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
@@ -72,6 +72,12 @@ class S3Objects:
 
     def list(self, prefix: str) -> Sequence[str]:
         return self._asked(lambda store: _paths(obstore.list(store, prefix).collect()), prefix)
+
+    def described(self, prefix: str) -> Sequence[Described]:
+        return [
+            Described(str(each["path"]), int(each["size"]), each["last_modified"].timestamp())
+            for each in self._asked(lambda store: obstore.list(store, prefix).collect(), prefix)
+        ]
 
     def first_page(self, prefix: str) -> Sequence[str]:
         """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""

@@ -13,7 +13,6 @@ is told so before it commits (`tables/commit.py`).
 from __future__ import annotations
 
 import datetime as dt
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -23,8 +22,10 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, Refused
 from deployer.live.lance_io import open_dataset
+from deployer.live.lance_storage import objects_at
 from deployer.state.failpoints import reached
 from deployer.state.model import TableEntry, TableState
+from deployer.state.objects import Described
 from deployer.state.requirements import JobNotDone
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned
@@ -72,15 +73,9 @@ def collect_garbage(
     """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
 
     With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest and those
-    with a tag. `now` is in seconds since 1970. Raises Refused for a table in a bucket.
+    with a tag. `now` is in seconds since 1970.
     """
     entry = store.instance().tables[table_id]
-    if "://" in root:
-        raise Refused(
-            "this release looks for such files on local disk only",
-            where=f"table/{entry.full_name}",
-            remedy="use Lance's cleanup_old_versions",
-        )
     if versions_older_than is not None and versions_older_than < grace:
         raise Refused(
             "versions are kept for the grace period at least", remedy="give a longer time, or a shorter grace"
@@ -92,14 +87,21 @@ def collect_garbage(
     found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs)
     if versions_older_than is not None:
         found = _with_versions(table, found, versions_older_than, dry_run=dry_run)
-    if (Path(table.location) / "tree").is_dir():
+    if objects_at(table.location).list("tree"):
         return replace(
             found, why_not="it has branches, whose files lie among its own: use Lance's cleanup_old_versions"
         )
     on_progress(Progress("looking for files that no version has", 0, None, "files"))
     old, young = _unneeded(table.location, before)
-    size, count = _remove(table.location, old, dry_run=dry_run)
-    return replace(found, files=found.files + count, bytes=found.bytes + size, young=young)
+    if not dry_run:
+        _remove(table.location, old)
+    size = sum(each.bytes for unit in old for each in unit.files)
+    return replace(
+        found,
+        files=found.files + sum(len(unit.files) for unit in old),
+        bytes=found.bytes + size,
+        young=young,
+    )
 
 
 def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
@@ -163,40 +165,40 @@ def _with_versions(table: OpenTable, found: Collected, older_than: dt.timedelta,
     return replace(found, versions=int(stats.old_versions), bytes=found.bytes + int(stats.bytes_removed))
 
 
-def _unneeded(location: str, before: float) -> tuple[list[str], int]:
-    """Files and folders, relative to the dataset, that no version has and that are older; and how many are younger."""
-    listed = _listed(location)
+@dataclass(slots=True)
+class _Unit:
+    """What belongs to versions as a whole, or to none: a data file with its blobs, a deletion file, an index."""
+
+    name: str
+    files: list[Described]
+
+    @property
+    def changed(self) -> float:
+        return max(each.changed for each in self.files)
+
+
+def _unneeded(location: str, before: float) -> tuple[list[_Unit], int]:
+    """Units that no version has and that are older; and how many are younger."""
+    units = _units(location)
     needed = _needed_by(open_dataset(location))
-    if listed.keys() - needed:  # only then are other versions looked at, of which there may be thousands
+    if units.keys() - needed:  # only then are other versions looked at, of which there may be thousands
         newest = open_dataset(location)
         for version in newest.versions():
             needed |= _needed_by(newest.checkout_version(version["version"]))
-    left = {path: changed for path, changed in listed.items() if path not in needed}
-    old = sorted(path for path, changed in left.items() if changed < before)
+    left = [unit for name, unit in sorted(units.items()) if name not in needed]
+    old = [unit for unit in left if unit.changed < before]
     return old, len(left) - len(old)
 
 
-def _listed(location: str) -> dict[str, float]:
-    """What can belong to versions, with the newest time (seconds since 1970) of each: a data file with the folder of
-    its blobs, a deletion file, an index's folder."""
-    found: dict[str, float] = {}
+def _units(location: str) -> dict[str, _Unit]:
+    found: dict[str, _Unit] = {}
+    objects = objects_at(location)
     for folder in _FOLDERS:
-        place = Path(location) / folder
-        for item in place.iterdir() if place.is_dir() else ():
-            name = f"data/{item.name}.lance" if folder == "data" and item.is_dir() else f"{folder}/{item.name}"
-            try:
-                own = item.stat().st_mtime  # of a folder: when something came or went, which old files do not show
-                newest = max((path.stat().st_mtime for path in _files_in(item)), default=own)
-            except FileNotFoundError:  # somebody removes it at this moment
-                continue
-            found[name] = max(found.get(name, 0.0), newest)
+        for each in objects.described(folder):
+            item, below, _ = each.path.removeprefix(f"{folder}/").partition("/")
+            name = f"data/{item}.lance" if folder == "data" and below else f"{folder}/{item}"
+            found.setdefault(name, _Unit(name, [])).files.append(each)
     return found
-
-
-def _files_in(item: Path) -> Iterator[Path]:
-    if item.is_dir():
-        for folder, _, names in os.walk(item):
-            yield from (Path(folder) / name for name in names)
 
 
 def _needed_by(dataset: lance.LanceDataset) -> set[str]:
@@ -209,27 +211,15 @@ def _needed_by(dataset: lance.LanceDataset) -> set[str]:
     return needed | {f"_indices/{part.uuid}" for index in dataset.describe_indices() for part in index.segments}
 
 
-def _remove(location: str, paths: list[str], *, dry_run: bool) -> tuple[int, int]:
-    """Removes data files with the folders of their blobs, deletion files and index folders; their bytes and number."""
-    size = count = 0
-    for path in paths:
-        whole = Path(location) / path
-        for item in (whole, whole.with_suffix("")) if path.startswith("data/") else (whole,):
-            if item.is_dir():
-                held, files = stored(str(item))
-            elif item.is_file():
-                held, files = item.stat().st_size, 1
-            else:
-                continue
-            size, count = size + held, count + files
-            if dry_run:
-                continue
-            if item.is_dir():
-                shutil.rmtree(item, ignore_errors=True)
-            else:
-                item.unlink(missing_ok=True)
-            reached("tables.collect.removed")
-    return size, count
+def _remove(location: str, units: list[_Unit]) -> None:
+    objects = objects_at(location)
+    for unit in units:
+        objects.delete([each.path for each in unit.files])
+        if "://" not in location:
+            for folder in sorted({(Path(location) / each.path).parent for each in unit.files}, reverse=True):
+                if folder.parent != Path(location):  # of an index, or of a file's blobs: nobody else's
+                    shutil.rmtree(folder, ignore_errors=True)
+        reached("tables.collect.removed")
 
 
 def collect_all(

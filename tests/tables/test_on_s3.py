@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,9 @@ from deployer.state.objects_s3 import S3Objects
 from deployer.tables import rewrite_lock
 from deployer.tables.admin import delete_table, read_table, update_table
 from deployer.tables.append import open_appender
+from deployer.tables.collect import collect_garbage
 from deployer.tables.rewrite_lock import held
+from deployer.tables.writer import write_sorted
 from tests.state.conftest import Interpose, bucket, interpose, on_s3  # noqa: F401 (fixtures)
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -117,3 +120,16 @@ def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:  # noqa: F811
             threading.Event().wait(0.05)
         assert now is not None and json.loads(now[0])["until"] > json.loads(first[0])["until"]
     assert objects.tagged("lock") is None
+
+
+def test_garbage_is_collected_there_too(lake: Lake) -> None:
+    opened = lake.table(splits=()).opened
+    lake.ingest(lake.file(flights(10)))
+    write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)  # and never committed
+    objects = objects_at(opened.location)
+    before = set(objects.list("data"))
+    young = collect_garbage(lake.store, lake.root, opened.entry.table_id)
+    assert (young.files, young.young) == (0, 1) and set(objects.list("data")) == before
+    found = collect_garbage(lake.store, lake.root, opened.entry.table_id, now=time.time() + 8 * 86_400)
+    assert found.files == 1 and found.bytes > 0
+    assert len(objects.list("data")) == 1 and lake.open().count() == 10
