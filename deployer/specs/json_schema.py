@@ -291,7 +291,8 @@ _VARIABLES = object_schema(
 _OVERLAY = object_schema(
     "Overlay",
     "What stacks have otherwise. Mappings are merged, null removes a property, lists of things with names (columns, "
-    "fields, clusters) are merged by name, and anything else is replaced.",
+    "fields, indexes, clusters) are merged by name, an item `{name: x, remove: true}` removes one, anything else is "
+    "replaced.",
     ("kind", "stack", "target", "set"),
     {
         "kind": constant("Overlay", "Declares an overlay."),
@@ -305,7 +306,9 @@ _OVERLAY = object_schema(
         "set": {
             "type": "object",
             "description": "The properties that differ.",
-            "additionalProperties": {"description": "A property's value; null removes it."},
+            "additionalProperties": {
+                "description": "A value; null removes it. In lists, `{name: x, remove: true}` removes an item."
+            },
         },
     },
 )

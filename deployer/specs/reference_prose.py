@@ -56,6 +56,7 @@ database: nyc
 name: planes
 columns:
   - { name: tailnum, type: string, nullable: false }
+  - { name: engine, type: string }
 deletion_protection: ${protect}
 ---
 kind: Overlay
@@ -65,6 +66,7 @@ set:
   tags: { owner: operations }
   columns:
     - { name: tailnum, description: Tail number of the plane. }
+    - { name: engine, remove: true }
 ```
 
 A value that is one `${name}` and nothing else has the variable's type; inside of `{…}` and `[…]` write it in quotes.

@@ -48,6 +48,7 @@ class Rule(StrEnum):
     VARIABLE_TYPE = "variable-type"
     VARIABLE_WITHOUT_VALUE = "variable-without-value"
     UNKNOWN_TARGET = "unknown-target"
+    BAD_REMOVAL = "bad-removal"
     # names and references
     NO_INSTANCE = "no-instance"
     SECOND_INSTANCE = "second-instance"

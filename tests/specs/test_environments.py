@@ -10,6 +10,7 @@ import pytest
 from deployer.errors import InvalidSpecs
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
+from deployer.specs.types import format_type
 
 INSTANCE = "kind: Instance\nname: demo\nroot: ${root}\ntags: {env: ${{env}}, note: 'costs $${5}'}\n".replace(
     "${{env}}", '"${env}"'
@@ -146,3 +147,73 @@ def test_text_that_only_looks_like_code_is_not_evaluated(tmp_path: Path) -> None
     value = "$(touch x) {{ 1 + 1 }} !!python/object"
     text = INSTANCE + VARIABLES.replace("env: { type: string, default: dev }", f'env: {{ default: "{value}" }}')
     assert load(tmp_path, text).instance.tags["env"] == value
+
+
+INDEXED = TABLE + "indexes:\n  - {kind: btree, columns: [delay]}\n  - {name: own, kind: bitmap, columns: [id]}\n"
+CLUSTER = "clusters:\n  - {name: small, kind: local}\n  - {name: large, kind: local}\n"
+
+
+def removal(target: str, text: str) -> str:
+    return f"---\nkind: Overlay\nstack: prod\ntarget: {target}\nset:\n  {text}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        pytest.param("columns: [{name: delay, remove: true}]\n  indexes: null", (["id"], []), id="column"),
+        pytest.param(
+            "columns: [{name: delay, remove: true}, {name: late, type: int32}]\n  indexes: null",
+            (["id", "late"], []),
+            id="and-another",
+        ),
+        pytest.param("indexes: [{name: own, remove: true}]", (["id", "delay"], ["delay_btree"]), id="index"),
+        pytest.param(
+            "indexes: [{name: delay_btree, remove: true}]", (["id", "delay"], ["own"]), id="index-without-a-name"
+        ),
+        pytest.param(
+            "indexes: [{name: delay_btree, remove: true}, {kind: bitmap, columns: [delay]}]",
+            (["id", "delay"], ["delay_bitmap", "own"]),
+            id="one-index-for-another",
+        ),
+    ],
+)
+def test_an_overlay_removes_single_things(tmp_path: Path, text: str, left: tuple[list[str], list[str]]) -> None:
+    specs = INSTANCE + VARIABLES + INDEXED + removal("table/air.flights", text)
+    flights = load(tmp_path, specs, "prod").tables[0]
+    assert ([column.name for column in flights.columns], sorted(index.name for index in flights.indexes)) == left
+    assert len(load(tmp_path, specs, "dev").tables[0].columns) == 2
+
+
+def test_an_overlay_removes_fields_and_clusters(tmp_path: Path) -> None:
+    nested = TABLE.replace(
+        "type: int32 }", "type: {struct: [{name: minutes, type: int32}, {name: why, type: string}]} }"
+    )
+    fields = "columns: [{name: delay, type: {struct: [{name: minutes, type: int32}]}}]"
+    specs = (
+        INSTANCE + CLUSTER + VARIABLES + nested + removal("instance/demo", "clusters: [{name: small, remove: true}]")
+    )
+    assert [cluster.name for cluster in load(tmp_path, specs, "prod").instance.clusters] == ["large"]
+    specs += removal("table/air.flights", fields)
+    assert format_type(load(tmp_path, specs, "prod").tables[0].columns[1].type) == "struct<minutes: int32>"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        pytest.param(
+            "columns: [{name: dely, remove: true}]",
+            "`dely` is not there to be removed; did you mean delay?",
+            id="mistyped",
+        ),
+        pytest.param(
+            "columns: [{name: x, remove: true}]", "`x` is not there to be removed; leave it out", id="not-there"
+        ),
+        pytest.param("clusters: [{name: small, remove: true}]", "`small` is not there to be removed", id="no-list"),
+        pytest.param("columns: [{name: id, remove: true}]", "no column `id`", id="that-others-name"),
+    ],
+)
+def test_what_cannot_be_removed_is_told(tmp_path: Path, text: str, said: str) -> None:
+    specs = INSTANCE + VARIABLES + INDEXED + removal("table/air.flights", text)
+    with pytest.raises(InvalidSpecs) as caught:
+        load(tmp_path, specs, "prod")
+    assert any(said in str(problem) for problem in caught.value.problems)
