@@ -1,4 +1,4 @@
-"""The clusters of a lake on S3 that run on EMR Serverless: an application each, and the role that its jobs have."""
+"""The clusters of a lake on S3 that run on EMR Serverless: an application each, its logs, and its jobs' role."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,8 @@ import pulumi_aws as aws
 from deployer.compute.aws_access import capacity, job_policy, name_on_aws, trust_policy
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, InstanceSpec
+
+LOG_DAYS = 30
 
 #: Of a worker whose size is not declared: EMR Serverless's own.
 CORES, MEMORY = 4, "14g"
@@ -23,6 +25,9 @@ class ServerlessCluster(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         name = name_on_aws(instance.root, instance.name, cluster.name)
         options: Mapping[str, Any] = cluster.options
+        logs = aws.cloudwatch.LogGroup(
+            f"logs/{cluster.name}", name=f"/emr-serverless/{name}", retention_in_days=LOG_DAYS, tags=tags, opts=own
+        )
         self.application = aws.emrserverless.Application(
             f"application/{cluster.name}",
             name=name,
@@ -33,6 +38,9 @@ class ServerlessCluster(pulumi.ComponentResource):
             auto_stop_configuration={"enabled": True, "idle_timeout_minutes": options.get("idle_minutes", 15)},
             maximum_capacity=_capacity(options),
             network_configuration=_network(options),
+            monitoring_configuration={
+                "cloudwatch_logging_configuration": {"enabled": True, "log_group_name": logs.name}
+            },
             tags=tags,
             opts=own,
         )
@@ -50,7 +58,9 @@ class ServerlessCluster(pulumi.ComponentResource):
                 f"lake/{cluster.name}",
                 name="lake",
                 role=role.name,
-                policy=table_arn.apply(lambda arn: json.dumps(job_policy(instance.root, arn))),
+                policy=pulumi.Output.all(table_arn, logs.arn).apply(
+                    lambda arns: json.dumps(job_policy(instance.root, *arns))
+                ),
                 opts=own,
             )
             self.role_arn = role.arn
@@ -86,4 +96,5 @@ def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:
 def _network(options: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if "subnets" not in options:
         return None
-    return {"subnet_ids": options["subnets"], "security_group_ids": options.get("security_groups", [])}
+    groups = {"security_group_ids": options["security_groups"]} if "security_groups" in options else {}
+    return {"subnet_ids": options["subnets"], **groups}

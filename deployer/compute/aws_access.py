@@ -1,6 +1,8 @@
 """What jobs are allowed to do on AWS, and what the things that they need are called there. Pure; policies are JSON.
 
-The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs.
+The actions are those of `docs/state-format.md` (Access), less what only making and removing an instance needs, and
+those that EMR Serverless asks for to write logs
+(https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html).
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ _ITEM_ACTIONS = (
 )
 
 
-def job_policy(root: str, table_arn: str) -> Policy:
-    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table."""
+def job_policy(root: str, table_arn: str, log_group_arn: str) -> Policy:
+    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
+
+    What it logs goes to one log group; EMR Serverless wants to look for that among all.
+    """
     parts = urlsplit(root)
     prefix = parts.path.strip("/")
     bucket = f"arn:{table_arn.split(':')[1]}:s3:::{parts.netloc}"
@@ -53,7 +58,19 @@ def job_policy(root: str, table_arn: str) -> Policy:
         "Action": "dynamodb:Query",
         "Resource": f"{table_arn}/index/*",
     }
-    return {"Version": _VERSION, "Statement": [listing, objects, items, index]}
+    find_logs = {
+        "Sid": "FindLogs",
+        "Effect": "Allow",
+        "Action": "logs:DescribeLogGroups",
+        "Resource": f"{log_group_arn.rpartition(':log-group:')[0]}:*",
+    }
+    write_logs = {
+        "Sid": "WriteLogs",
+        "Effect": "Allow",
+        "Action": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        "Resource": f"{log_group_arn}:*",
+    }
+    return {"Version": _VERSION, "Statement": [listing, objects, items, index, find_logs, write_logs]}
 
 
 def trust_policy(application_arn: str) -> Policy:

@@ -13,6 +13,7 @@ _SETTINGS = {
     "autoStopConfiguration": "autoStopConfiguration",
     "maximumCapacity": "maximumCapacity",
     "networkConfiguration": "networkConfiguration",
+    "monitoringConfiguration": "monitoringConfiguration",
 }
 
 
@@ -25,6 +26,9 @@ def _settings(inputs: Values) -> dict[str, Any]:
             "enabled": stop["enabled"],
             "idleTimeoutMinutes": stop["idleTimeoutMinutes"],
         }
+    if "monitoringConfiguration" in found:
+        logging = inputs["monitoringConfiguration"]["cloudwatchLoggingConfiguration"]
+        found["monitoringConfiguration"] = {"cloudWatchLoggingConfiguration": dict(logging)}
     return found
 
 
@@ -44,8 +48,9 @@ def _read(emr: Any, id: str, inputs: Values) -> Found | None:
         return None
     values = {ours: found[theirs] for ours, theirs in _SETTINGS.items() if found.get(theirs)}
     values |= {"name": found["name"], "type": found["type"].lower()}
-    if "architecture" in inputs:
-        values.setdefault("architecture", inputs["architecture"])  # moto forgets it
+    for name in ("architecture", "monitoringConfiguration"):  # moto forgets these
+        if name in inputs:
+            values.setdefault(name, inputs[name])
     if found.get("tags"):
         values["tags"] = found["tags"]
     return Found(values, {"arn": found["arn"]})
@@ -81,6 +86,7 @@ KINDS = {
             "autoStopConfiguration": {"enabled": bool, "idleTimeoutMinutes": int},
             "maximumCapacity": {"cpu": str, "memory": str},
             "networkConfiguration": {"subnetIds": [str], "securityGroupIds": [str]},
+            "monitoringConfiguration": {"cloudwatchLoggingConfiguration": {"enabled": bool, "logGroupName": str}},
             "tags": {"*": str},
         },
         needed=("name", "type", "releaseLabel"),

@@ -58,6 +58,10 @@ def _put_policy(iam: Any, inputs: Values) -> str:
     return f"{inputs['role']}:{inputs['name']}"
 
 
+def _update_policy(iam: Any, id: str, before: Values, inputs: Values) -> None:
+    _put_policy(iam, inputs)
+
+
 def _read_policy(iam: Any, id: str, inputs: Values) -> Found | None:
     role, _, name = id.partition(":")
     try:
@@ -95,7 +99,7 @@ KINDS = {
         computed=(),
         create=_put_policy,
         read=_read_policy,
-        update=lambda iam, id, _, inputs: _put_policy(iam, inputs),
+        update=_update_policy,
         delete=_delete_policy,
         service="iam",
         canonical=lambda values: {**values, "policy": same_json(values["policy"])},

@@ -11,10 +11,10 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import main
 
-from tests.aws_provider import dynamodb, emr_serverless, iam, s3
+from tests.aws_provider import dynamodb, emr_serverless, iam, logs, s3
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-KINDS: Mapping[str, Kind] = {**s3.KINDS, **dynamodb.KINDS, **iam.KINDS, **emr_serverless.KINDS}
+KINDS: Mapping[str, Kind] = {**s3.KINDS, **dynamodb.KINDS, **iam.KINDS, **emr_serverless.KINDS, **logs.KINDS}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 

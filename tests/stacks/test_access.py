@@ -15,6 +15,7 @@ from tests.stacks.policies import Call, is_allowed
 GRAPH: list[dict[str, Any]] = json.loads(Path(__file__).with_name("graph.json").read_text(encoding="utf-8"))
 TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e7"
 OTHER_TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e8"
+LOGS = "arn:aws:logs:eu-central-1:123456789012:log-group:/emr-serverless/deployer-demo-small-7e8ceebc"
 BUCKET = "arn:aws:s3:::golden-lakes"
 TLS = {"aws:SecureTransport": "true"}
 
@@ -43,6 +44,11 @@ ALLOWED = [
         )
     ),
     Call("dynamodb:Query", f"{TABLE}/index/by_transaction"),
+    Call("logs:DescribeLogGroups", f"{LOGS}:log-stream:"),
+    Call("logs:CreateLogGroup", f"{LOGS}:log-stream:"),
+    Call("logs:DescribeLogStreams", f"{LOGS}:log-stream:"),
+    Call("logs:CreateLogStream", f"{LOGS}:log-stream:a"),
+    Call("logs:PutLogEvents", f"{LOGS}:log-stream:a"),
 ]  # fmt: skip
 FORBIDDEN = [
     Call("s3:GetObject", f"{BUCKET}/other/air/flights-1.lance/data/a.lance"),
@@ -63,6 +69,10 @@ FORBIDDEN = [
     Call("dynamodb:CreateTable", TABLE),
     Call("dynamodb:Scan", TABLE),
     Call("dynamodb:PutItem", f"{TABLE}/index/by_transaction"),
+    Call("logs:PutLogEvents", LOGS.replace("7e8ceebc", "7e8ceebd") + ":log-stream:a"),
+    Call("logs:GetLogEvents", f"{LOGS}:log-stream:a"),
+    Call("logs:DeleteLogGroup", LOGS),
+    Call("logs:PutRetentionPolicy", LOGS),
     Call("iam:PassRole", "arn:aws:iam::123456789012:role/deployer-demo-small"),
     Call("sts:AssumeRole", "arn:aws:iam::123456789012:role/admin"),
     Call("emr-serverless:StartJobRun", "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"),
@@ -115,14 +125,15 @@ def test_the_execution_role_that_is_declared_is_left_alone() -> None:
 
 
 def test_a_lake_at_the_root_of_its_bucket() -> None:
-    policy = job_policy("s3://lakes", TABLE)
+    policy = job_policy("s3://lakes", TABLE, LOGS)
     assert is_allowed(Call("s3:ListBucket", "arn:aws:s3:::lakes"), [policy])
     assert is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes/air/a"), [policy])
     assert not is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes-2/air/a"), [policy])
 
 
 def test_another_partition() -> None:
-    statements = job_policy("s3://lakes/a", TABLE.replace("arn:aws:", "arn:aws-cn:"))["Statement"]
+    table, logs = (each.replace("arn:aws:", "arn:aws-cn:") for each in (TABLE, LOGS))
+    statements = job_policy("s3://lakes/a", table, logs)["Statement"]
     assert all(each["Resource"].startswith("arn:aws-cn:") for each in statements)
 
 
@@ -173,7 +184,13 @@ def deploying_policy() -> dict[str, Any]:
 ROLE = "arn:aws:iam::123456789012:role/deployer-demo-small-7e8ceebc"
 APPLICATION = "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"
 DEPLOYING = [
-    *ALLOWED,
+    *(call for call in ALLOWED if not call.action.startswith("logs:")),
+    Call("logs:DescribeLogGroups", "arn:aws:logs:eu-central-1:123456789012:log-group::log-stream:"),
+    *(
+        Call(f"logs:{action}", f"{LOGS}{end}")
+        for action in ("CreateLogGroup", "DeleteLogGroup", "PutRetentionPolicy", "ListTagsForResource", "TagResource")
+        for end in ("", ":log-stream:")
+    ),
     *(
         Call(f"s3:{action}", BUCKET)
         for action in (
@@ -221,6 +238,8 @@ def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
         Call("iam:CreateRole", "arn:aws:iam::123456789012:role/admin"),
         Call("iam:PutRolePolicy", "arn:aws:iam::123456789012:role/admin"),
         Call("iam:AttachRolePolicy", ROLE),
+        Call("logs:DeleteLogGroup", LOGS.replace("/emr-serverless", "")),
+        Call("logs:GetLogEvents", f"{LOGS}:log-stream:a"),
         Call("iam:PassRole", ROLE),
     ],
     ids=_name,
