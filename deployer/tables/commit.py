@@ -112,7 +112,7 @@ def _commit_append(
     mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
     try:
         if dataset is not None:
-            dataset = _moved_on(dataset, begun)
+            dataset = _moved_on(dataset, begun, entry)
             base = int(dataset.version)
         made = _commit_to_lance(dataset_location(root, entry), dataset, base, written, mark)
     except Conflict:
@@ -133,11 +133,12 @@ def _commit_append(
     return Committed(job, already_done=False, dataset=made)
 
 
-def _moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
-    """The dataset at the recorded version, where fragments that were written for `dataset` can be added to that.
+def _moved_on(dataset: lance.LanceDataset, state: TableState, entry: TableEntry) -> lance.LanceDataset:
+    """The dataset at the recorded version, to which fragments that were written for `dataset` are to be added.
 
     Lance takes a commit that was prepared on an old version too, but looks at every commit in between. None of these
-    matters to an append while the fields are the same ones.
+    matters to an append while the fields are the same ones. Raises Conflict when they are not: Lance would read nulls
+    where a column's place was taken by another of the same name and type.
     """
     if int(dataset.version) >= state.lance_version:
         return dataset
@@ -145,7 +146,23 @@ def _moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceData
         newer = dataset.checkout_version(state.lance_version)
     except (OSError, ValueError):  # Lance will say what is the matter
         return dataset
-    return newer if newer.lance_schema == dataset.lance_schema else dataset
+    if newer.lance_schema != dataset.lance_schema and _fields(newer) != _fields(dataset):
+        raise Conflict(
+            "the table's columns were replaced while rows were being written for it",
+            where=f"table/{entry.full_name}",
+            remedy="run the ingest again",
+        )
+    return newer
+
+
+def _fields(dataset: lance.LanceDataset) -> list[tuple[int, str]]:
+    """Lance's ids and the names of all fields, those inside of others too."""
+    found, todo = [], [*dataset.lance_schema.fields()]
+    while todo:
+        field = todo.pop()
+        found.append((field.id(), field.name()))
+        todo += field.children()
+    return found
 
 
 def _recorded(store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark) -> Job | None:

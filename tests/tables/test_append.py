@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.state import create_store
 from deployer.tables.append import Appender, open_appender
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
@@ -114,3 +115,44 @@ def test_no_rows_are_no_version(appender: Appender, lake: Lake) -> None:
     version = lake.open().opened.state.lance_version
     appender.append(FLIGHTS.empty_table(), "nothing")
     assert lake.open().opened.state.lance_version == version
+
+
+def test_a_column_that_was_replaced_by_one_of_the_same_name_is_not_written_as_the_old_one(
+    appender: Appender, lake: Lake
+) -> None:
+    appender.append(flights(5))
+    dataset = lance.dataset(lake.open().opened.location)
+    dataset.drop_columns(["price"])
+    dataset.add_columns({"price": "cast(NULL as decimal(8, 2))"})
+    lake.open()
+    with pytest.raises(Conflict):
+        appender.append(flights(5, 5))
+    appender.refresh()
+    appender.append(flights(5, 5))
+    rows = lake.open().scan().to_table().to_pylist()
+    prices = {row["flight"]: row["price"] for row in flights(10).to_pylist()[5:]}
+    assert len(rows) == 10
+    assert {row["flight"]: row["price"] for row in rows if row["price"] is not None} == prices
+    assert not lake.open().opened.state.intents
+
+
+def test_a_writer_that_lags_behind_others_goes_on_where_they_are(appender: Appender, lake: Lake) -> None:
+    appender.append(flights(5))
+    other = open_appender(lake.root, "flights")
+    for number in range(1, 8):
+        other.append(flights(5, 5 * number))
+    version = lake.open().opened.state.lance_version
+    assert appender.append(flights(5, 40)).job.lance_version == version + 1
+    state = lake.open().opened.state
+    assert state.lance_version == version + 1 and len(state.jobs) == 9 and not state.intents
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(45))
+
+
+def test_a_writer_that_was_stopped_with_the_turn_holds_nobody_up(appender: Appender, lake: Lake) -> None:
+    opened = lake.open().opened
+    with create_store(lake.root).turn(opened.entry.table_id) as waited:
+        assert not waited
+        appender.append(flights(5))
+    with opened.store.turn(opened.entry.table_id):
+        pass
+    assert lake.open().count() == 5
