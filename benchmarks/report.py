@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -64,6 +64,22 @@ def print_figure(name: str, value: float, unit: str, target: float | None) -> No
     """A figure beside what is to be reached, if this is the size that it is to be reached at."""
     aim = f" (to reach: at most {target:g} {unit})" if target is not None else ""
     print(f"{name}: {value:.3g} {unit}{aim}")
+
+
+def print_ratio(
+    name: str,
+    values: Mapping[str, float],
+    ours: str,
+    peer: str,
+    *,
+    most: float | None = None,
+    least: float | None = None,
+) -> None:
+    """Our value over the peer's of the same run, if both were measured, beside what it is to be."""
+    if ours in values and peer in values:
+        aim = f" (to reach: at most {most:.3g})" if most is not None else ""
+        aim = f" (to reach: at least {least:.3g})" if least is not None else aim
+        print(f"{name}: {values[ours] / values[peer]:.3g} times{aim}")
 
 
 def _processor() -> str:

@@ -1,59 +1,47 @@
-"""What one state commit costs on local disk, early and late, beside plain Lance and a bare SQLite row.
+"""What one durable commit of the state takes on local disk, beside whole commits of the peers and a bare SQLite row.
 
-In one run, taking turns of 50 commits so that all see the same machine: `store` appends one file a commit (fsynced),
-`row` inserts one fsynced row into SQLite (the least that any such store needs), `lance` appends ten rows to a dataset
-(never fsynced). Prints the median ms of commits 50–150 and of the last 200, the ratio to Lance, the bytes that grew on
-disk a commit, and, with --procs, the commits a second of so many processes at once.
+    python -m benchmarks.state_commits [--n 1000] [--long 100000] [--engines lance deltalake pyiceberg]
 
-    python benchmarks/state_commits.py --n 10000 --lance 1000 --procs 8
+First, in turns of ten: `state` records one file a commit, `row` inserts one row into SQLite (the least that any such
+store needs), both fsynced; the peers append ten rows. Then one store makes --long commits, and takes turns with one
+that has made 100: what a commit takes, and how many bytes this process wrote for it, the snapshots' share included.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
+import os
 import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-import lance
-import pyarrow as pa
-import pyarrow.parquet  # what the first snapshot imports is not a commit's cost
-
-from deployer.state import create_store, open_store
-from deployer.state.model import File, TableProperties
+from benchmarks.peers import ENGINES, batch, present, versions
+from benchmarks.report import print_heading, print_ratio, print_table
+from benchmarks.small_commits import TABLE, create_state, file_of
+from deployer.state import open_store
 from deployer.state.requirements import JobNotDone
-from deployer.state.updates import CreateTable, FilesAdded
+from deployer.state.updates import FilesAdded
 
-TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
-TURN = 50
+TURN, WINDOW = 10, 100
 
-
-def _file(number: int) -> File:
-    low, high = number.to_bytes(8, "big"), (number + 1).to_bytes(8, "big")
-    return File(number, "root", 10, 1000, low, high, (low,), (high,), sorted=True)
+Commit = Callable[[int], None]
 
 
-def _create(folder: Path) -> None:
-    create_store(folder).commit(TABLE, [CreateTable(TableProperties(row_keys=("id",)), b"schema", 1)])
-
-
-def store_commits(folder: Path) -> Callable[[int], None]:
-    _create(folder)
+def state_commits(folder: Path) -> Commit:
+    create_state(folder)
     store = open_store(folder)
 
     def commit(number: int) -> None:
         job = f"job-{number}"
-        store.commit(TABLE, [FilesAdded((_file(number),), number + 2, job, 10)], [JobNotDone(job)])
+        store.commit(TABLE, [FilesAdded((file_of(number),), number + 2, job, 10)], [JobNotDone(job)])
 
     return commit
 
 
-def row_commits(folder: Path) -> Callable[[int], None]:
+def row_commits(folder: Path) -> Commit:
     folder.mkdir()
     database = sqlite3.connect(folder / "rows.db", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
@@ -67,78 +55,105 @@ def row_commits(folder: Path) -> Callable[[int], None]:
     return commit
 
 
-def lance_commits(folder: Path) -> Callable[[int], None]:
-    rows = pa.table({"id": pa.array(range(10), pa.int64())})
-    dataset = lance.write_dataset(rows, str(folder))
-
-    def commit(number: int) -> None:
-        nonlocal dataset
-        dataset = lance.write_dataset(rows, dataset, mode="append")
-
-    return commit
+def peer_commits(name: str, folder: Path) -> Commit:
+    engine = ENGINES[name](str(folder))
+    engine.create()
+    return lambda number: engine.append(batch(number))
 
 
-def sequential(folder: Path, count: int, lance_count: int) -> None:
-    engines = {
-        "row": (row_commits(folder / "row"), count),
-        "store": (store_commits(folder / "store"), count),
-        "lance": (lance_commits(folder / "lance"), lance_count),
-    }
-    times: dict[str, list[float]] = {name: [] for name in engines}
-    for start in range(0, count, TURN):
-        for name, (commit, limit) in engines.items():
-            for number in range(start, min(start + TURN, limit)):
-                begun = time.perf_counter()
-                commit(number)
-                times[name].append(1000 * (time.perf_counter() - begun))
-    late_lance = statistics.median(times["lance"][-200:])
-    print(f"{'engine':8}{'commits':>9}{'early ms':>10}{'late ms':>9}{'late/early':>12}{'p99 ms':>9}{'of lance':>10}")
-    for name, taken in times.items():
-        early, late = statistics.median(taken[50:150]), statistics.median(taken[-200:])
-        p99 = statistics.quantiles(taken, n=100)[98]
-        print(f"{name:8}{len(taken):9}{early:10.2f}{late:9.2f}{late / early:12.2f}{p99:9.2f}{late / late_lance:10.2f}")
-
-
-def _race(folder: Path, writer: int, count: int, start: Barrier, end: Barrier) -> None:
-    store = open_store(folder)
-    store.table(TABLE)
-    start.wait()
-    for number in range(count):
-        fragment = writer * 1_000_000 + number
-        store.commit(TABLE, [FilesAdded((_file(fragment),), fragment, f"{writer}-{number}", 10)])
-    end.wait()
-    store.close()
-
-
-def racing(folder: Path, processes: int, count: int) -> None:
-    _create(folder)
-    context = multiprocessing.get_context("spawn")  # Lance is not fork-safe
-    start, end = context.Barrier(processes + 1), context.Barrier(processes + 1)
-    workers = [context.Process(target=_race, args=(folder, writer, count, start, end)) for writer in range(processes)]
-    for worker in workers:
-        worker.start()
-    start.wait()
+def _timed(commit: Commit, number: int) -> float:
     begun = time.perf_counter()
-    end.wait()
-    wall = time.perf_counter() - begun
-    for worker in workers:
-        worker.join()
-    held = open_store(folder).table(TABLE).files.count
-    assert held == processes * count, held
-    print(f"{processes} processes x {count}: {held / wall:.0f} commits/s, none lost or doubled")
+    commit(number)
+    return 1000 * (time.perf_counter() - begun)
+
+
+def beside_peers(folder: Path, count: int, names: list[str], budget: float) -> None:
+    commits = {"state": state_commits(folder / "state"), "row": row_commits(folder / "row")}
+    commits |= {name: peer_commits(name, folder / name) for name in names}
+    taken: dict[str, list[float]] = {name: [] for name in commits}
+    for start in range(0, count, TURN):
+        for name, commit in commits.items():
+            if sum(taken[name]) < 1000 * budget:
+                taken[name] += [_timed(commit, number) for number in range(start, min(start + TURN, count))]
+    rows = [
+        [
+            name,
+            str(len(found)),
+            f"{statistics.median(found[:WINDOW]):.2f}",
+            f"{statistics.median(found[-WINDOW:]):.2f}",
+            f"{min(found[-WINDOW:]):.2f}",
+            f"{max(found):.0f}",
+            f"{os.getloadavg()[0]:.1f}",
+        ]
+        for name, found in taken.items()
+    ]
+    print_table(("", "commits", f"ms, first {WINDOW}", f"ms, last {WINDOW}", "least ms", "most ms", "load"), rows)
+    late = {name: statistics.median(found[-WINDOW:]) for name, found in taken.items()}
+    whole = count >= 1000
+    print_ratio("a state commit, of plain Lance's append", late, "state", "lance", most=1 / 2 if whole else None)
+    print_ratio("a state commit, of deltalake's", late, "state", "deltalake", most=1 / 30 if whole else None)
+    print_ratio("a state commit, of pyiceberg's", late, "state", "pyiceberg")
+
+
+def _written() -> int:
+    """Bytes that this process has handed to write calls so far (Linux tells)."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
+def early_and_late(folder: Path, count: int) -> None:
+    """Commits to a log of 100 and to one of `count`, in turns."""
+    ages = {"after 100": 100, f"after {count:,}": count}
+    commits = {name: state_commits(folder / str(age)) for name, age in ages.items()}
+    bytes_each: dict[str, float] = {}
+    for name, age in ages.items():
+        before = _written()
+        for number in range(age):
+            commits[name](number)
+        bytes_each[name] = (_written() - before) / age
+    taken: dict[str, list[float]] = {name: [] for name in ages}
+    sizes: dict[str, list[int]] = {name: [] for name in ages}
+    for start in range(0, 200, TURN):
+        for name, age in ages.items():
+            for number in range(age + start, age + start + TURN):
+                before = _written()
+                taken[name].append(_timed(commits[name], number))
+                sizes[name].append(_written() - before)
+    rows = [
+        [
+            name,
+            f"{statistics.median(found):.2f}",
+            f"{min(found):.2f}",
+            f"{statistics.median(sizes[name]) / 1024:.1f}",
+            f"{bytes_each[name] / 1024:.1f}",
+            f"{os.getloadavg()[0]:.1f}",
+        ]
+        for name, found in taken.items()
+    ]
+    print_table(("200 commits", "median ms", "least ms", "KiB, median", "KiB each until then", "load"), rows)
+    young, old = ages
+    aim = 1.2 if count >= 100_000 else None
+    medians = {name: statistics.median(found) for name, found in taken.items()}
+    print_ratio(f"a state commit after {count:,} commits, of one after 100", medians, old, young, most=aim)
+    written = {name: statistics.median(found) for name, found in sizes.items()}
+    print_ratio(f"bytes written after {count:,} commits, of those after 100", written, old, young, most=aim)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--n", type=int, default=10_000, help="commits of the store and of the bare row")
-    parser.add_argument("--lance", type=int, default=1_000, help="appends of Lance, which grow dearer")
-    parser.add_argument("--procs", type=int, default=8, help="processes at once; 0 leaves that out")
-    parser.add_argument("--each", type=int, default=50, help="commits of each process")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        sequential(Path(folder), args.n, args.lance)
-        if args.procs:
-            racing(Path(folder) / "race", args.procs, args.each)
+    parser.add_argument("--n", type=int, default=1000, help="commits beside the peers")
+    parser.add_argument("--long", type=int, default=100_000, help="commits before the late ones; 0 leaves that out")
+    parser.add_argument("--budget", type=float, default=120, help="seconds of committing after which a peer stops")
+    parser.add_argument("--engines", nargs="*", choices=ENGINES, default=["lance", "deltalake", "pyiceberg"])
+    given = parser.parse_args()
+    names, absent = present(given.engines)
+    print_heading("Commits of the state", *versions(names))
+    with tempfile.TemporaryDirectory(prefix="deployer-bench-") as folder:
+        beside_peers(Path(folder), given.n, names, given.budget)
+        if given.long:
+            print()
+            early_and_late(Path(folder), given.long)
+    print("\n".join(absent))
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ opens it in a fresh process: seconds to the newest state, MB of memory above the
 range (the first look-up and the median of 100), by fragment id and by partition, and ms for one more commit. Also opens
 --tables small tables in one request.
 
-    python benchmarks/state_open.py --files 1000000 --log 100 --tables 1000
+    python -m benchmarks.state_open [--files 1000000] [--log 100] [--tables 1000]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -24,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet  # imports are measured apart from opening
 
+from benchmarks.report import print_figure, print_heading
+from benchmarks.small_commits import TABLE
 from deployer.state import create_store, open_store
 from deployer.state.model import File, TableProperties
 from deployer.state.updates import CreateTable, FilesAdded
-
-TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 
 def _key(number: int, last: int = 0) -> bytes:
@@ -70,7 +71,8 @@ def measure(folder: Path, files: int, tables: int) -> None:
     pa.table({"warm": np.arange(3)}).sort_by("warm")
     before = _memory()
     store = open_store(folder)
-    print(f"open {files:,} files                 {_timed(lambda: store.table(TABLE)):8.3f} s")
+    opened = _timed(lambda: store.table(TABLE))
+    peak = _memory() - before
     state = store.table(TABLE)
     middle = files // 2
     first = _timed(lambda: state.files.overlapping(_key(middle), _key(middle + 10)))
@@ -78,20 +80,27 @@ def measure(folder: Path, files: int, tables: int) -> None:
     rng = np.random.default_rng(1)
     places = [int(place) for place in rng.integers(0, files - 10, 100)]
     ranges = [_timed(lambda at=at: state.files.overlapping(_key(at), _key(at + 10))) for at in places]  # type: ignore[misc]
-    print(f"files of a key range, first look-up  {1000 * first:8.2f} ms")
-    print(f"files of a key range, median         {1000 * statistics.median(ranges):8.2f} ms")
-    print(f"files of a partition                 {1000 * _timed(lambda: state.files.for_partition('p7')):8.2f} ms")
-    print(f"a file by its id                     {1000 * _timed(lambda: state.files.get(middle)):8.2f} ms")
     again = [_timed(lambda: store.table(TABLE)) for _ in range(20)]
-    print(f"the newest state once more           {1000 * statistics.median(again):8.2f} ms")
     commits = [
         _timed(lambda n=n: store.commit(TABLE, [FilesAdded((_file(2 * files + n, files),), n)]))  # type: ignore[misc]
         for n in range(50)
     ]
-    print(f"a commit, median                     {1000 * statistics.median(commits):8.2f} ms")
-    print(f"memory above the imports, peak       {_memory() - before:8.0f} MB")
     ids = [f"t{number:031}" for number in range(tables)]
-    print(f"open {tables:,} small tables at once      {1000 * _timed(lambda: open_store(folder).tables(ids)):8.1f} ms")
+    found = {
+        "files of a partition": _timed(lambda: state.files.for_partition("p7")),
+        "a file by its id": _timed(lambda: state.files.get(middle)),
+        "the newest state once more, median": statistics.median(again),
+        "a commit, median": statistics.median(commits),
+        f"open {tables:,} small tables at once": _timed(lambda: open_store(folder).tables(ids)),
+    }
+    whole = files >= 1_000_000
+    print_figure(f"open {files:,} files", opened, "s", 1 if whole else None)
+    print_figure("memory of that above the imports, peak", peak, "MB", 500 if whole else None)
+    print_figure("files of a key range, first look-up", 1000 * first, "ms", 10 if whole else None)
+    print_figure("files of a key range, median", 1000 * statistics.median(ranges), "ms", 10 if whole else None)
+    for name, seconds in found.items():
+        print_figure(name, 1000 * seconds, "ms", None)
+    print_figure("load", os.getloadavg()[0], "processes", None)
 
 
 def main() -> None:
@@ -107,7 +116,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         prepare(Path(folder), args.files, args.log, args.tables)
         sizes = ["--files", str(args.files), "--tables", str(args.tables)]
-        subprocess.run([sys.executable, __file__, "--measure", folder, *sizes], check=True)
+        print_heading(f"A table of {args.files:,} files, a snapshot and {args.log} entries")
+        sys.stdout.flush()
+        subprocess.run([sys.executable, "-m", "benchmarks.state_open", "--measure", folder, *sizes], check=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,21 @@
+"""A table in the state store with nothing behind it, and the commits that benchmarks make to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deployer.state import create_store
+from deployer.state.model import File, TableProperties
+from deployer.state.updates import CreateTable
+
+TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
+
+
+def file_of(number: int) -> File:
+    """What an append of ten rows records."""
+    low, high = number.to_bytes(8, "big"), (number + 1).to_bytes(8, "big")
+    return File(number, "root", 10, 1000, low, high, (low,), (high,), sorted=True)
+
+
+def create_state(root: str | Path) -> None:
+    create_store(root).commit(TABLE, [CreateTable(TableProperties(row_keys=("id",)), b"schema", 1)])
