@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -228,3 +229,15 @@ clusters:
     security_groups: [sg-1]
   laptop: {kind: local, cores: 2}
 """
+
+
+def test_a_missing_plugin_and_a_missing_package_are_said(
+    on_aws: MakeProject, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = on_aws()
+    (project / "bin" / "pulumi-resource-aws").unlink()
+    ran = deployer("preview")
+    assert (ran.code, "no executable pulumi-resource-aws there; install the provider" in ran.err) == (1, True)
+    monkeypatch.setitem(sys.modules, "pulumi_aws", None)  # as Python marks what is not there
+    ran = deployer("preview")
+    assert (ran.code, "needs the package pulumi-aws, which is not installed; pip install" in ran.err) == (1, True)
