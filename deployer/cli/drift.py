@@ -31,17 +31,20 @@ def drift(
 
     workspace = open_workspace(project, stack, specs)
     written: list[str] = []
+    taken_over = False
     with held(workspace, workspace.lake()) if write_spec else nullcontext():
         found = find_drift(workspace)
         if write_spec and found.items:
-            written = take_over(workspace, found)
+            written, taken_over = take_over(workspace, found), True
     if as_json:
         print_json({**_as_json(found), "written": written})
     else:
         _print(found, stack)
         for file in written:
             _line(f"edited {file}")
-    return 0 if written and not found.undeclared else 2 if found.items or found.undeclared else 0
+        if taken_over and not written:
+            _line("the specs declare it already; it counts as applied now")
+    return 0 if taken_over and not found.undeclared else 2 if found.items or found.undeclared else 0
 
 
 def _as_json(found: Drift) -> dict[str, Any]:

@@ -97,6 +97,8 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     if live is None:
         remedy = "remove its document by hand, or run `up` to have it as declared"
         raise Uneditable("a document is not removed by itself", where=declared.sources[""], remedy=remedy)
+    if _is_mended(item.change, declared):
+        return
     if isinstance(item.change, c.ColumnChange):
         names = {
             other.change.after: other.change.column[0]
@@ -117,6 +119,7 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             return
         case c.RenameTable():
             _rename_table(edits, declared, live)
+            edits.move_overlays(found.lake.files, declared.address, live.address)
             return
         case c.SetOnline(online=online):
             property_name, after = "online", None if online else False
@@ -140,6 +143,17 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
         case _:
             raise Uneditable("this is edited by hand only", where=declared.sources[""])
     edits.set_property(_place(declared, property_name), property_name, after)
+
+
+def _is_mended(change: c.Change, declared: TableSpec) -> bool:
+    """Whether somebody took out of the specs by hand what is gone from the live table."""
+    match change:
+        case c.DropIndex(index=index):
+            return index.name not in {each.name for each in declared.indexes}
+        case c.DropColumn(column=(name,)):
+            return name not in {each.name for each in declared.columns}
+        case _:
+            return False
 
 
 def _declared(lake: Lake, name: str) -> TableSpec | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,21 @@ class SpecEdits:
             for key, value in wanted.items():
                 if found.get(key) != value:
                     put(found, key, value, at)
+
+    def move_overlays(self, files: Iterable[str], before: str, after: str) -> None:
+        """Lets the overlays in `files`, of every stack, that are for the address `before` be for `after`."""
+        for name in files:
+            if name not in self._files:
+                path = self.project / name
+                if before not in path.read_text(encoding="utf-8"):  # most files have no overlay of it
+                    continue
+                self._files[name] = _File(path)
+            for document in self._files[name].documents:
+                if isinstance(document, CommentedMap) and (document.get("kind"), document.get("target")) == (
+                    "Overlay",
+                    before,
+                ):
+                    document["target"] = after
 
     def write(self) -> Mapping[Path, str]:
         """Writes every file that changed; gives what was there before, by path."""

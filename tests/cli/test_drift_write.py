@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.state import open_store
-from deployer.state.updates import SetInstanceProperties
+from deployer.state.updates import RenameTable, SetInstanceProperties
 from deployer.tables import admin
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project
@@ -226,6 +226,67 @@ def test_it_becomes_an_edit(deployer: Deployer, applied: Path, name: str) -> Non
     assert deployer("up", "--yes").code == 0  # which moves what Pulumi's state calls a renamed table
     assert deployer("preview", "--exit-code").code == 0
     assert deployer("drift").code == 0
+
+
+@pytest.mark.parametrize(
+    ("drifted", "edit"),
+    [
+        pytest.param(
+            by_lance(lambda dataset: dataset.drop_index("origin_bitmap")),
+            ("  - { kind: bitmap, columns: [origin] }   # few values\n", ""),
+            id="index",
+        ),
+        pytest.param(by_lance(lambda dataset: dataset.drop_columns(["crew"])), (CREW, ""), id="column"),
+    ],
+)
+def test_what_was_mended_by_hand_is_taken_over(
+    deployer: Deployer, applied: Path, drifted: Change, edit: tuple[str, str]
+) -> None:
+    drifted(applied, deployer)
+    file = applied / "specs" / "flights.yaml"
+    mended = file.read_text(encoding="utf-8").replace(*edit)
+    assert mended != file.read_text(encoding="utf-8")
+    file.write_text(mended, encoding="utf-8")
+    ran = deployer("drift", "--write-spec")
+    assert (ran.code, "the specs declare it already; it counts as applied now" in ran.out) == (0, True), ran.err
+    assert file.read_text(encoding="utf-8") == mended
+    assert deployer("drift").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+
+
+OVERLAYS = """\
+# for all
+kind: Overlay
+stack: [dev, prod]
+target: table/air.flights
+set: {tags: {tier: gold}}
+---
+kind: Overlay
+stack: prod
+target: "table/air.flights"
+set: {online: false}
+---
+kind: Overlay
+stack: prod
+target: table/air.planes
+set: {online: false}
+"""
+
+
+def test_overlays_follow_a_renamed_table(deployer: Deployer, applied: Path) -> None:
+    file = applied / "specs" / "overlays.yaml"
+    file.write_text(OVERLAYS, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    with closing(open_store(str(applied.parent / "lake"))) as store:
+        entry = store.instance().by_name("air.flights")
+        assert entry is not None
+        store.commit("instance", [RenameTable(entry.table_id, "air", "hops")])
+    ran = deployer("drift", "--write-spec")
+    assert ran.code == 0, ran.out + ran.err
+    assert file.read_text(encoding="utf-8") == OVERLAYS.replace("table/air.flights", "table/air.hops")
+    assert deployer("up", "--yes").code == 0
+    assert deployer("drift").code == 0
+    assert deployer("validate", "--stack", "prod").code == 0
 
 
 def delete_table(folder: Path, deployer: Deployer) -> None:
