@@ -130,8 +130,8 @@ def test_a_column_added_by_hand_is_seen(project: Path, deployer: Deployer) -> No
 def test_two_stacks_do_not_share_an_instance(project: Path, deployer: Deployer) -> None:
     deployer("up", "--yes")
     other = deployer("up", "--yes", "--stack", "other")
-    assert other.code == 1
-    assert "lakes/dev" in other.err
+    assert other.code == 3
+    assert "stack lakes/dev manages the lake" in other.err and "give --stack dev" in other.err
 
 
 def test_a_lost_pulumi_state_is_taken_up_again(project: Path, deployer: Deployer) -> None:
