@@ -29,8 +29,8 @@ from deployer.specs.types import (
     children,
     format_type,
 )
-from tests.specs.test_stored_types import ALSO_STORED
-from tests.specs.test_stored_types import value as leaf_value
+from tests.values import ALSO_STORED
+from tests.values import value as leaf_value
 
 ID = Column("id", Scalar("int64"), nullable=False)
 NAMES = ("a", "A", "b", "c", "select", "Dd", "e_1")
@@ -337,7 +337,7 @@ def _edited_item(draw: st.DrawFn, item: Column, version: str, edited: Edited, de
 
 
 def rows_for(spec: TableSpec, ids: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    """Rows of any values with those ids, as `tests.specs.test_stored_types.array` takes them."""
+    """Rows of any values with those ids, as `tests.values.array` takes them."""
     return [
         {
             each.name: number if each == ID else _value(each, number * 7 + seed + place)

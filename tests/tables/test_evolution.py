@@ -25,8 +25,8 @@ from deployer.tables.admin import create_table, read_table, update_table
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.table import open_table
 from deployer.tables.versions import history
-from tests.specs.test_stored_types import array
 from tests.tables.lakes import Lake
+from tests.values import array
 
 FORMATS = [
     pytest.param(Storage(version, stable_row_ids=stable), id=f"{version}-{'stable' if stable else 'moving'}-row-ids")

@@ -30,9 +30,9 @@ from deployer.specs.types import Column, FixedSizeList, ListOf, MapOf, Struct
 from deployer.specs.write import lake_to_yaml
 from deployer.tables.admin import create_table, update_table
 from deployer.tables.schema_check import checked_on_data
-from tests.specs.test_stored_types import array
 from tests.tables.any_specs import Edited, breaks_nullability, changes, row_after, rows_for, tables
 from tests.tables.lakes import Lake
+from tests.values import array
 
 INSTANCE = InstanceSpec("demo", "lake")
 OWNER = "tests/dev"

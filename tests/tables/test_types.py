@@ -12,8 +12,8 @@ from deployer.specs.model import Storage
 from deployer.specs.type_table import TYPE_ROWS
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column, Scalar
-from tests.specs.test_stored_types import ALSO_STORED, array, nullable
 from tests.tables.lakes import Lake
+from tests.values import ALSO_STORED, array, nullable
 
 ROWS = 200
 TYPES = [row.text for row in TYPE_ROWS if "2.1" in row.versions] + list(ALSO_STORED)
