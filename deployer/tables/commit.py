@@ -7,9 +7,9 @@ mark tells everything, and whoever opens the table next records it. The same job
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
@@ -235,7 +235,7 @@ def _holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
 
 def _require_files(location: str, written: Sequence[Written]) -> None:
     """Raises Conflict when files are gone that were written so long ago that `deployer table gc` took them for left."""
-    if "://" not in location and not all((Path(location) / "data" / each.path).exists() for each in written):
+    if "://" not in location and not all(os.path.exists(f"{location}/data/{each.path}") for each in written):  # noqa: PTH110
         raise Conflict(
             "files of the load were removed before its commit: it took longer than the grace period of `table gc`",
             where=location,

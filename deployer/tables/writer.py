@@ -112,7 +112,7 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
 
     try:
         fragments: Sequence[Any] = write_fragments(
-            pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader)),
+            _without_slices(reader),
             layout.location if dataset is None else dataset,
             schema=layout.arrow_schema,
             mode="append",
@@ -128,6 +128,13 @@ def _write(layout: Layout, reader: pa.RecordBatchReader, dataset: lance.LanceDat
             raise
         raise _unwritten(layout, failure) from failure
     return [fragment for fragment in fragments if fragment.physical_rows]
+
+
+def _without_slices(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The reader itself where nothing is nested: Lance then asks Arrow for the rows, and Python for nothing."""
+    if not any(pa.types.is_nested(field.type) for field in reader.schema):
+        return reader
+    return pa.RecordBatchReader.from_batches(reader.schema, map(_unsliced, reader))
 
 
 def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
