@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
 from deployer.cli.up import Yes
 
 
@@ -12,6 +12,7 @@ def destroy(
     specs: SpecsPath = None,
     allow_destroy: AllowDestroy = None,
     yes: Yes = False,
+    lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> int:
     """Delete every table that the stack manages, and the instance. Asks for the instance's name first.
@@ -22,8 +23,9 @@ def destroy(
     from dataclasses import replace
 
     from deployer.cli.addresses import check_addresses
+    from deployer.cli.lock_wait import held_in_time
     from deployer.cli.output import note, print_json, stdout
-    from deployer.cli.planning import held, plan_destroy
+    from deployer.cli.planning import plan_destroy
     from deployer.cli.progress import StepView
     from deployer.cli.standing import refuse_protected, standing_resources
     from deployer.cli.unknown_tables import delete_unknown
@@ -33,7 +35,7 @@ def destroy(
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
-    with held(workspace, lake):
+    with held_in_time(workspace, lake, lock_timeout):
         planned = plan_destroy(workspace, lake, allow_destroy or ())
         standing = standing_resources(workspace, planned.engine())
         planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))

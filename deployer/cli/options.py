@@ -32,6 +32,15 @@ AllowDestroy = Annotated[
         show_default=False,
     ),
 ]
+LockTimeout = Annotated[
+    str | None,
+    typer.Option(
+        "--lock-timeout",
+        metavar="DURATION",
+        help="Wait so long, such as 90s or 5m, while another run holds the stack; else it is refused at once.",
+        show_default=False,
+    ),
+]
 TableName = Annotated[str, typer.Argument(help="The table as `database.name`; the name alone when it is the only one.")]
 WriteSpec = Annotated[bool, typer.Option("--write-spec", help="Edit the specs so that they declare it too.")]
 Force = Annotated[bool, typer.Option("--force", help="Do not ask for the table's name.")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
@@ -34,14 +34,17 @@ def up(
     specs: SpecsPath = None,
     allow_destroy: AllowDestroy = None,
     yes: Yes = False,
+    lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
 ) -> int:
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
 
-    From the plan on nobody else changes the stack: other runs that would are refused until this one ends.
+    From the plan on nobody else changes the stack: other runs that would are refused until this one ends, or
+    wait for it with `--lock-timeout`.
     """
     from deployer.cli.addresses import check_addresses
-    from deployer.cli.planning import held, plan_lake
+    from deployer.cli.lock_wait import held_in_time
+    from deployer.cli.planning import plan_lake
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -51,10 +54,11 @@ def up(
                 "--specs and --allow-destroy are part of the plan", where=plan, remedy="give them to preview --out"
             )
         given = context.get_parameter_source("stack")
-        return _up_saved(plan, project, stack if given is not None and given.name == "COMMANDLINE" else None, as_json)
+        chosen = stack if given is not None and given.name == "COMMANDLINE" else None
+        return _up_saved(plan, project, chosen, lock_timeout, as_json)
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
-    with held(workspace, lake):
+    with held_in_time(workspace, lake, lock_timeout):
         planned = plan_lake(workspace, lake, allow_destroy or ())
         check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:
@@ -66,13 +70,14 @@ def up(
         return _apply(workspace, planned, as_json=as_json)
 
 
-def _up_saved(file: Path, project: Path | None, stack: str | None, as_json: bool) -> int:
+def _up_saved(file: Path, project: Path | None, stack: str | None, lock_timeout: str | None, as_json: bool) -> int:
     """Apply a saved plan; its review was the question, so there is no other."""
-    from deployer.cli.planning import held
+    from deployer.cli.lock_wait import held_in_time
     from deployer.cli.saved_plan import open_plan, plan_again
 
     workspace, saved = open_plan(file, project, stack)
-    with held(workspace, saved.desired):  # what the plan is compared with stays so until it is applied
+    # What the plan is compared with stays so until it is applied.
+    with held_in_time(workspace, saved.desired, lock_timeout):
         planned, moved = plan_again(workspace, saved)
         if moved:
             return _refuse_moved(file, moved, already=planned.plan.is_empty, as_json=as_json)

@@ -1,0 +1,52 @@
+"""Waiting for a stack that another run holds, for those who asked for it: `--lock-timeout`."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from deployer.cli.output import note
+from deployer.cli.planning import held
+from deployer.cli.workspace import Workspace
+from deployer.errors import Conflict, InvalidInput
+from deployer.specs.model import Lake
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+_POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
+
+
+def seconds_of(text: str) -> int:
+    """How many seconds `90s`, `5m` or `1h` are. Raises InvalidInput for any other text."""
+    if not re.fullmatch("[0-9]{1,6}[smh]", text):
+        raise InvalidInput(f"--lock-timeout: {text!r} is no length of time", remedy="write it as 90s, 5m or 1h")
+    return int(text[:-1]) * _SECONDS[text[-1]]
+
+
+@contextmanager
+def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Iterator[None]:
+    """`held`, after waiting up to `timeout` while another run holds the stack; who that is, is noted.
+
+    Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
+    """
+    end = time.monotonic() + seconds_of(timeout) if timeout is not None else None
+    with ExitStack() as stack:
+        said = ""
+        while True:
+            try:
+                stack.enter_context(held(workspace, lake))
+                break
+            except Conflict as error:
+                if end is None:
+                    raise
+                if time.monotonic() >= end:
+                    raise Conflict(
+                        f"{error.what}, still after {timeout}", where=error.where, remedy=error.remedy
+                    ) from None
+                if error.what != said:
+                    note(f"{error.what}; waiting for it, up to {timeout}")
+                    said = error.what
+            time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only out of step
+        yield
