@@ -162,7 +162,7 @@ WRONG: list[tuple[Callable[[str, pytest.MonkeyPatch], None], type[DeployerError]
     (_no_table, NotFound, r"DynamoDB table deployer-.* in eu-central-1: there is no such table; check the region"),
     (_other_region, NotFound, r"DynamoDB table deployer-.* in us-west-2: there is no such table; check the region"),
     (_newer, Refused, r"store\.json: written by a newer deployer \(format 2\), this one reads up to 1; upgrade"),
-    (_cut_short, Corrupt, r"store\.json: it does not have its shape: .*; restore"),
+    (_cut_short, Corrupt, r"store\.json: it does not have its shape: .*else restore"),
 ]
 
 
@@ -279,7 +279,7 @@ def test_a_missing_body_is_named(on_s3: str) -> None:
     backend.put([_large(store_at(on_s3), 1)])
     objects_at(on_s3).delete(objects_at(on_s3).list(TABLE))
     for read in (lambda: backend.tails({TABLE: 0}), lambda: backend.records(TABLE, 0)):
-        with pytest.raises(Corrupt, match=rf"log {TABLE}.*missing; restore"):
+        with pytest.raises(Corrupt, match=rf"log {TABLE}.*missing; `deployer state repair`"):
             read()
 
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from deployer.errors import Conflict, DeployerError
 from deployer.live.lance_io import open_dataset
+from deployer.plan.words import size as size_words
 from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
@@ -145,7 +146,7 @@ def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
 
 def _engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:
     rows, size = sum(split.rows for split in plan.splits), sum(split.bytes for split in plan.splits)
-    amount = f"about {rows:,} rows, {size / 1e6:,.0f} MB"
+    amount = f"about {rows:,} rows, {size_words(size)}"
     if wanted != "auto":
         return wanted, f"as asked for ({amount})"
     if rows <= SMALL_ROWS and size <= SMALL_BYTES:
