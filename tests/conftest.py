@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("short", deadline=None, derandomize=True)
     settings.register_profile("long", deadline=None)
     settings.load_profile("long" if config.getoption("--long") else "short")
+    os.environ.pop("COLUMNS", None)  # workers of xdist have a width, and what commands print is not to be folded by it
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
