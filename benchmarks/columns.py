@@ -27,12 +27,13 @@ import pyarrow as pa
 
 from benchmarks.projects import REPOSITORY
 from benchmarks.report import print_figure, print_heading, print_table
+from deployer.live.reader import read_table
 from deployer.specs import load_lake
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import TableSpec
 from deployer.specs.types import Column, Scalar
 from deployer.state import open_store
-from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.admin import create_table, update_table
 from deployer.tables.instance import create_instance
 
 OWNER = "bench/dev"

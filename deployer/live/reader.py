@@ -25,7 +25,7 @@ MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 def read_lake(store: StateStore, root: str) -> LiveLake:
     """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
     tables = active_tables(store)
-    live = (live_table(*current(store, root, entry, state)) for entry, state in tables.values())
+    live = (read_table(store, root, entry, state) for entry, state in tables.values())
     instance = store.instance()
     return LiveLake(live_instance(instance), {table.spec.address: table for table in live}, instance_owner(instance))
 
@@ -35,6 +35,14 @@ def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
     states = store.tables(tuple(entries))
     return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
+
+
+def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
+    """The live table of an active entry, rolled forward to its newest dataset version.
+
+    `state` is for a caller who has read many at once.
+    """
+    return live_table(*current(store, root, entry, state or store.table(entry.table_id)))
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:

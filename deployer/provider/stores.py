@@ -8,8 +8,7 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import active_tables, instance_owner, live_instance, live_table
-from deployer.live.rollforward import current
+from deployer.live.reader import active_tables, instance_owner, live_instance, read_table
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
@@ -70,7 +69,7 @@ class Stores:
             return None
         key = (self.path(root), table_id)
         if key not in self._live:
-            self._live[key] = live_table(*current(self.store(root), self.path(root), *found))
+            self._live[key] = read_table(self.store(root), self.path(root), *found)
         return self._live[key]
 
     def _found(self, root: str) -> Tables:

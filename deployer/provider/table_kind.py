@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.live.model import LiveTable
-from deployer.live.reader import live_instance
+from deployer.live.reader import live_instance, read_table
 from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
@@ -15,7 +15,7 @@ from deployer.provider.table_checks import check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
 from deployer.state.store import StateStore
-from deployer.tables.admin import create_table, delete_table, read_table, update_table
+from deployer.tables.admin import create_table, delete_table, update_table
 from deployer.tables.progress import OnProgress
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, live_table
-from deployer.live.rollforward import current
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refuse_unsupported
@@ -24,7 +23,7 @@ from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_register, to_rename
 from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
+from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties
 from deployer.state.requirements import LogEmpty, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import (
@@ -104,14 +103,6 @@ def create_table(
     )
     settle_indexes(store, root, entry.table_id, spec)
     return entry.table_id
-
-
-def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
-    """The live table of an active entry, rolled forward to its newest dataset version.
-
-    `state` is for a caller who has read many at once.
-    """
-    return live_table(*current(store, root, entry, state or store.table(entry.table_id)))
 
 
 def update_table(

@@ -16,11 +16,11 @@ from deployer.tables.commit import Committed, commit_append, discard
 from deployer.tables.dataset import OpenTable
 from deployer.tables.ingest.bad_rows import BadRows, refusal
 from deployer.tables.ingest.check import SourceRows, check, match_columns
-from deployer.tables.ingest.driver import parted
+from deployer.tables.ingest.driver import Held, flushed, hold
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.order import Splitter
 from deployer.tables.table import open_table
-from deployer.tables.writer import Layout, Written, write_sorted, write_stream
+from deployer.tables.writer import Layout, Written, write_stream
 
 if TYPE_CHECKING:
     import lance
@@ -100,16 +100,10 @@ class Appender:
         checked = [*self._checked(self._target.opened, rows)]
         if not layout.order:
             return write_stream(layout, checked, ranges.partitions[0], dataset)
-        held: dict[int, list[pa.RecordBatch]] = {}
+        held: Held = {}
         for batch in checked:
-            keys = [batch.column(name) for name in layout.row_keys]
-            for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
-                held.setdefault(number, []).append(part)
-        return [
-            each
-            for number in sorted(held)
-            for each in write_sorted(layout, pa.Table.from_batches(held[number]), ranges.partitions[number], dataset)
-        ]
+            hold(batch, layout, splitter, held)
+        return flushed(layout, ranges, held, dataset)
 
     def _checked(self, opened: OpenTable, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         match_columns(rows.schema, opened.schema, where=opened.address, text=False, ignore_extra=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
 from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.rollforward import current, marks_since, missing_updates
+from deployer.live.rollforward import marks_since, missing_updates
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_begin_rewrite, to_redeclare, to_swap
@@ -22,7 +22,7 @@ from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableState
 from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.rewrite_cleanup import give_up
@@ -73,7 +73,7 @@ def rewrite_table(
 
 
 def _open(store: StateStore, root: str, table_id: str) -> OpenTable:
-    return OpenTable(store, root, *current(store, root, store.instance().tables[table_id], store.table(table_id)))
+    return open_entry(store, root, store.instance().tables[table_id])
 
 
 def _record(store: StateStore, table: OpenTable, target: Target) -> None:

@@ -23,12 +23,6 @@ NEVER = (
 )
 
 
-@pytest.fixture(autouse=True)
-def unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines are as long as they are: workers of xdist have a width."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-
 def put(project: Path, **files: str) -> None:
     """Files of policies/; `rules_yaml` is rules.yaml."""
     (project / "policies").mkdir(exist_ok=True)

@@ -12,11 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import deployer.state.store
+from deployer.live.reader import read_table
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column
 from deployer.state import open_store
 from deployer.state.retention import SnapshotPolicy
-from deployer.tables.admin import read_table, update_table
+from deployer.tables.admin import update_table
 from deployer.tables.ingest.job import IngestRequest
 from spark_jobs.ingest import run
 

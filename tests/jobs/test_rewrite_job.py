@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from deployer.errors import Refused
+from deployer.live.reader import read_table
 from deployer.specs.model import TableSpec
 from deployer.tables import rewrite_load
-from deployer.tables.admin import read_table, update_table
+from deployer.tables.admin import update_table
 from deployer.tables.rewrite_progress import RangeLedger
 from deployer.tables.table import Table
 from spark_jobs.rewrite import copy_with_spark

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from deployer.live.reader import read_table
 from deployer.plan.changes import Change
 from deployer.plan.diff import diff
 from deployer.specs.arrow import columns_of
 from deployer.specs.model import IndexSpec, Storage, TableSpec
-from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.admin import create_table, update_table
 from deployer.tables.indexes import IndexInfo, index_infos
 from tests.tables.lakes import Lake
 

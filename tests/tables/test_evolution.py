@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
+from deployer.live.reader import read_table
 from deployer.plan.changes import AddColumn
 from deployer.plan.diff import diff
 from deployer.specs.arrow import arrow_schema
@@ -21,7 +22,7 @@ from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column, ListOf, Struct
 from deployer.state import create_store, open_store
 from deployer.state.store import StateStore
-from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.admin import create_table, update_table
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.table import open_table
 from deployer.tables.versions import history

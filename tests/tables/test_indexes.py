@@ -14,11 +14,11 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.live.reader import read_table
 from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex
 from deployer.plan.diff import diff
 from deployer.specs.model import IndexSpec
 from deployer.specs.types import Scalar
-from deployer.tables.admin import read_table
 from deployer.tables.import_adopt import adopt, adoptable
 from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, TEXT, TREE, Indexed, rows
 from tests.tables.lakes import Lake

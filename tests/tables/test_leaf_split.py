@@ -155,7 +155,7 @@ def test_a_table_without_keys_cannot_be_split(lake: Lake) -> None:
 
 
 def declare_limit(lake: Lake, limit: int | None, **more: Any) -> None:
-    from deployer.tables.admin import read_table
+    from deployer.live.reader import read_table
 
     entry = lake.open().opened.entry
     spec = read_table(lake.store, lake.root, entry).spec
@@ -177,7 +177,7 @@ def test_a_declared_limit_splits_after_a_load(lake: Lake) -> None:
 
 
 def test_splits_are_no_difference_until_they_are_declared(lake: Lake) -> None:
-    from deployer.tables.admin import read_table
+    from deployer.live.reader import read_table
 
     lake.table(splits=(("DL",),))
     entry = lake.open().opened.entry

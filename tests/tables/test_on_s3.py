@@ -14,11 +14,12 @@ import pytest
 
 from deployer.errors import Conflict
 from deployer.live.lance_storage import objects_at, storage_options
+from deployer.live.reader import read_table
 from deployer.specs.types import Column, Scalar
 from deployer.state import create_store
 from deployer.state.objects_s3 import S3Objects
 from deployer.tables import rewrite_lock
-from deployer.tables.admin import delete_table, read_table, update_table
+from deployer.tables.admin import delete_table, update_table
 from deployer.tables.append import open_appender
 from deployer.tables.collect import collect_garbage
 from deployer.tables.rewrite_lock import held

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from deployer.errors import Refused
+from deployer.live.reader import read_table
 from deployer.specs.model import IndexSpec, KeyValue, TableSpec
 from deployer.state.keys import decode_key
-from deployer.tables.admin import create_table, read_table, update_table
+from deployer.tables.admin import create_table, update_table
 from deployer.tables.ingest.job import IngestRequest
 from deployer.tables.leaf_split import split_leaves
 from deployer.tables.reinitialise import Emptied, reinitialise_table

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, NotFound, Refused
+from deployer.live.reader import read_table
 from deployer.plan.diff import diff
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import table_to_json
@@ -25,7 +26,7 @@ from deployer.specs.model import TableSpec
 from deployer.specs.type_text import parse_type
 from deployer.state.keys import encode_key
 from deployer.state.updates import SetTableProperties
-from deployer.tables.admin import delete_table, read_table, update_table
+from deployer.tables.admin import delete_table, update_table
 from deployer.tables.commit import commit_append
 from deployer.tables.rewrite_cleanup import remove_old_datasets
 from deployer.tables.table import Table

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.reading import SplitReport, checked_rows
+from deployer.tables.order import Splitter
 from deployer.tables.progress import OnProgress, Progress
-from deployer.tables.writer import Written, write_sorted, write_stream
+from deployer.tables.writer import Layout, Written, write_sorted, write_stream
+
+if TYPE_CHECKING:
+    import lance
+
+Held = dict[int, list[pa.RecordBatch]]  #: rows that wait to be written, by the number of their range
 
 FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted and written
 
@@ -43,26 +51,32 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
 def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Sequence[Written]:
     """Rows by their range, sorted and written whenever much has come together."""
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
-    held: dict[int, list[pa.RecordBatch]] = {}
+    held: Held = {}
     size, written = 0, list[Written]()
     for batch in batches:
-        keys = [batch.column(name) for name in plan.layout.row_keys]
-        for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
-            held.setdefault(number, []).append(part)
+        hold(batch, plan.layout, splitter, held)
         size += batch.nbytes
         if size >= FLUSH_BYTES:
-            written += _flushed(plan, held)
+            written += flushed(plan.layout, plan.ranges, held)
             size = 0
     if not plan.refuses(reports.values()):
-        written += _flushed(plan, held)
+        written += flushed(plan.layout, plan.ranges, held)
     return written
 
 
-def _flushed(plan: LoadPlan, held: dict[int, list[pa.RecordBatch]]) -> list[Written]:
+def hold(batch: pa.RecordBatch, layout: Layout, splitter: Splitter, held: Held) -> None:
+    """Puts the batch's rows to those that are held of their ranges."""
+    keys = [batch.column(name) for name in layout.row_keys]
+    for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
+        held.setdefault(number, []).append(part)
+
+
+def flushed(layout: Layout, ranges: Ranges, held: Held, dataset: lance.LanceDataset | None = None) -> list[Written]:
+    """Writes what is held, sorted and each range apart; nothing is held any more. `dataset`: see `write_sorted`."""
     written: list[Written] = []
     for number in sorted(held):
         rows = pa.Table.from_batches(held.pop(number))
-        written += write_sorted(plan.layout, rows, plan.ranges.partitions[number])
+        written += write_sorted(layout, rows, ranges.partitions[number], dataset)
     return written
 
 
