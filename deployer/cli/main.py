@@ -7,14 +7,9 @@ Command modules import nothing heavy at their top: Spark, Lance and Pulumi load 
 
 from __future__ import annotations
 
-import atexit
-import gc
-import os
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
@@ -135,25 +130,3 @@ def _usage_error(error: TyperException) -> int:
         words = message.rstrip(".").replace(": Value error, ", ": ")
         stderr().print(f"error: {words}{hint}", style="red")
     return 1
-
-
-def main() -> None:
-    # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
-    gc.set_threshold(500_000, 50, 50)
-    _leave(run(sys.argv[1:]))
-
-
-def _leave(code: int) -> NoReturn:
-    """Ends the process in order, but does not take the interpreter apart.
-
-    A short command can be over while threads of Arrow and Lance are still starting, which abort the process when their
-    library's memory goes (seen: exit code 134 after all was said and done).
-    """
-    for thread in threading.enumerate():
-        if thread is not threading.main_thread() and not thread.daemon:
-            thread.join()
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # the reader went away
-            stream.flush()
-    os._exit(code)

@@ -208,7 +208,7 @@ def test_destroy_asks_for_the_name(project: Path, deployer: Deployer, answer: Ca
 def test_an_interrupted_up_saves_what_was_done(project: Path, deployer: Deployer) -> None:
     """Ctrl-C while the second table is being made; the process is stopped there, so that the signal is sure to hit."""
     environment = {**os.environ, "DEPLOYER_FAILPOINT": "tables.create.written@2=stop"}
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", "up", "--yes"]
+    command = [sys.executable, "-m", "deployer", "up", "--yes"]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     os.waitpid(process.pid, os.WUNTRACED)
     process.send_signal(signal.SIGINT)

@@ -26,9 +26,6 @@ with held(workspace, workspace.lake()):
 """
 
 
-COMMAND = "from deployer.cli.main import main; main()"
-
-
 def hold(project: Path) -> subprocess.Popen[str]:
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(project)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -54,7 +51,7 @@ def test_a_held_stack_is_waited_for(
     project: Path, deployer: Deployer, holder: subprocess.Popen[str], command: tuple[str, ...]
 ) -> None:
     waiting = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, *command, "--lock-timeout", "5m"],
+        [sys.executable, "-m", "deployer", *command, "--lock-timeout", "5m"],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "COLUMNS": "300"},

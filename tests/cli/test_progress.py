@@ -165,7 +165,7 @@ def test_other_long_work_tells_too(
 #: `deployer up` that gets Ctrl-C when it has written its second range, and goes on when that was taken.
 INTERRUPTED = """
 import os, signal, time
-from deployer.cli.main import main
+from deployer.__main__ import main
 from deployer.tables.rewrite_progress import RangeLedger
 before, record = signal.getsignal(signal.SIGINT), RangeLedger.record
 def recorded(self, number, written):

@@ -172,7 +172,7 @@ def damaged(project: Path) -> Path:
 
 def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path, deployer: Deployer) -> None:
     file = damaged(filled)
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()"]
+    command = [sys.executable, "-m", "deployer"]
     read = subprocess.run([*command, "describe", "flights"], capture_output=True, text=True, check=False)
     assert read.returncode == 0 and "30 in 3 files" in read.stdout
     assert f"snapshot 7 of log {table_id(filled)}: the checksum of" in read.stderr
@@ -189,7 +189,7 @@ def test_a_damaged_snapshot_is_got_over_with_a_warning_and_repaired(filled: Path
 @pytest.mark.parametrize("point", ["snapshot:before-part", "snapshot:before-replacing", "snapshot:after-replacing"])
 def test_a_repair_that_is_killed_can_be_run_again(filled: Path, deployer: Deployer, point: str) -> None:
     damaged(filled)
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", "state", "repair"]
+    command = [sys.executable, "-m", "deployer", "state", "repair"]
     killed = subprocess.run(command, env={**os.environ, "DEPLOYER_FAILPOINT": point}, capture_output=True, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert deployer("state", "repair").code == 0

@@ -45,7 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def killed(*arguments: str, at: str) -> None:
     """Run a command that kills itself at the failure point `at`."""
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-m", "deployer", *arguments]
     ended = subprocess.run(
         command, env={**os.environ, "DEPLOYER_FAILPOINT": at}, capture_output=True, text=True, check=False
     )

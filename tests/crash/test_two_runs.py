@@ -23,7 +23,7 @@ from deployer.state import open_store
 from deployer.state.updates import SetTableProperties
 from tests.projects import INSTANCE, make_project, table
 
-COMMAND = [sys.executable, "-c", "from deployer.cli.main import main; main()"]
+COMMAND = [sys.executable, "-m", "deployer"]
 
 
 @pytest.fixture

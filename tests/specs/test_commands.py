@@ -27,7 +27,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def deployer(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", *arguments]
+    command = [sys.executable, "-m", "deployer", *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # which folds lines
     return subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False

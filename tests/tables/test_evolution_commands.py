@@ -200,7 +200,7 @@ def test_a_change_that_is_killed_is_gone_on_with(point: str, name: str, filled: 
             spec(filled, table("flights", "delay: int64"))
         case _:
             spec(filled, RENAMED_KEY)
-    command = [sys.executable, "-c", "from deployer.cli.main import main; main()", "up", "--yes"]
+    command = [sys.executable, "-m", "deployer", "up", "--yes"]
     ended = subprocess.run(
         command,
         env={**os.environ, "DEPLOYER_FAILPOINT": f"tables.schema.{point}"},

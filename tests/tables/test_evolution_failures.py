@@ -94,7 +94,7 @@ def test_an_up_that_is_killed_in_one_table_goes_on_with_the_others(
 ) -> None:
     specify(three, lambda text: text.replace("'int32'", "'int64'"))
     killed = subprocess.run(
-        [sys.executable, "-c", "from deployer.cli.main import main; main()", "up", "--yes"],
+        [sys.executable, "-m", "deployer", "up", "--yes"],
         env={**os.environ, "DEPLOYER_FAILPOINT": f"tables.schema.before-lance@{number}"},
         capture_output=True,
         text=True,
