@@ -7,24 +7,26 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from functools import cache
+from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
-from deployer.cli.settled import engine_would_agree
+from deployer.cli.read_ahead import Ahead, reading_ahead
+from deployer.cli.settled import Settled, engine_would_agree, read_settled
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine, hold_stack
 from deployer.errors import NotFound
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
-from deployer.live.reader import read_lake
 from deployer.plan import Foreign, Plan, make_plan
-from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
-from deployer.state import open_store
+
+if TYPE_CHECKING:
+    from deployer.provider.stores import Stores
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
@@ -45,21 +47,32 @@ class Planned:
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do, against live state refreshed first."""
-    planned = plan_lake(workspace, workspace.lake(), allow_destroy)
+    with reading_ahead(workspace) as received:
+        lake = workspace.lake()
+        ahead = received()
+    planned = plan_lake(workspace, lake, allow_destroy, ahead)
     check_addresses("--allow-destroy", allow_destroy, planned.plan)
     return planned
 
 
-def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
-    """What `up` would do if the specs declared `lake`, against live state refreshed first."""
-    stores = Stores(workspace.dir, allow_destroy)
-    engine = cache(lambda: _engine(workspace, lake, stores))
-    config = {SPECS_KEY: str(workspace.specs)}
+def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], ahead: Ahead | None = None) -> Planned:
+    """What `up` would do if the specs declared `lake`, against live state refreshed first.
+
+    `ahead` is live state that was just read, in case that it is of this lake.
+    """
     root = workspace.root(lake)
-    live = stores.live_lake(root)
+    settled: Settled | None
+    if ahead is not None and ahead.root == root:
+        live, settled = ahead.live, ahead.settled
+        engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live))))
+    else:
+        stores = _stores(workspace, allow_destroy)
+        live, settled = stores.live_lake(root), read_settled(workspace.stack_ref)
+        engine = cache(lambda: _engine(workspace, lake, stores))
+    config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, lake, live)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-    if not engine_would_agree(workspace, root, plan, live):
+    if not engine_would_agree(workspace, root, plan, live, settled):
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
             plan = _with_foreign(plan, found.operations)
@@ -84,6 +97,9 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
 
 def read_live(root: str) -> LiveLake:
     """The lake at `root`; an empty one where there is none yet."""
+    from deployer.live.reader import read_lake  # it loads Arrow
+    from deployer.state import open_store
+
     try:
         with closing(open_store(root)) as store:
             return read_lake(store, root)
@@ -101,11 +117,22 @@ def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
     """The engine that runs the stack's program, with the provider of lakes in this process."""
-    return _engine(workspace, lake, Stores(workspace.dir, allow_destroy))
+    return _engine(workspace, lake, _stores(workspace, allow_destroy))
+
+
+def _stores(workspace: Workspace, allow_destroy: Collection[str], found: tuple[str, LiveLake] | None = None) -> Stores:
+    """The stores of a run; `found` is a root and what was found there already."""
+    from deployer.provider.stores import Stores  # it loads Arrow, which a plan of what was read ahead can do without
+
+    stores = Stores(workspace.dir, allow_destroy)
+    if found is not None:
+        stores.found_before(*found)
+    return stores
 
 
 def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
+    from deployer.provider.stores import ALLOW_DESTROY_VARIABLE
 
     os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})

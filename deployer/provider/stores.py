@@ -64,13 +64,17 @@ class Stores:
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""
-        found = self._found(root).get(table_id)
-        if found is None:
-            return None
         key = (self.path(root), table_id)
         if key not in self._live:
+            found = self._found(root).get(table_id)
+            if found is None:
+                return None
             self._live[key] = read_table(self.store(root), self.path(root), *found)
         return self._live[key]
+
+    def found_before(self, root: str, live: LiveLake) -> None:
+        """Takes a lake that somebody else has just read as what this run found."""
+        self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
 
     def _found(self, root: str) -> Tables:
         """The active tables of a root, read at once for a refresh that asks for each."""
