@@ -13,17 +13,19 @@ from deployer.cli.addresses import check_addresses
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.read_ahead import Ahead, reading_ahead
-from deployer.cli.settled import Settled, engine_would_agree, read_settled
+from deployer.cli.settled import Recorded, engine_would_agree, read_recorded
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine, hold_stack
-from deployer.errors import NotFound
+from deployer.errors import NotFound, Refused
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
 from deployer.plan import Foreign, Plan, make_plan
+from deployer.plan.support import MOVE
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
+from deployer.specs.root import resolve_root
 
 if TYPE_CHECKING:
     from deployer.provider.stores import Stores
@@ -61,18 +63,19 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     `ahead` is live state that was just read, in case that it is of this lake.
     """
     root = workspace.root(lake)
-    settled: Settled | None
     if ahead is not None and ahead.root == root:
-        live, settled = ahead.live, ahead.settled
+        live, recorded = ahead.live, ahead.recorded
         engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live))))
     else:
         stores = _stores(workspace, allow_destroy)
-        live, settled = stores.live_lake(root), read_settled(workspace.stack_ref)
+        live, recorded = stores.live_lake(root), read_recorded(workspace.stack_ref)
         engine = cache(lambda: _engine(workspace, lake, stores))
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, lake, live)
+    if live.instance is None:
+        _refuse_unmoved(workspace, lake, recorded)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-    if not engine_would_agree(workspace, root, plan, live, settled):
+    if not engine_would_agree(workspace, root, plan, live, recorded):
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
             plan = _with_foreign(plan, found.operations)
@@ -82,6 +85,20 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
 
         plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
     return Planned(judged(workspace, plan, lake, live), lake, engine, config, live, frozenset(allow_destroy))
+
+
+def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
+    """Raises Refused when nothing is at the declared root, and the lake is still where the stack applied it."""
+    instance = lake.instance
+    before = recorded.roots.get(instance.address)
+    if before is None or workspace.root(lake) == (old := resolve_root(workspace.dir, before)):
+        return
+    if read_live(old).instance is not None:
+        raise Refused(
+            f"the lake is at {before}, and the specs say {instance.root}, where there is none; nothing was changed",
+            where=instance.sources.get("root") or instance.address,
+            remedy=f"write `root: {before}` again, or {MOVE}",
+        )
 
 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:

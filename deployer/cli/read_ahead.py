@@ -21,7 +21,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from deployer.cli.settled import Settled, read_settled
+from deployer.cli.settled import Recorded, read_recorded
 from deployer.cli.workspace import Workspace
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.specs.model import Storage, TableSpec
@@ -38,7 +38,7 @@ class Ahead:
 
     root: str
     live: LiveLake
-    settled: Settled
+    recorded: Recorded
 
 
 @contextmanager
@@ -104,11 +104,14 @@ def _send(workspace: Workspace, sender: int) -> None:
 def _read(workspace: Workspace) -> Ahead | None:
     from deployer.provider.stores import Stores
 
-    settled = read_settled(workspace.stack_ref)
-    if settled is None or settled.root is None or "://" in settled.root:
+    recorded = read_recorded(workspace.stack_ref)
+    if len(recorded.roots) != 1:
         return None
-    root = resolve_root(workspace.dir, settled.root)
-    return Ahead(root, Stores(workspace.dir).live_lake(root), settled)
+    (declared,) = recorded.roots.values()
+    if "://" in declared:
+        return None
+    root = resolve_root(workspace.dir, declared)
+    return Ahead(root, Stores(workspace.dir).live_lake(root), recorded)
 
 
 def _pickled(found: Ahead) -> bytes:

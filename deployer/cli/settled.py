@@ -25,51 +25,60 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What Pulumi's state of a stack holds, and nothing else: the lake's root and its resources' ids by address."""
+class Recorded:
+    """What Pulumi's state of a stack says of the lake: its instance's root and its resources' ids by address.
 
-    root: str | None  #: as the instance's inputs say it; None without an instance
+    `settled`: nothing in the state is unfinished or of another provider.
+    """
+
+    roots: Mapping[str, str]  #: by the instance's address, as its inputs say it
     ids: Mapping[str, str]
+    settled: bool
 
 
-def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLake, settled: Settled | None) -> bool:
+NOTHING = Recorded({}, {}, settled=False)
+
+
+def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLake, recorded: Recorded) -> bool:
     """Whether a preview by the engine would find what the plan says and no more.
 
     A table under a new name is not in Pulumi's state by that name, so the engine is asked.
     """
-    if "://" in root or not _is_packaged_program(workspace) or settled is None:
+    if "://" in root or not recorded.settled or not _is_packaged_program(workspace):
         return False
     addresses = {resource.address for resource in plan.resources if resource.action != "create"}
-    return settled.ids.keys() == addresses and all(
-        settled.ids[address] == table.table_id for address, table in live.tables.items() if address in addresses
+    return recorded.ids.keys() == addresses and all(
+        recorded.ids[address] == table.table_id for address, table in live.tables.items() if address in addresses
     )
 
 
-def read_settled(stack: StackRef) -> Settled | None:
-    """Pulumi's state of a stack; None when there is none, or anything in it is unfinished or of another provider."""
+def read_recorded(stack: StackRef) -> Recorded:
+    """Pulumi's state of a stack, as far as it is in files that can be read: NOTHING otherwise."""
     try:
         files = stack_files(stack)
         deployment, _ = read_checkpoint(files)
     except DeployerError:
-        return None  # the engine says what is wrong with it
-    if files.journal.exists() or not deployment or deployment.get("pending_operations"):
-        return None
+        return NOTHING  # the engine says what is wrong with it
+    if not deployment:
+        return NOTHING
     resources: list[dict[str, Any]] = deployment.get("resources") or []
-    if any(resource.get(mark) for resource in resources for mark in _UNSETTLED):
-        return None
-    root: str | None = None
+    settled = not deployment.get("pending_operations") and not files.journal.exists()
+    roots: dict[str, str] = {}
     ids: dict[str, str] = {}
     for resource in resources:
         kind = type_of(resource["urn"])
+        settled = settled and not any(resource.get(mark) for mark in _UNSETTLED)
         if kind in _OF_PULUMI:
             continue
         address = address_of(resource["urn"])
         if address is None or address in ids:
-            return None
+            settled = False
+            continue
         ids[address] = str(resource.get("id"))
-        if kind == INSTANCE_TYPE:
-            root = (resource.get("inputs") or {}).get("root")
-    return Settled(root, ids)
+        root = (resource.get("inputs") or {}).get("root")
+        if kind == INSTANCE_TYPE and isinstance(root, str):
+            roots[address] = root
+    return Recorded(roots, ids, settled)
 
 
 def _is_packaged_program(workspace: Workspace) -> bool:

@@ -37,9 +37,11 @@ class LiveTable:
 class LiveLake:
     """An instance and its tables by address; `instance` is None when there is none at this root.
 
-    `owner` is the `project/stack` that manages the instance, empty when that is not known.
+    `owner` is the `project/stack` that manages the instance, empty when that is not known. `read`: it was read at the
+    root that the specs declare, and not made of specs to compare with.
     """
 
     instance: InstanceSpec | None
     tables: Mapping[str, LiveTable] = field(default_factory=dict)
     owner: str = ""
+    read: bool = False

@@ -27,7 +27,8 @@ def read_lake(store: StateStore, root: str) -> LiveLake:
     tables = active_tables(store)
     live = (read_table(store, root, entry, state) for entry, state in tables.values())
     instance = store.instance()
-    return LiveLake(live_instance(instance), {table.spec.address: table for table in live}, instance_owner(instance))
+    by_address = {table.spec.address: table for table in live}
+    return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
 
 
 def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:

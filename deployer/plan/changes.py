@@ -29,16 +29,22 @@ class DeleteInstance:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRoot:
+    """`found`: the lake is at the new root already, moved there by hand; only its record changes."""
+
     address: str
     before: str
     after: str
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeStateBackend:
+    """`found`: the state is in the new store already, imported there with a new root; only its record changes."""
+
     address: str
     before: StateBackend
     after: StateBackend
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True)

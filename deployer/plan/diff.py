@@ -43,10 +43,11 @@ from deployer.specs.types import Column
 Keys = tuple[str, ...]
 
 
-def diff(live: Spec | None, desired: Spec | None) -> tuple[Change, ...]:
+def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tuple[Change, ...]:
     """Changes of one resource, in the order in which they are applied; empty when there is nothing to do.
 
-    `live` is what exists (None: nothing), `desired` what is declared (None: it should not exist).
+    `live` is what exists (None: nothing), `desired` what is declared (None: it should not exist). `read`: `live` was
+    read at the root that `desired` has, so that an instance which says another has been moved.
     """
     match live, desired:
         case None, None:
@@ -60,19 +61,20 @@ def diff(live: Spec | None, desired: Spec | None) -> tuple[Change, ...]:
         case TableSpec(), None:
             return (DeleteTable(live.address),)
         case InstanceSpec(), InstanceSpec():
-            return tuple(_diff_instance(live, desired))
+            return tuple(_diff_instance(live, desired, read))
         case TableSpec(), TableSpec():
             return tuple(_diff_table(live, desired))
         case _:
             raise TypeError(f"cannot compare {type(live).__name__} with {type(desired).__name__}")
 
 
-def _diff_instance(live: InstanceSpec, desired: InstanceSpec) -> Iterator[Change]:
+def _diff_instance(live: InstanceSpec, desired: InstanceSpec, read: bool) -> Iterator[Change]:
     address = desired.address
+    found = read and live.root != desired.root
     if live.root != desired.root:
-        yield ChangeRoot(address, live.root, desired.root)
+        yield ChangeRoot(address, live.root, desired.root, found)
     if live.state != desired.state:
-        yield ChangeStateBackend(address, live.state, desired.state)
+        yield ChangeStateBackend(address, live.state, desired.state, found)
     if live.engine != desired.engine:
         yield ChangeEngine(address, live.engine, desired.engine)
     if live.clusters != desired.clusters:

@@ -117,7 +117,7 @@ def make_plan(
         if table is not None:
             declared.add(table.spec.address)
         before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
-        resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy))
+        resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy, read=live.read))
     for address, table in sorted(live.tables.items()):
         if address not in declared and table.owner == owner:
             resources.append(_plan_resource(address, table.spec, None, table, allow_destroy))
@@ -135,13 +135,19 @@ def _live_table(live: LiveLake, spec: Spec) -> LiveTable | None:
 
 
 def _plan_resource(
-    address: str, before: Spec | None, after: Spec | None, table: LiveTable | None, allow_destroy: Collection[str]
+    address: str,
+    before: Spec | None,
+    after: Spec | None,
+    table: LiveTable | None,
+    allow_destroy: Collection[str],
+    *,
+    read: bool = False,
 ) -> ResourcePlan:
     statistics = table.statistics if table else TableStatistics()
     planned = []
     keys = kept_keys(before, after)
     has_rows = not statistics.known or statistics.rows > 0
-    for change in diff(before, after):
+    for change in diff(before, after, read=read):
         assessment = assess(change, statistics, keys, _columns(before), _columns(after))
         refused = refusal(change, keys, has_rows=has_rows)
         if refused is None and assessment.risk is Risk.DESTROYS and address not in allow_destroy:

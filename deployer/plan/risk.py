@@ -59,6 +59,8 @@ def assess(
             return _lose(statistics, "the column's values are deleted", column_bytes(change, statistics, before, after))
         case c.DeleteInstance():
             return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
+        case c.ChangeRoot(found=True) | c.ChangeStateBackend(found=True):
+            return Assessment(Risk.SAFE, why="it is there already")
         case c.ChangeRoot():
             return Assessment(Risk.DESTROYS, why="tables stay behind at the old root")
         case c.ChangeStateBackend():

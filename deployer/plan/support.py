@@ -1,4 +1,4 @@
-"""Which changes this release plans but does not apply yet, each refused by name."""
+"""Which changes are planned but never applied, each with why and what to do instead."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from deployer.specs.model import TableSpec
 from deployer.specs.types import format_type
 
 _NO_KEYS: Mapping[str, str] = MappingProxyType({})
-_NAMES: dict[type, str] = {
-    c.ChangeRoot: "move an instance's root",
-    c.ChangeStateBackend: "move an instance's state store",
-}
+#: What to do about a root or a state store that is to be another.
+MOVE = "move the lake yourself, as docs/changes.md says (Moving an instance), and run this again"
 
 
 def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True) -> str | None:
-    """Why `change` cannot be applied by this release, None when it can.
+    """Why `change` cannot be applied, None when it can.
 
     `keys` are the columns that order rows before and after (see `kept_keys`); `has_rows`: the table holds some, or may.
     """
@@ -40,8 +38,11 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
             return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
         case c.ConvertColumn(column=(name, _, *_)):
             return f"values may be lost: say with `using:` of column {name}, a SQL expression, its whole new value"
-    later = _NAMES.get(type(change))
-    return f"not yet: {later}" if later else None
+        case c.ChangeRoot(found=False):
+            return f"no data is moved for you: {MOVE}"
+        case c.ChangeStateBackend(found=False):
+            return f"no state is moved for you: {MOVE}"
+    return None
 
 
 def kept_keys(before: Spec | None, after: Spec | None) -> dict[str, str]:
@@ -58,7 +59,7 @@ def kept_keys(before: Spec | None, after: Spec | None) -> dict[str, str]:
 def refuse_unsupported(
     changes: Iterable[c.Change], keys: Mapping[str, str] = _NO_KEYS, *, has_rows: bool = True
 ) -> None:
-    """Raise Refused that names every change which this release cannot apply."""
+    """Raise Refused that names every change which cannot be applied."""
     refused = [(change.address, why) for change in changes if (why := refusal(change, keys, has_rows=has_rows))]
     if refused:
         raise Refused("; ".join(why for _, why in refused), where=refused[0][0], remedy="undo it in the specs")

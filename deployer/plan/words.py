@@ -21,10 +21,10 @@ def describe(change: c.Change) -> str:
             return f"create instance at {spec.root}"
         case c.DeleteInstance():
             return "delete instance"
-        case c.ChangeRoot(before=before, after=after):
-            return f"move root {before} → {after}"
-        case c.ChangeStateBackend(before=old, after=new):
-            return f"move state store {old.backend} → {new.backend}"
+        case c.ChangeRoot(before=before, after=after, found=found):
+            return f"{'record' if found else 'move'} root {before} → {after}"
+        case c.ChangeStateBackend(before=old, after=new, found=found):
+            return f"{'record' if found else 'move'} state store {old.backend} → {new.backend}"
         case c.ChangeEngine(before=before, after=after):
             return f"engine {before} → {after}"
         case c.ChangeClusters(before=old_clusters, after=new_clusters):

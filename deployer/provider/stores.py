@@ -60,7 +60,7 @@ class Stores:
         tables = [self.live_table(root, table_id) for table_id in self._found(root)]
         instance = store.instance()
         by_address = {table.spec.address: table for table in tables if table}
-        return LiveLake(live_instance(instance), by_address, instance_owner(instance))
+        return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""

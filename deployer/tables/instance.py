@@ -49,9 +49,9 @@ def _new_store(root: str, spec: InstanceSpec) -> StateStore:
 
 
 def update_instance(root: str, spec: InstanceSpec) -> None:
-    """Record the instance's changed properties. Raises Refused, before anything is written, for a move of its data."""
+    """Record the instance's changed properties. Raises Refused, before anything is written, for another state store."""
     with closing(open_store(root)) as store:
-        refuse_unsupported(diff(live_instance(store.instance()), spec))
+        refuse_unsupported(diff(live_instance(store.instance()), spec, read=True))
         store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec)})])
 
 

@@ -58,13 +58,13 @@ def applied(project: Path) -> Path:
 
 def test_what_is_read_ahead_is_the_live_lake(applied: Path) -> None:
     code = """
-from deployer.cli.settled import read_settled
+from deployer.cli.settled import read_recorded
 with reading_ahead(workspace) as received:
     ahead = received()
 from deployer.provider.stores import Stores
 root = workspace.root(workspace.lake())
 print(ahead.root == root, ahead.live == Stores(workspace.dir).live_lake(root),
-      ahead.settled == read_settled(workspace.stack_ref), sorted(ahead.live.tables), no_child())
+      ahead.recorded == read_recorded(workspace.stack_ref), sorted(ahead.live.tables), no_child())
 """
     assert python(code) == "True True True ['table/air.flights', 'table/air.planes'] True"
 

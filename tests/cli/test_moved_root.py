@@ -1,0 +1,77 @@
+"""A root that the specs changed: refused while the lake is at the old one, recorded once it was moved."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Deployer
+
+OLD, NEW = "lakes/demo", "other/demo"
+
+
+@pytest.fixture
+def applied(project: Path, deployer: Deployer) -> Path:
+    """A lake whose table air.planes has three rows."""
+    assert deployer("up", "--yes").code == 0
+    (project / "rows.csv").write_text("id\n1\n2\n3\n", encoding="utf-8")
+    ran = deployer("ingest", "air.planes", "rows.csv")
+    assert ran.code == 0, ran.err
+    return project
+
+
+def set_root(project: Path, root: str) -> None:
+    file = project / "specs" / "demo.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace(f"root: {OLD}", f"root: {root}"), encoding="utf-8")
+
+
+def move(project: Path) -> None:
+    (project / NEW).parent.mkdir()
+    (project / OLD).rename(project / NEW)
+
+
+@pytest.mark.parametrize("command", [("preview",), ("up", "--yes")], ids=" ".join)
+def test_a_lake_that_was_not_moved_is_refused(applied: Path, deployer: Deployer, command: tuple[str, ...]) -> None:
+    set_root(applied, NEW)
+    ran = deployer(*command)
+    assert ran.code == 3
+    assert f"specs/demo.yaml:3:1: the lake is at {OLD}, and the specs say {NEW}, where there is none" in ran.err
+    assert f"write `root: {OLD}` again, or move the lake yourself" in ran.err
+    assert not (applied / NEW).exists()
+
+
+def test_a_lake_that_was_moved_is_recorded_and_keeps_everything(applied: Path, deployer: Deployer) -> None:
+    datasets = {folder.name for folder in (applied / OLD).glob("air/*.lance")}
+    move(applied)
+    set_root(applied, NEW)
+    seen = deployer("preview")
+    assert seen.code == 0
+    assert f"safe     record root {OLD} → {NEW} (it is there already)" in seen.out
+    assert "Plan: 1 to update, 2 unchanged" in seen.out
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").out.strip() == "demo: nothing to do, 3 resources as declared"
+    assert deployer("drift").code == 0
+    assert {folder.name for folder in (applied / NEW).glob("air/*.lance")} == datasets
+    assert json.loads(deployer("sql", "SELECT count(*) AS n FROM air.planes", "--json").out)["rows"] == [{"n": 3}]
+    assert not (applied / OLD).exists()
+
+
+def test_a_lake_that_is_gone_is_made_anew_at_another_root(applied: Path, deployer: Deployer) -> None:
+    shutil.rmtree(applied / OLD)
+    set_root(applied, NEW)
+    assert "Plan: 3 to create" in deployer("preview").out
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_state_goes_to_another_root_through_a_file(applied: Path, deployer: Deployer) -> None:
+    assert deployer("state", "export", "lake.zip").code == 0
+    shutil.copytree(applied / OLD, applied / NEW, ignore=shutil.ignore_patterns("_state"))
+    set_root(applied, NEW)
+    assert deployer("state", "import", "lake.zip").code == 0
+    assert deployer("up", "--yes").code == 0
+    assert deployer("state", "verify").code == 0
+    assert deployer("preview", "--exit-code").code == 0
