@@ -37,6 +37,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="the long form; run with --long"))
 
 
+@pytest.fixture
+def update_golden() -> bool:
+    """`UPDATE_GOLDEN=1` writes the golden files anew; read the difference before committing it."""
+    return os.environ.get("UPDATE_GOLDEN") == "1"
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of this worker."""

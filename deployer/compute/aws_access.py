@@ -15,17 +15,17 @@ from urllib.parse import urlsplit
 
 Policy = Mapping[str, Any]
 
-_VERSION = "2012-10-17"
-_OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
-_ITEM_ACTIONS = (
-    "BatchGetItem",
-    "BatchWriteItem",
-    "ConditionCheckItem",
-    "DeleteItem",
-    "GetItem",
-    "PutItem",
-    "Query",
-    "UpdateItem",
+POLICY_VERSION = "2012-10-17"
+OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
+ITEM_ACTIONS = (
+    "dynamodb:BatchGetItem",
+    "dynamodb:BatchWriteItem",
+    "dynamodb:ConditionCheckItem",
+    "dynamodb:DeleteItem",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "dynamodb:Query",
+    "dynamodb:UpdateItem",
 )
 
 
@@ -43,13 +43,13 @@ def job_policy(root: str, table_arn: str, log_group_arn: str) -> Policy:
     objects = {
         "Sid": "ReadAndWriteLake",
         "Effect": "Allow",
-        "Action": list(_OBJECT_ACTIONS),
+        "Action": list(OBJECT_ACTIONS),
         "Resource": f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*",
     }
     items = {
         "Sid": "ReadAndWriteState",
         "Effect": "Allow",
-        "Action": [f"dynamodb:{action}" for action in _ITEM_ACTIONS],
+        "Action": list(ITEM_ACTIONS),
         "Resource": table_arn,
     }
     index = {
@@ -70,7 +70,7 @@ def job_policy(root: str, table_arn: str, log_group_arn: str) -> Policy:
         "Action": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
         "Resource": f"{log_group_arn}:*",
     }
-    return {"Version": _VERSION, "Statement": [listing, objects, items, index, find_logs, write_logs]}
+    return {"Version": POLICY_VERSION, "Statement": [listing, objects, items, index, find_logs, write_logs]}
 
 
 def trust_policy(application_arn: str) -> Policy:
@@ -81,14 +81,18 @@ def trust_policy(application_arn: str) -> Policy:
         "Action": "sts:AssumeRole",
         "Condition": {"ArnEquals": {"aws:SourceArn": application_arn}},
     }
-    return {"Version": _VERSION, "Statement": [statement]}
+    return {"Version": POLICY_VERSION, "Statement": [statement]}
 
 
 def name_on_aws(root: str, instance: str, what: str) -> str:
     """A name of at most 64 of a-z, A-Z, 0-9 and -, for roles and applications; no two of different roots are equal."""
-    readable = re.sub(r"[^A-Za-z0-9]+", "-", f"{instance}-{what}").strip("-")[:45]
     digest = hashlib.blake2b(f"{root.rstrip('/')}\0{instance}\0{what}".encode(), digest_size=4).hexdigest()
-    return f"deployer-{readable}-{digest}"
+    return f"deployer-{readable(f'{instance}-{what}')}-{digest}"
+
+
+def readable(text: str) -> str:
+    """The part of a name that people read: at most 45 of a-z, A-Z, 0-9 and -."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:45]
 
 
 def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deployer.compute.aws_access import capacity, job_policy, name_on_aws
+from deployer.compute.deploying_access import Grant, deploying_grants, deploying_policy
 from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed
 
@@ -166,19 +167,30 @@ def test_capacity(max_workers: int, cores: int, memory: str, expected: dict[str,
     assert capacity(max_workers, cores, memory) == expected
 
 
-def deploying_policy() -> dict[str, Any]:
-    """The policy of docs/aws.md, for the golden stack."""
-    text = (REPOSITORY / "docs" / "aws.md").read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
-    for placeholder, value in (
-        ("our-lakes/nyc", "golden-lakes/demo"),
-        ("our-lakes", "golden-lakes"),
-        ("nyc", "demo"),
-        ("REGION", "eu-central-1"),
-        ("ACCOUNT", "123456789012"),
-    ):
-        text = text.replace(placeholder, value)
-    found: dict[str, Any] = json.loads(text)
-    return found
+ACCOUNT = "123456789012"
+
+
+def test_the_documentation_has_the_policy_of_the_code(update_golden: bool) -> None:
+    page = REPOSITORY / "docs" / "aws.md"
+    before, rest = page.read_text(encoding="utf-8").split("```json\n", 1)
+    told, after = rest.split("```", 1)
+    policy = deploying_policy("s3://our-lakes/nyc", "nyc", "REGION", "ACCOUNT")
+    if update_golden:
+        told = json.dumps(policy, indent=2) + "\n"
+        page.write_text(f"{before}```json\n{told}```{after}", encoding="utf-8")
+    assert json.loads(told) == policy
+
+
+GRANTS = deploying_grants("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)
+
+
+@pytest.mark.parametrize("grant", GRANTS, ids=lambda grant: grant.sid)
+def test_examples_of_a_grant_are_covered_by_its_statement(grant: Grant) -> None:
+    policy = {"Statement": [grant.statement()]}
+    assert all(
+        is_allowed(Call(call, example, grant.context), [policy]) for call in grant.calls for example in grant.examples
+    )
+    assert not any("*" in text for text in (*grant.calls, *grant.examples))
 
 
 ROLE = "arn:aws:iam::123456789012:role/deployer-demo-small-7e8ceebc"
@@ -224,7 +236,7 @@ DEPLOYING = [
 
 @pytest.mark.parametrize("call", DEPLOYING, ids=_name)
 def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
-    assert is_allowed(call, [deploying_policy()])
+    assert is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)])
 
 
 @pytest.mark.parametrize(
@@ -245,4 +257,4 @@ def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
     ids=_name,
 )
 def test_the_deploying_role_of_the_documentation_may_not(call: Call) -> None:
-    assert not is_allowed(call, [deploying_policy()])
+    assert not is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)])
