@@ -62,11 +62,10 @@ def _s3_objects(location: str) -> S3Objects:
 @cache
 def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
     """What boto3 makes of the settings in the environment."""
-    import boto3
-
+    from deployer.state.aws_session import aws_session
     from deployer.state.objects_s3 import endpoint_of
 
-    session = boto3.session.Session()
+    session = aws_session()
     endpoint = endpoint_of(session)
     options = {"region": session.region_name} if session.region_name else {}
     if endpoint is not None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
@@ -28,6 +27,7 @@ from botocore.exceptions import (
 )
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
+from deployer.state.aws_session import aws_session
 from deployer.state.clock import Clock
 
 if TYPE_CHECKING:
@@ -191,8 +191,7 @@ class Requests:
     def _client(self) -> BaseClient:
         client = self._clients.get(os.getpid())
         if client is None:
-            # A session of its own: boto3's default session is not safe for threads.
-            client = boto3.session.Session().client(
+            client = aws_session().client(
                 "dynamodb", region_name=self.table.region, endpoint_url=self.table.endpoint, config=self._config
             )
             self._clients[os.getpid()] = client

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-import boto3
 import obstore
 from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.exceptions import BotoCoreError, NoCredentialsError, ProfileNotFound
@@ -24,11 +23,13 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
+from deployer.state.aws_session import aws_session
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
 from deployer.state.objects import Described, Missing
 
 if TYPE_CHECKING:
+    import boto3
     from botocore.credentials import Credentials, ReadOnlyCredentials
     from obstore.store import S3Config
 
@@ -126,7 +127,7 @@ class S3Objects:
     @cached_property
     def _settings(self) -> _Settings:
         try:
-            session = boto3.session.Session()
+            session = aws_session()
             credentials = session.get_credentials()
             if credentials is None:
                 raise setting_missing(NoCredentialsError(), self._root)

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import boto3
 from botocore.exceptions import BotoCoreError
 
 from deployer.errors import Corrupt, NotFound
+from deployer.state.aws_session import aws_session
 from deployer.state.backend import REMOVED
 from deployer.state.clock import Clock
 from deployer.state.dynamodb import DynamoBackend
@@ -122,7 +122,7 @@ def _objects(root: str) -> S3Objects:
 
 def _own_region(root: str) -> str | None:
     try:
-        return boto3.session.Session().region_name
+        return aws_session().region_name
     except BotoCoreError as error:
         raise setting_missing(error, root) from error
 

@@ -13,10 +13,12 @@ import pytest
 
 from deployer.errors import Conflict, Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
+from deployer.state.aws_session import aws_session
 from deployer.state.backend import REMOVED, Record
 from deployer.state.commits import Part
 from deployer.state.dynamodb import INLINE
 from deployer.state.dynamodb_items import TABLE_SCHEMA
+from deployer.state.dynamodb_requests import Requests, TableAddress
 from deployer.state.model import INSTANCE_LOG, File
 from deployer.state.objects_s3 import S3Objects
 from deployer.state.requirements import JobNotDone, LogEmpty
@@ -231,6 +233,15 @@ def test_no_region_is_said_so(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
     with pytest.raises(DeployerError, match="no AWS region is set; set AWS_REGION, or `region` in the instance's"):
         create_store(on_s3)
+
+
+def test_the_region_of_aws_region_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-west-2")
+    assert aws_session().region_name == "us-west-2"
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert aws_session().region_name == "eu-west-1"
+    assert Requests(TableAddress("lakes"))._client().meta.region_name == "eu-west-1"
 
 
 def _large(store: StateStore, version: int) -> Record:
