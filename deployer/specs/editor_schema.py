@@ -30,7 +30,8 @@ def _widened(schema: Any) -> Any:
         else _widened(value)
         for key, value in schema.items()
     }
-    narrow = schema.get("type") in _TYPED or (schema.get("type") == "string" and any(key in schema for key in _NARROW))
+    of_text = schema.get("type") == "string" or schema.get("format") == "bytes"
+    narrow = schema.get("type") in _TYPED or (of_text and any(key in schema for key in _NARROW))
     if not narrow:
         return widened
     about = {key: widened.pop(key) for key in ("description", "default", "examples") if key in widened}

@@ -16,6 +16,8 @@ from typing import Any, assert_never
 
 from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.service_form import services_from_json, services_to_json
+from deployer.specs.service_schema import plain
 from deployer.specs.type_names import FLOATS
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import (
@@ -127,19 +129,6 @@ def _key_value_from_json(value: JSON, column: Column) -> KeyValue:
             return float(value) if is_float else int(value)
 
 
-def _whole(value: JSON) -> JSON:
-    """Options as they were declared: doubles that are whole numbers become integers."""
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case Mapping():
-            return {key: _whole(item) for key, item in value.items()}
-        case list():
-            return [_whole(item) for item in value]
-        case _:
-            return value
-
-
 def table_to_json(spec: TableSpec) -> dict[str, JSON]:
     """A table as JSON."""
     storage, default = spec.storage, Storage()
@@ -157,6 +146,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "tags": dict(sorted(spec.tags.items())),
         "renamed_from": spec.renamed_from,
         "indexes": [index_to_json(index) for index in spec.indexes],
+        "services": services_to_json(spec.services),
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
     if not spec.online:
@@ -194,10 +184,11 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         description=form.get("description", ""),
         online=form.get("online", True),
         deletion_protection=form.get("deletion_protection", True),
-        storage=Storage(**_whole(form.get("storage", {}))),
+        storage=Storage(**plain(form.get("storage", {}))),
         renamed_from=form.get("renamed_from"),
         tags=dict(form.get("tags", {})),
         indexes=tuple(index_from_json(index) for index in form.get("indexes", ())),
+        services=services_from_json(form.get("services", {})),
     )
 
 
@@ -219,7 +210,7 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
 
 def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
     """The inverse of `instance_to_json`."""
-    state = _whole(form.get("state", {}))
+    state = plain(form.get("state", {}))
     return InstanceSpec(
         name=form["name"],
         root=form["root"],
@@ -228,7 +219,7 @@ def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
         state=StateBackend(state.pop("backend", "sqlite"), state),
         clusters=tuple(
             Cluster(name, options["kind"], {key: value for key, value in options.items() if key != "kind"})
-            for name, options in _whole(form.get("clusters", {})).items()
+            for name, options in plain(form.get("clusters", {})).items()
         ),
         tags=dict(form.get("tags", {})),
     )

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from functools import cache
 
-from deployer.specs import durations
 from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
 from deployer.specs.index_kinds import index_schemas
-from deployer.specs.schema_parts import Json, choice, constant, count, flag, list_of, object_schema, ref, text
+from deployer.specs.schema_parts import (
+    Json,
+    choice,
+    constant,
+    count,
+    duration,
+    flag,
+    list_of,
+    object_schema,
+    ref,
+    text,
+)
+from deployer.specs.service_schema import raw_service_schema, services_schema, trigger_schema
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 _DASHED = "[A-Za-z_][A-Za-z0-9_-]*"
@@ -96,11 +107,9 @@ _STORAGE = object_schema(
             "Whether a row keeps its id when it moves. On for tables without row keys; off for those with them, where "
             "it costs about 4 bytes a row of metadata once rows are sorted."
         ),
-        "keep_replaced_for": text(
+        "keep_replaced_for": duration(
             "How long the old data stays after a rewrite took its place, for those who still read it and for "
             "`query --at`; the next `up` after that removes it.",
-            pattern=durations.PATTERN,
-            patternErrorMessage="write a number and d for days or h for hours, such as 7d",
             default="7d",
         ),
     },
@@ -176,6 +185,9 @@ _INSTANCE = object_schema(
                 },
             ],
         },
+        "services": ref(
+            "services", "Services of all tables; what a table declares goes over it, property by property."
+        ),
         "tags": _TAGS,
     },
     patternProperties={"^x-": True},
@@ -219,6 +231,7 @@ _TABLE = object_schema(
             "items": {"oneOf": index_schemas()},
             "default": [],
         },
+        "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
         "online": flag("Whether jobs may write to the table.", True),
         "deletion_protection": flag("Whether deleting the table while it holds rows is refused.", True),
         "storage": ref("storage"),
@@ -354,6 +367,9 @@ def json_schema() -> Json:
             ),
             "partitions": _PARTITIONS,
             "storage": _STORAGE,
+            "services": services_schema(),
+            "raw_service": raw_service_schema(),
+            "trigger": trigger_schema(),
             "name": text(
                 "A name.", pattern=f"^{_NAME}$", patternErrorMessage=_NAME_HINT, minLength=1, maxLength=MAX_NAME
             ),

@@ -13,6 +13,7 @@ from deployer.specs.instances import read_instance
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Schemas
+from deployer.specs.services import Defaults
 from deployer.specs.tables import read_table
 from deployer.specs.variables import Environment
 
@@ -38,7 +39,7 @@ def load_lake(
         problems = sources.problems
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
-        tables = _tables(sources, schemas, problems)
+        tables = _tables(sources, schemas, _defaults(sources, instance), problems)
     if problems or instance is None:
         raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
     return Lake(instance, tuple(tables), tuple(sources.files))
@@ -133,8 +134,18 @@ def _schemas(sources: Sources, problems: list[Problem]) -> Schemas:
     return schemas
 
 
-def _tables(sources: Sources, schemas: Schemas, problems: list[Problem]) -> list[TableSpec]:
-    tables = [(read_table(document, schemas, problems), document) for document in _of_kind(sources, "Table")]
+def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
+    """What the tables of the one instance have unless they say otherwise."""
+    documents = _of_kind(sources, "Instance")
+    if instance is None or len(documents) != 1:
+        return Defaults(None, None)
+    broken = "clusters" in documents[0].broken
+    clusters = None if broken else tuple(cluster.name for cluster in instance.clusters)
+    return Defaults(documents[0].get("services"), clusters)
+
+
+def _tables(sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> list[TableSpec]:
+    tables = [(read_table(document, schemas, defaults, problems), document) for document in _of_kind(sources, "Table")]
     named = [pair for pair in tables if not pair[1].broken & {"database", "name"}]
     seen: dict[str, TableSpec] = {}
     for table, document in named:

@@ -75,6 +75,39 @@ class IndexSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Trigger:
+    """When a service runs by itself: any one of these is enough. The others count since its last run."""
+
+    schedule: str | None = None  #: a cron expression of five fields
+    timezone: str = "UTC"  #: of the schedule
+    commits: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    small_files: int | None = None  #: how many the table has
+    deleted_share: float | None = None  #: of the rows in the table's files
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """A table service. `options` are those that differ from the kind's defaults; texts of any name if `unsafe_raw`."""
+
+    kind: str  #: one of `service_schema.KINDS`, such as `COMPACT`
+    trigger: Trigger | None = None  #: None: on demand only
+    cluster: str | None = None  #: None: the one that jobs of the table have otherwise
+    options: Mapping[str, object] = field(default_factory=dict)
+    unsafe_raw: bool = False
+
+    @property
+    def name(self) -> str:
+        """What specs and addresses call it: `compact`."""
+        return self.kind.lower()
+
+    @property
+    def trigger_mode(self) -> str:
+        return "AUTOMATIC" if self.trigger else "ON_DEMAND"
+
+
+@dataclass(frozen=True, slots=True)
 class TableSpec:
     """A table: columns, keys, partition tree and flags.
 
@@ -96,6 +129,7 @@ class TableSpec:
     renamed_from: str | None = None  #: `database.name` or `name` before; takes part in planning, not in equality
     tags: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[IndexSpec, ...] = ()  #: by name
+    services: tuple[ServiceSpec, ...] = ()  #: one of a kind, in the order of `service_schema.KINDS`
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

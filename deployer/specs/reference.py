@@ -20,7 +20,19 @@ def reference() -> str:
     """The Markdown of the spec format."""
     definitions = json_schema()["$defs"]
     lines = [INTRODUCTION]
-    for name in (*KINDS, "Include", "column", "element", "nested_type", "sized_list", "partitions", "storage"):
+    for name in (
+        *KINDS,
+        "Include",
+        "column",
+        "element",
+        "nested_type",
+        "sized_list",
+        "partitions",
+        "storage",
+        "services",
+        "raw_service",
+        "trigger",
+    ):
         lines += _section(definitions[name])
     lines += [TYPES, *_type_table(), "", *_refused(), "", KEYS]
     return "\n".join(lines).rstrip() + "\n"
@@ -39,7 +51,8 @@ def _branches(schema: Schema) -> Sequence[Schema]:
     if "oneOf" in schema:
         return [branch for branch in schema["oneOf"] if "title" in branch]
     if "anyOf" in schema:
-        return _branches(schema["anyOf"][0].get("additionalProperties", {}))
+        titled = [branch for branch in schema["anyOf"] if "title" in branch]
+        return titled or _branches(schema["anyOf"][0].get("additionalProperties", {}))
     if schema.get("type") == "array":
         return _branches(schema["items"])
     named = schema.get("additionalProperties") or {}
@@ -87,6 +100,8 @@ def _type(schema: Schema) -> str:
         return " or ".join(_link(branch) for branch in schema["oneOf"])
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(_type(branch) for branch in schema["anyOf"]))
+    if schema.get("format") == "bytes":
+        return "size"
     match schema["type"]:
         case "array":
             return f"list of {_type(schema['items'])}"
@@ -96,6 +111,8 @@ def _type(schema: Schema) -> str:
             return f"mapping of names to {_type(schema['additionalProperties'])}"
         case "integer":
             return f"integer, {schema['minimum']:,} to {schema['maximum']:,}"
+        case "number":
+            return f"number, {schema['minimum']} to {schema['maximum']}"
         case "boolean":
             return "true or false"
         case list():

@@ -85,6 +85,11 @@ class Rule(StrEnum):
     UNKNOWN_INDEX_COLUMN = "unknown-index-column"
     INDEX_TYPE = "index-type"
     INDEX_PARAMETER = "index-parameter"
+    # services
+    SERVICE_SCHEDULE = "service-schedule"
+    SERVICE_TRIGGER = "service-trigger"
+    SERVICE_OPTION = "service-option"
+    UNKNOWN_CLUSTER = "unknown-cluster"
     # renames
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"

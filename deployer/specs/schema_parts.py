@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from deployer.specs import durations, sizes
+
 Json = dict[str, Any]
 
 
@@ -34,6 +36,33 @@ def count(description: str, low: int, high: int, **more: Any) -> Json:
     return {"type": "integer", "description": description, "minimum": low, "maximum": high, **more}
 
 
+def share(description: str, **more: Any) -> Json:
+    return {"type": "number", "description": description, "minimum": 0.001, "maximum": 1, **more}
+
+
+def size(description: str, **more: Any) -> Json:
+    """A number of bytes, or text such as `256MB`; `sizes.bytes_of` reads both."""
+    return {
+        "type": ["string", "integer"],
+        "format": "bytes",
+        "description": description,
+        "pattern": sizes.PATTERN,
+        "patternErrorMessage": "write a size such as 256MB or 1GiB",
+        "minimum": 1,
+        "maximum": sizes.LARGEST,
+        **more,
+    }
+
+
+def duration(description: str, **more: Any) -> Json:
+    return text(
+        description,
+        pattern=durations.PATTERN,
+        patternErrorMessage="write a number and d for days or h for hours, such as 7d",
+        **more,
+    )
+
+
 def list_of(description: str, item: Json, **more: Any) -> Json:
     return {"type": "array", "description": description, "items": item, **more}
 
@@ -46,5 +75,5 @@ def ref(name: str, description: str = "") -> Json:
     return {"$ref": f"#/$defs/{name}"} | ({"description": description} if description else {})
 
 
-def constant(name: str, description: str) -> Json:
-    return {"const": name, "description": description}
+def constant(value: str | bool, description: str) -> Json:
+    return {"const": value, "description": description}

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from deployer.errors import Problem
+from deployer.errors import InvalidInput, Problem
 from deployer.specs.json_schema import json_schema
 from deployer.specs.rules import Rule
+from deployer.specs.sizes import bytes_of
 from deployer.specs.type_text import BadType, read_type
 from deployer.specs.words import fields_remedy, one_of, said, wanted_remedy
 from deployer.specs.yaml import Node
@@ -20,6 +21,8 @@ from deployer.specs.yaml import Node
 Problems = list[Problem]
 Check = Callable[[Node, str, Problems], None]  # value, what to call it, where to put problems
 Schema = Mapping[str, Any]
+
+_USER_INFO = re.compile(r"//[^/\s]*@")  # of a URL: a password may be in it
 
 # The keywords of JSON Schema that are checked here, and those that only describe.
 CHECKED = frozenset(
@@ -100,6 +103,8 @@ def compiled(schema: Schema) -> Check:
         return _anything
     if "const" in schema:
         return _constant(schema["const"])
+    if schema.get("format") == "bytes":
+        return _size(schema)
     match schema["type"]:
         case "object":
             return _object(schema)
@@ -109,6 +114,8 @@ def compiled(schema: Schema) -> Check:
             return _string(schema)
         case "integer":
             return _integer(schema)
+        case "number":
+            return _number(schema)
         case "boolean":
             return _boolean
         case list():
@@ -139,10 +146,12 @@ def _scalar(node: Node, label: str, problems: Problems) -> None:
         _wrong(node, label, "a single value", problems)
 
 
-def _constant(constant: str) -> Check:
+def _constant(constant: str | bool) -> Check:
+    wanted = str(constant).lower() if isinstance(constant, bool) else constant
+
     def check(node: Node, label: str, problems: Problems) -> None:
         if node.value != constant:
-            _wrong(node, label, f"`{constant}`", problems)
+            _wrong(node, label, f"`{wanted}`", problems)
 
     return check
 
@@ -157,6 +166,36 @@ def _integer(schema: Schema) -> Check:
         elif not low <= value <= high:
             what = f"{label} is {value:,} and out of range"
             problems.append(Problem(node.at, what, f"use {low:,} to {high:,}", Rule.OUT_OF_RANGE))
+
+    return check
+
+
+def _number(schema: Schema) -> Check:
+    low, high = schema["minimum"], schema["maximum"]
+
+    def check(node: Node, label: str, problems: Problems) -> None:
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            _wrong(node, label, "a number", problems)
+        elif not low <= value <= high:
+            problems.append(
+                Problem(node.at, f"{label} is {value} and out of range", f"use {low} to {high}", Rule.OUT_OF_RANGE)
+            )
+
+    return check
+
+
+def _size(schema: Schema) -> Check:
+    def check(node: Node, label: str, problems: Problems) -> None:
+        value = node.value
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            _wrong(node, label, "a size", problems)
+            return
+        try:
+            bytes_of(value)
+        except InvalidInput as error:
+            what = f"{label} cannot be `{value}`"
+            problems.append(Problem(node.at, what, error.remedy or schema["patternErrorMessage"], Rule.BAD_TEXT))
 
     return check
 
@@ -189,8 +228,9 @@ def _string(schema: Schema) -> Check:
             what = f"{label} has {len(value)} characters"
             problems.append(Problem(node.at, what, f"use at most {longest}", Rule.BAD_TEXT))
         elif matches and not matches(value):
+            shown = _USER_INFO.sub("//…@", value)
             problems.append(
-                Problem(node.at, f"{label} cannot be `{value}`", schema["patternErrorMessage"], Rule.BAD_TEXT)
+                Problem(node.at, f"{label} cannot be `{shown}`", schema["patternErrorMessage"], Rule.BAD_TEXT)
             )
 
     return check

@@ -15,6 +15,7 @@ from deployer.specs.keys import instead_of, is_key_type, order_of, read_key_valu
 from deployer.specs.model import KeyValue, Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Composed, Schemas
+from deployer.specs.services import Defaults, read_services, service_places
 from deployer.specs.storable import NEWER, newer_findings
 from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.words import nearest
@@ -23,7 +24,7 @@ from deployer.specs.yaml import Node
 Report = Callable[[Position, Rule, str, str], None]
 
 
-def read_table(document: Document, schemas: Schemas, problems: list[Problem]) -> TableSpec:
+def read_table(document: Document, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> TableSpec:
     """The table as far as its document is sound; what is not is in `problems`, and the lake is then refused."""
 
     def report(at: Position, rule: Rule, what: str, remedy: str) -> None:
@@ -52,6 +53,9 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
     for column in columns:
         _check_no_sql(column, column, report)
     indexes = read_indexes(document.get("indexes"), columns, composed.complete, report)
+    keys = (*row_keys, *sort_keys)
+    sound = composed.complete and not document.broken & {"row_keys", "sort_keys"}
+    services = read_services(document.get("services"), defaults, columns, keys, sound, report)
     return TableSpec(
         database=database,
         name=name,
@@ -67,7 +71,8 @@ def read_table(document: Document, schemas: Schemas, problems: list[Problem]) ->
         renamed_from=_text(document, "renamed_from") or None,
         tags=read_tags(document),
         indexes=indexes,
-        sources=Places(lambda: _places(document, composed.columns)),
+        services=services,
+        sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
 
 
@@ -91,7 +96,7 @@ def _items(node: Node | None) -> Sequence[Node]:
     return node.value if node is not None and isinstance(node.value, list) else ()
 
 
-def _places(document: Document, columns: Sequence[Declared]) -> Mapping[str, Position]:
+def _places(document: Document, columns: Sequence[Declared], defaults: Defaults) -> Mapping[str, Position]:
     places = {"": document.node.at}
     assert isinstance(document.node.value, dict)  # noqa: S101
     for key, node in document.node.value.items():
@@ -101,6 +106,8 @@ def _places(document: Document, columns: Sequence[Declared]) -> Mapping[str, Pos
             places["columns." + path] = at
     for path, at in index_places(document.get("indexes")):
         places["indexes." + path] = at
+    for path, at in service_places(document.get("services"), defaults):
+        places["services." + path] = at
     return places
 
 

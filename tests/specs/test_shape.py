@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deployer.errors import InvalidInput
 from deployer.specs.json_schema import KINDS, json_schema
 from deployer.specs.shape import check_shape
 from deployer.specs.shape_checks import CHECKED, DESCRIBING, Problems
+from deployer.specs.sizes import bytes_of
 from deployer.specs.type_text import BadType, read_type
 from deployer.specs.yaml import Node, parse_yaml
 
@@ -28,6 +30,11 @@ formats = jsonschema.FormatChecker(formats=())
 @formats.checks("column-type")
 def _is_column_type(value: object) -> bool:
     return not isinstance(value, str) or not isinstance(read_type(value), BadType)
+
+
+@formats.checks("bytes", raises=InvalidInput)
+def _is_size(value: object) -> bool:
+    return not isinstance(value, str) or bytes_of(value) > 0
 
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema(), format_checker=formats)

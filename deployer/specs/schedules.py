@@ -1,0 +1,38 @@
+"""Cron schedules of services: whether an expression is one, and when it fires."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from zoneinfo import ZoneInfo
+
+from deployer.errors import InvalidInput
+
+_REMEDY = "write minute, hour, day of the month, month and day of the week, such as 0 3 * * *"
+
+
+def check_schedule(expression: str) -> None:
+    """Raises InvalidInput for what is no cron expression of five fields, or for one that never fires."""
+    if len(expression.split()) != 5:
+        number = len(expression.split())
+        raise InvalidInput(
+            f"`{expression}` has {number} field{'' if number == 1 else 's'} and not five", remedy=_REMEDY
+        )
+    # a leap day that is a Monday is up to 40 years away, so this says only what can never be
+    if next(firing_times(expression, "UTC", dt.datetime(2000, 1, 1, tzinfo=dt.UTC)), None) is None:
+        raise InvalidInput(f"`{expression}` never fires", remedy="name a day that its months have")
+
+
+def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator[dt.datetime]:
+    """When a schedule fires after a moment, in the schedule's time zone, in order; ends where it never fires again.
+
+    A time that a day does not have, when clocks go forward, is the next one that it has; one that it has twice fires
+    once, as Debian's cron does it. Raises InvalidInput for what is no expression.
+    """
+    from cronsim import CronSim, CronSimError
+
+    try:
+        return CronSim(expression, after.astimezone(ZoneInfo(timezone)))
+    except CronSimError as error:
+        what = str(error).removeprefix("Bad ")
+        raise InvalidInput(f"`{expression}` has a bad {what} field", remedy=_REMEDY) from error
