@@ -18,7 +18,7 @@ lake = load_lake(project_dir, project_dir / specs, pulumi.get_stack(), stack_val
 if lake.instance.root.startswith("s3://") and managed != "none":
     from aws import declare_lake_on_aws
 
-    declare_lake_on_aws(lake, managed)
+    declare_lake_on_aws(lake, managed, project_dir)
 else:
     from local import declare_lake
 

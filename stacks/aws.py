@@ -5,6 +5,7 @@ Loaded for roots on S3 only, since the package of AWS's types is large.
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 
 import pulumi
 from local import declare_lake
@@ -109,9 +110,10 @@ class StateTable(pulumi.ComponentResource):
         self.register_outputs({"name": self.table.name})
 
 
-def declare_lake_on_aws(lake: Lake, managed: str) -> None:
+def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
     """Declare what the lake stands on, then the lake. `managed` is `all`, or `table` in a bucket that is there."""
     from aws_clusters import declare_clusters
+    from aws_jobs import declare_jobs
 
     instance = lake.instance
     bucket_name = instance.root.removeprefix("s3://").split("/")[0]
@@ -127,6 +129,7 @@ def declare_lake_on_aws(lake: Lake, managed: str) -> None:
         case _:
             raise InvalidInput(f"deployer:aws cannot be {managed!r}", remedy="use all, table or none")
     options = instance.state.options
+    bucket_alone = tuple(needs)
     if "endpoint" not in options:  # else the table is not in AWS, and the state store makes it
         # The state store looks for the same name.
         name = str(options.get("table") or table_name(instance.root, instance.name))
@@ -135,6 +138,7 @@ def declare_lake_on_aws(lake: Lake, managed: str) -> None:
         pulumi.export("state_table", state.table.name)
         needs.append(state)
         declare_clusters(instance, state.table.arn, tags)
+        declare_jobs(instance, bucket_alone, project_dir)
     declare_lake(lake, needs)
 
 

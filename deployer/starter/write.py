@@ -22,6 +22,7 @@ FILES = {
     "specs/trips.yaml.txt": "specs/trips.yaml",
     "stacks/aws.py.txt": "stacks/aws.py",
     "stacks/aws_clusters.py.txt": "stacks/aws_clusters.py",
+    "stacks/aws_jobs.py.txt": "stacks/aws_jobs.py",
     "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
@@ -31,6 +32,7 @@ PROGRAM = {
     "__main__.py": "stacks/main.py.txt",
     "aws.py": "stacks/aws.py.txt",
     "aws_clusters.py": "stacks/aws_clusters.py.txt",
+    "aws_jobs.py": "stacks/aws_jobs.py.txt",
     "local.py": "stacks/local.py.txt",
 }
 _IGNORED = (".git",)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import boto3
@@ -40,6 +40,8 @@ class Kind:
     delete: Callable[[Any, str, Values], None]
     service: str = ""
     canonical: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    #: For properties that are not compared by their values: whether the new inputs differ from the old outputs.
+    differs: Mapping[str, Callable[[Values, Values], bool]] = field(default_factory=dict)
 
     def client(self, inputs: Values) -> Any:
         """A client of the type's service where the resource is."""

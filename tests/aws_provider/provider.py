@@ -6,15 +6,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import pulumi
 from botocore.exceptions import ClientError
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import main
 
-from tests.aws_provider import dynamodb, emr_serverless, iam, logs, s3
+from tests.aws_provider import dynamodb, emr_serverless, iam, logs, s3, s3_objects
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-KINDS: Mapping[str, Kind] = {**s3.KINDS, **dynamodb.KINDS, **iam.KINDS, **emr_serverless.KINDS, **logs.KINDS}
+_PARTS = (s3, s3_objects, dynamodb, iam, emr_serverless, logs)
+KINDS: Mapping[str, Kind] = {type_: kind for part in _PARTS for type_, kind in part.KINDS.items()}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
 
@@ -41,7 +43,7 @@ class AwsProvider(sdk.Provider):
         kinds = sdk.PropertyDiffKind
         detailed, replaces = {}, []
         for name in kind.shape:
-            if name in request.ignore_changes or olds.get(name) == news.get(name):
+            if name in request.ignore_changes or not _differs(kind, name, olds, news):
                 continue
             found = kinds.ADD if name not in olds else kinds.DELETE if name not in news else kinds.UPDATE
             detailed[name] = sdk.PropertyDiff(found, True)
@@ -77,6 +79,12 @@ class AwsProvider(sdk.Provider):
     async def delete(self, request: sdk.DeleteRequest) -> None:
         kind, outputs = _kind(request.urn), _plain(request.properties)
         _told(request.urn, kind.delete, kind.client(outputs), request.resource_id, outputs)
+
+
+def _differs(kind: Kind, name: str, olds: Values, news: Values) -> bool:
+    if name in kind.differs and name in olds and name in news:
+        return kind.differs[name](olds, news)
+    return bool(olds.get(name) != news.get(name))
 
 
 def _kind(urn: str) -> Kind:
@@ -119,7 +127,7 @@ def _plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
 
 def _plain_value(value: PropertyValue) -> Any:
     match value.value:
-        case None | str() | bool() as plain:
+        case None | str() | bool() | pulumi.FileAsset() as plain:
             return plain
         case float() | int() as number:
             return int(number) if number == int(number) else number

@@ -1,4 +1,7 @@
-"""An AWS for the tests of this folder: moto's server, one process a worker, and projects whose lake is on its S3."""
+"""An AWS for the tests of this folder: moto's server, one process a worker, and projects whose lake is on its S3.
+
+The code of jobs is packaged there as everywhere, of packages that have next to nothing in them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,16 @@ from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
 from tests.projects import make_project, table
 from tests.state.aws_server import moto_server
+from tests.wheelhouse import make_wheelhouse, use_wheelhouse
 
 REGION = "eu-central-1"
 
 
 @pytest.fixture(scope="session")
-def aws() -> Iterator[str]:
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server's URL; the environment of this process and its children points there."""
     with pytest.MonkeyPatch.context() as environment, moto_server() as url:
+        use_wheelhouse(make_wheelhouse(tmp_path_factory.mktemp("wheels")), environment)
         for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION"):
             environment.delenv(name, raising=False)
         for name, value in (

@@ -1,0 +1,144 @@
+"""The archive of the packages that jobs need on a cluster: what pip downloads for it, as one folder in a tar file.
+
+Files are in the order of their names, with one time and one owner, so that the same packages give the same bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from deployer.errors import DeployerError, InvalidInput
+from deployer.tables.progress import OnProgress, Progress, untold
+
+#: Amazon Linux 2023, of which EMR 7 and 8 are, has glibc 2.34: wheels for it and for all that are older.
+NEWEST_GLIBC, OLDEST_GLIBC = 34, 17
+MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
+EPOCH = 315532800  #: 1980-01-01, the first time that zip files can have
+
+_PYTHON = re.compile(r"3\.\d+")
+
+
+def build_archive(
+    architecture: str, python: str, pins: Sequence[str], file: Path, on_progress: OnProgress = untold
+) -> None:
+    """Writes `file` (.tar.gz) with the packages of `pins` (`name==version`) and no others, built for the machine.
+
+    Raises InvalidInput for an architecture or a Python that cannot be, DeployerError when pip does not find a package.
+    """
+    platforms = platforms_of(architecture)
+    if not _PYTHON.fullmatch(python):
+        raise InvalidInput(f"{python!r} is no version of Python", remedy="write it as 3.11")
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=file.parent) as folder:
+        wheels = Path(folder)
+        _download(platforms, python, pins, wheels, on_progress)
+        unfinished = wheels / file.name
+        pack(sorted(wheels.glob("*.whl")), unfinished, on_progress)
+        unfinished.replace(file)
+
+
+def platforms_of(architecture: str) -> list[str]:
+    """The tags of wheels that run there, newest first."""
+    if architecture not in MACHINES:
+        raise InvalidInput(f"{architecture!r} is no architecture of clusters", remedy="use arm64 or x86_64")
+    machine = MACHINES[architecture]
+    newest_first = range(NEWEST_GLIBC, OLDEST_GLIBC - 1, -1)
+    return [*(f"manylinux_2_{version}_{machine}" for version in newest_first), f"manylinux2014_{machine}"]
+
+
+def _download(
+    platforms: Sequence[str], python: str, pins: Sequence[str], folder: Path, on_progress: OnProgress
+) -> None:
+    command = [
+        *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
+        *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}", "--progress-bar=off"),
+        *(f"--platform={platform}" for platform in platforms),
+        *(f"--dest={folder}", *pins),
+    ]
+    said: list[str] = []
+    begun = 0
+    on_progress(Progress("downloading", 0, len(pins), "packages"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+        try:
+            assert pip.stdout is not None  # noqa: S101
+            for line in pip.stdout:
+                said.append(line.strip())
+                if line.startswith("Collecting "):
+                    name = line.removeprefix("Collecting ").split("==")[0].strip()
+                    on_progress(Progress(f"downloading {name}", begun, len(pins), "packages"))
+                    begun += 1
+        except BaseException:
+            pip.terminate()
+            raise
+    if pip.returncode:
+        raise _failure(said, python, platforms)
+
+
+def _failure(said: Sequence[str], python: str, platforms: Sequence[str]) -> DeployerError:
+    errors = [line.removeprefix("ERROR: ") for line in said if line.startswith("ERROR: ")]
+    if any("No module named pip" in line for line in said):
+        return DeployerError("jobs' packages are downloaded by pip, which is not installed", remedy="install pip")
+    if missing := [line for line in errors if line.startswith("No matching distribution found for ")]:
+        name = missing[0].removeprefix("No matching distribution found for ")
+        return DeployerError(
+            f"there is no wheel of {name} for Python {python} on {platforms[-1]}",
+            remedy="install another version of it here, which the clusters then get; or choose another Python or "
+            "architecture",
+        )
+    return DeployerError(
+        f"pip did not download the jobs' packages: {(errors or list(said) or ['no word'])[-1]}",
+        remedy="look whether pip reaches its index, then try again",
+    )
+
+
+def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = untold) -> None:
+    """The packages of the wheels as one folder of modules, in a tar file."""
+    members = {name: (wheel, inner) for wheel in reversed(wheels) for name, inner in _members(wheel)}
+    opened = {wheel: zipfile.ZipFile(wheel) for wheel in wheels}
+    total = sum(opened[wheel].getinfo(inner).file_size for wheel, inner in members.values()) // 2**20
+    done = told = 0
+    try:
+        with (
+            file.open("wb") as raw,
+            gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=6, mtime=0) as zipped,
+            tarfile.open(fileobj=zipped, mode="w", format=tarfile.GNU_FORMAT) as tar,
+        ):
+            for name in sorted(members):
+                wheel, inner = members[name]
+                entry = tarfile.TarInfo(name)
+                entry.size, entry.mtime, entry.mode = opened[wheel].getinfo(inner).file_size, EPOCH, 0o644
+                with opened[wheel].open(inner) as contents:
+                    tar.addfile(entry, contents)
+                done += entry.size
+                if done >= told + 2**20:
+                    told = done
+                    on_progress(Progress("packing", done // 2**20, total, "MiB"))
+    finally:
+        for each in opened.values():
+            each.close()
+
+
+def _members(wheel: Path) -> Iterator[tuple[str, str]]:
+    """Files of a wheel: where they go, and their names in it. Tests of packages, scripts and headers stay out.
+
+    https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+    """
+    with zipfile.ZipFile(wheel) as opened:
+        names = [info.filename for info in opened.infolist() if not info.is_dir()]
+    for name in names:
+        parts = PurePosixPath(name).parts
+        if ".." in parts or PurePosixPath(name).is_absolute():
+            raise DeployerError(f"{wheel.name} has a file outside of it: {name}", remedy="do not use this package")
+        if parts[0].endswith(".data"):
+            if len(parts) < 3 or parts[1] not in ("purelib", "platlib"):
+                continue
+            parts = parts[2:]
+        if "tests" not in parts and not name.endswith(".pyc"):
+            yield "/".join(parts), name
