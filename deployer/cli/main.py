@@ -24,6 +24,7 @@ from deployer.cli import (
     import_table,
     ingest,
     init,
+    package,
     preview,
     query,
     render,
@@ -65,6 +66,7 @@ for name, command in (
     ("graph", graph.graph),
     ("render", render.render),
     ("report", report.report),
+    ("package", package.package),
 ):
     app.command(name)(command)
 app.add_typer(schema.app)

@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
+from deployer.cli.package import package_for
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
 from deployer.cli.read_ahead import Ahead, reading_ahead
@@ -76,6 +77,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         _refuse_unmoved(workspace, lake, recorded)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
     if not engine_would_agree(workspace, root, plan, live, recorded):
+        package_for(workspace, lake)
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
             plan = _with_foreign(plan, found.operations)

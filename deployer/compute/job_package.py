@@ -27,25 +27,22 @@ _FORMAT = 1  # of the archives: one more whenever the same packages give other b
 
 @dataclass(frozen=True, slots=True)
 class PackagedFile:
-    """A file, its SHA-256 and its size in bytes."""
+    """A file, its SHA-256 and its size in bytes. `is_new`: it was written just now."""
 
     path: Path
     sha256: str
     size: int
+    is_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class JobPackage:
-    """The code of jobs: the wheel, the programs by job, and the archive of packages for each architecture.
-
-    `built` are the architectures whose archives were made just now.
-    """
+    """The code of jobs: the wheel, the programs by job, and the archive of packages for each architecture."""
 
     python: str
     wheel: PackagedFile
     scripts: Mapping[str, PackagedFile]
     archives: Mapping[str, PackagedFile]
-    built: tuple[str, ...] = ()
 
 
 def architectures(clusters: Iterable[Cluster]) -> list[str]:
@@ -66,7 +63,7 @@ def build_package(
         ignore.write_text("*\n", encoding="utf-8")
     needed = pins()
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
-    archives, built = {}, []
+    archives = {}
     for architecture in architectures:
         key = hashlib.sha256(json.dumps([_FORMAT, architecture, python, needed]).encode()).hexdigest()
         about, path = recorded.get(architecture, {}), folder / f"environment-{architecture}.tar.gz"
@@ -74,15 +71,13 @@ def build_package(
             archives[architecture] = PackagedFile(path, about["sha256"], about["size"])
             continue
         build_archive(architecture, python, needed, path, on_progress)
-        archives[architecture] = _measured(path)
+        archives[architecture] = _measured(path, is_new=True)
         recorded[architecture] = {"key": key, **_about(archives[architecture])}
-        built.append(architecture)
     package = JobPackage(
         python,
         _written(folder / NAME, build_wheel()),
         {job: _written(folder / f"{job}.py", contents) for job, contents in job_programs().items()},
         archives,
-        tuple(built),
     )
     manifest = {
         "python": python,
@@ -129,16 +124,16 @@ def _about(file: PackagedFile) -> dict[str, Any]:
     return {"name": file.path.name, "sha256": file.sha256, "size": file.size}
 
 
-def _measured(path: Path) -> PackagedFile:
+def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
     with path.open("rb") as file:
-        return PackagedFile(path, hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size)
+        return PackagedFile(path, hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size, is_new)
 
 
 def _written(path: Path, contents: bytes) -> PackagedFile:
     """Put in place whole, since other runs may read it; a file that is as it should be is left alone."""
-    if not path.is_file() or path.read_bytes() != contents:
+    if is_new := not path.is_file() or path.read_bytes() != contents:
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(contents)
         Path(file.name).chmod(0o644)
         Path(file.name).replace(path)
-    return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents))
+    return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)
