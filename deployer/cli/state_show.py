@@ -12,6 +12,7 @@ from deployer.cli.state_log import OfInstance, OfTable, utc, which_log
 if TYPE_CHECKING:
     from deployer.state.history import At
     from deployer.state.model import InstanceState, TableState
+    from deployer.state.services import Service
 
 FILES = 20  #: files that are listed for people
 
@@ -102,6 +103,9 @@ def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
         "jobs": [encode(each) for each in state.jobs.values()],
         "intents": [encode(each) for each in state.intents.values()],
         "datasets": [encode(each) for each in state.datasets],
+        "services": [encode(each) for each in state.services.values()],
+        "runs": [encode(each) for each in state.runs.values()],
+        "savepoints": [encode(each) for each in state.savepoints.values()],
     }
 
 
@@ -133,6 +137,11 @@ def _print_instance(state: InstanceState) -> None:
     console.print(tables)
 
 
+def _service_words(service: Service) -> str:
+    mode = service.trigger_mode.lower().replace("_", " ")
+    return f"{service.kind} ({mode}, paused)" if service.paused else f"{service.kind} ({mode})"
+
+
 def _print_table(name: str, state: TableState) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.filesize import decimal
@@ -142,6 +151,7 @@ def _print_table(name: str, state: TableState) -> None:
     from deployer.plan.words import count
 
     console, properties = stdout(), state.properties
+    open_runs = [run for run in state.runs.values() if run.is_open]
     console.print(f"{name} at version {state.version} of its log, {utc(state.at)} UTC")
     facts = {
         "rows": f"{state.files.rows:,} in {count(state.files.count, 'file')}, {decimal(state.files.bytes)}",
@@ -154,6 +164,11 @@ def _print_table(name: str, state: TableState) -> None:
         "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",
         "jobs done": f"{len(state.jobs):,}",
         "under way": ", ".join(f"{each.job_id} ({each.kind})" for each in state.intents.values()) or "nothing",
+        "services": ", ".join(map(_service_words, state.services.values())) or "none",
+        "runs": ", ".join(f"{run.run_id} ({run.service}, {run.status})" for run in open_runs)
+        or f"none under way, {len(state.runs):,} ended",
+        "savepoints": ", ".join(f"{each.name} (version {each.lance_version})" for each in state.savepoints.values())
+        or "none",
     }
     shown = Table(box=None, show_header=False, pad_edge=False)
     for what, value in facts.items():

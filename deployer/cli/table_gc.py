@@ -106,6 +106,7 @@ def _print(done: Collected, *, dry_run: bool) -> None:
     what += [count(done.versions, "version")] if done.versions else []
     what += [f"{count(len(done.datasets), 'replaced dataset')} among them"] if done.datasets else []
     what += [count(len(done.jobs), "unfinished commit")] if done.jobs else []
+    what += [count(len(done.savepoints), "savepoint") + " whose time is over"] if done.savepoints else []
     verb = "would remove" if dry_run else "removed"
     stdout().print(f"{done.table}: {verb} {', '.join(what)}" if what else f"{done.table}: nothing to remove")
     if done.young:

@@ -12,8 +12,9 @@ from deployer.state.cache import Known, StateCache
 from deployer.state.clock import Clock
 from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
 from deployer.state.failpoints import reached
+from deployer.state.inapplicable import Inapplicable
 from deployer.state.model import INSTANCE_LOG
-from deployer.state.reducer import Inapplicable, apply
+from deployer.state.reducer import apply
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.updates import Update
 

@@ -4,14 +4,14 @@ Two transactions are concurrent when the second was decided on the state of befo
 of the first when its requirements still hold, and is a Conflict otherwise. Who writes data requires it with the intent,
 before anything goes to Lance; what Lance has taken is always recorded. To add a kind of transaction: a function here
 for what it requires, an `Operation`, a row and a column in `RULES`, and a sample in tests/state/test_conflicts.py,
-which holds every cell.
+which holds every cell. Those on services, runs and savepoints are in `service_conflicts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from deployer.state.operation import Operation, Refused
 from deployer.state.requirements import (
     DatasetIs,
     FilesPresent,
@@ -26,6 +26,8 @@ from deployer.state.requirements import (
     TableRequirement,
     schema_fingerprint,
 )
+from deployer.state.service_conflicts import SERVICE_OPERATIONS, SERVICE_RULES
+from deployer.state.services import EXCLUDES
 
 
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
@@ -90,22 +92,6 @@ def to_register(database: str, name: str) -> list[InstanceRequirement]:
 def to_rename(table_id: str, database: str, name: str) -> list[InstanceRequirement]:
     """Of another name for a table; its own log knows nothing of it."""
     return [TableHasStatus(table_id, "active"), NameFree(database, name)]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """A kind of transaction: its name in the table, and what it requires, in words."""
-
-    name: str
-    requires: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The second of two is refused with these words; with `only`, no other than a second of the same."""
-
-    words: str
-    only: str = ""
 
 
 TABLE_OPERATIONS: Mapping[str, Operation] = {
@@ -180,12 +166,19 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("forget", "rename"): _FORGOTTEN,
     ("forget", "deleting"): _FORGOTTEN,
     ("forget", "forget"): _FORGOTTEN,
+    **SERVICE_RULES,
 }
 
 
 def as_markdown() -> str:
     """The rules as the tables of docs/state-format.md: a row is the first, a column the second."""
-    return "\n".join([*_matrix(TABLE_OPERATIONS), "", *_matrix(INSTANCE_OPERATIONS)])
+    return "\n".join([*_matrix(TABLE_OPERATIONS), "", *_matrix(INSTANCE_OPERATIONS), "", *_matrix(SERVICE_OPERATIONS)])
+
+
+def exclusions_as_markdown() -> str:
+    """Which services' runs do not run beside each other, as the table of docs/state-format.md."""
+    lines = ["| a run of | does not start beside one of |", "|---|---|"]
+    return "\n".join(lines + [f"| {kind} | {', '.join((kind, *others))} |" for kind, others in EXCLUDES.items()])
 
 
 def _matrix(operations: Mapping[str, Operation]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from deployer.state.model import Files, InstanceState, Partition, State, TableState
 from deployer.state.partitions import check_tree
+from deployer.state.services import EXCLUDES
 
 _SHOWN = 3  #: of the things that differ in one part, how many are named
 
@@ -93,6 +94,7 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
             yield Difference(where, f"job {job_id} is done, and its commit is under way")
         if state.jobs[job_id].lance_version > state.lance_version and not state.datasets:
             yield Difference(where, f"job {job_id} is of a dataset version above the newest recorded")
+    yield from (Difference(where, what) for what in _services(state))
     for file in state.files:
         if file.partition is None:
             continue
@@ -101,6 +103,19 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
             yield Difference(where, f"fragment {file.fragment_id} is in partition {file.partition}, which is not there")
         elif not _lies_within(found, file.min_key, file.max_key):
             yield Difference(where, f"fragment {file.fragment_id} has keys outside of its partition {file.partition}")
+
+
+def _services(state: TableState) -> Iterator[str]:
+    for kind in EXCLUDES:
+        still_open = sorted(run.run_id for run in state.runs.values() if run.service == kind and run.is_open)
+        if len(still_open) > 1:
+            yield f"several runs of {kind} are queued or running: {', '.join(still_open)}"
+    removed = {each.number for each in state.datasets if each.status == "removed"}
+    for savepoint in state.savepoints.values():
+        if savepoint.dataset in removed:
+            yield f"savepoint {savepoint.name} is of dataset {savepoint.dataset}, which was removed"
+        if savepoint.state_version > state.version:
+            yield f"savepoint {savepoint.name} is of a version above the newest of the log"
 
 
 def _lies_within(partition: Partition, low: bytes | None, high: bytes | None) -> bool:

@@ -8,7 +8,7 @@ import zlib
 from deployer.errors import Corrupt, Refused
 
 MAGIC = b"DST"
-FORMAT = 1  #: of log entries and snapshot manifests; raised when an older reader would read them wrongly
+FORMAT = 1  #: of stores and sealed bodies; raised when an older reader would read them wrongly
 _COMPRESSED = 1
 _COMPRESS_ABOVE = 2048  # bytes
 _DIGEST = 16
@@ -39,11 +39,11 @@ def unseal(data: bytes, where: str) -> bytes:
     return zlib.decompress(payload) if data[4] & _COMPRESSED else payload
 
 
-def refuse_newer(found: int, where: object) -> None:
+def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
     """Raises Refused when a format is newer than what this library reads."""
-    if found > FORMAT:
+    if found > newest:
         raise Refused(
-            f"written by a newer deployer (format {found}), this one reads up to {FORMAT}",
+            f"written by a newer deployer (format {found}), this one reads up to {newest}",
             where=where,
             remedy="upgrade",
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from deployer.state.files import File, Files
+from deployer.state.json_values import JSON
 from deployer.state.layers import LayeredMap
+from deployer.state.services import Run, Savepoint, Service, ServiceKind
 
 __all__ = [
     "INSTANCE_LOG",
@@ -20,14 +22,16 @@ __all__ = [
     "Intent",
     "Job",
     "Partition",
+    "Run",
+    "Savepoint",
+    "Service",
+    "ServiceKind",
     "State",
     "TableEntry",
     "TableProperties",
     "TableState",
     "TableStatus",
 ]
-
-JSON: TypeAlias = bool | int | float | str | Sequence["JSON"] | Mapping[str, "JSON"] | None
 
 INSTANCE_LOG = "instance"  #: the log of the instance; every other log is named by its table's id
 
@@ -161,6 +165,9 @@ class TableState:
     intents: Mapping[str, Intent] = field(default_factory=LayeredMap)
     at: int = 0  #: when the last entry was written
     datasets: tuple[Dataset, ...] = ()
+    services: Mapping[ServiceKind, Service] = field(default_factory=dict)
+    runs: Mapping[str, Run] = field(default_factory=LayeredMap)  #: by id; the newest of those that ended
+    savepoints: Mapping[str, Savepoint] = field(default_factory=dict)  #: by name
 
     @property
     def dataset(self) -> int:

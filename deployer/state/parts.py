@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +19,9 @@ from deployer.state.model import (
     Intent,
     Job,
     Partition,
+    Run,
+    Savepoint,
+    Service,
     State,
     TableEntry,
     TableProperties,
@@ -59,6 +63,51 @@ PARTITIONS = _schema(
 JOBS = _schema(job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64())
 INTENTS = _schema(job_id=pa.string(), kind=pa.string(), started_at=pa.int64(), base_lance_version=pa.int64())
 
+# Of these three, what is a map is JSON.
+SERVICES = _schema(
+    kind=pa.string(),
+    trigger_mode=pa.string(),
+    trigger=pa.string(),
+    options=pa.string(),
+    cluster=pa.string(),
+    paused=pa.bool_(),
+    unsafe_raw=pa.bool_(),
+    declared=pa.bool_(),
+)
+RUNS = _schema(
+    run_id=pa.string(),
+    service=pa.string(),
+    status=pa.string(),
+    cause=pa.string(),
+    author=pa.string(),
+    cluster=pa.string(),
+    queued_at=pa.int64(),
+    started_at=pa.int64(),
+    ended_at=pa.int64(),
+    holder=pa.string(),
+    lease_until=pa.int64(),
+    wish=pa.string(),
+    progress=pa.string(),
+    figures=pa.string(),
+    reason=pa.string(),
+    log=pa.string(),
+)
+SAVEPOINTS = _schema(
+    name=pa.string(),
+    lance_version=pa.int64(),
+    dataset=pa.int64(),
+    state_version=pa.int64(),
+    at=pa.int64(),
+    expires_at=pa.int64(),
+    author=pa.string(),
+    note=pa.string(),
+)
+
+#: Format 2 of snapshots has these parts too. One that has none of them is of format 1, as a reader of that needs none.
+SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
+
+_MAPS = frozenset({"trigger", "options", "progress", "figures"})
+
 
 def to_parts(state: State) -> Parts:
     """The state's tables by name; one without rows is left out."""
@@ -81,6 +130,9 @@ def to_parts(state: State) -> Parts:
             "files": state.files.to_arrow(),
             "jobs": _table(state.jobs.values(), JOBS),
             "intents": _table(state.intents.values(), INTENTS),
+            "services": _encoded(state.services.values(), SERVICES),
+            "runs": _encoded(state.runs.values(), RUNS),
+            "savepoints": _encoded(state.savepoints.values(), SAVEPOINTS),
         }
     return {name: table for name, table in parts.items() if table.num_rows}
 
@@ -109,6 +161,9 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         at=at,
         # snapshots of before the first rewrite there was have no such column
         datasets=tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]")),
+        services={each.kind: each for each in _decoded(parts, "services", Service)},
+        runs=LayeredMap({each.run_id: each for each in _decoded(parts, "runs", Run)}),
+        savepoints={each.name: each for each in _decoded(parts, "savepoints", Savepoint)},
     )
 
 
@@ -147,6 +202,22 @@ def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
     listed = list(rows)
     columns = [pa.array([getattr(row, field.name) for row in listed], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
+    listed = [
+        {name: _text(value) if isinstance(value, Mapping) else value for name, value in encode(row).items()}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(listed, schema=schema)
+
+
+def _decoded(parts: Parts, name: str, cls: type[Any]) -> list[Any]:
+    maps = {each.name for each in fields(cls)} & _MAPS
+    return [
+        decode(cls, {field: json.loads(value) if field in maps else value for field, value in row.items()})
+        for row in _rows(parts, name)
+    ]
 
 
 def _rows(parts: Parts, name: str) -> list[dict[str, Any]]:

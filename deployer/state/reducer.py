@@ -10,6 +10,7 @@ from deployer.errors import Corrupt
 from deployer.state.codec import Mismatch, decode_field
 from deployer.state.entries import LogEntry
 from deployer.state.envelope import RECOVERY
+from deployer.state.inapplicable import Inapplicable
 from deployer.state.layers import LayeredMap
 from deployer.state.model import (
     INSTANCE_LOG,
@@ -27,6 +28,8 @@ from deployer.state.model import (
     TableState,
 )
 from deployer.state.partitions import check_tree, split
+from deployer.state.service_reducer import apply_to_services
+from deployer.state.service_updates import ServiceUpdate
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -53,14 +56,6 @@ from deployer.state.updates import (
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class Inapplicable(Exception):
-    """An update that makes no sense on a state: a conflict while committing, corruption when read from the log."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        super().__init__(what)
 
 
 def empty_state(log: str) -> State:
@@ -95,7 +90,7 @@ def apply(state: State, entry: LogEntry) -> State:
         if not isinstance(update, TableUpdate):
             raise Inapplicable(f"{type(update).__name__} is not an update of a table")
         redeclared |= isinstance(update, SetTableProperties | SetSchema)
-        state = _apply_to_table(state, update, entry.at)
+        state = _apply_to_table(state, update, entry)
     if redeclared:
         state = replace(state, properties=replace(state.properties, generation=generation + 1))
     return replace(state, version=entry.version, at=entry.at)
@@ -128,11 +123,14 @@ def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> Instance
             assert_never(update)
 
 
-def _apply_to_table(state: TableState, update: TableUpdate, at: int) -> TableState:
+def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> TableState:
     if isinstance(update, CreateTable):
         return _create(state, update)
     if not state.schema:
         raise Inapplicable(f"table {state.table_id} was never created")
+    if isinstance(update, ServiceUpdate):
+        return apply_to_services(state, update, entry.version, entry.at, entry.author)
+    at = entry.at
     match update:
         case SetTableProperties(changes):
             return replace(state, properties=_changed_properties(state.properties, changes))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from deployer.state.model import JSON, InstanceState, State, TableProperties, TableState, TableStatus
+from deployer.state.service_requirements import ServiceRequirement
 
 
 def schema_fingerprint(schema: bytes) -> str:
@@ -151,6 +152,7 @@ TableRequirement = (
     | LanceVersionIs
     | DatasetIs
     | PropertiesAre
+    | ServiceRequirement
 )
 Requirement = InstanceRequirement | TableRequirement
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deployer.errors import DeployerError
@@ -10,7 +12,7 @@ from deployer.state.backend import REMOVED, Backend
 from deployer.state.cache import Known, StateCache, log_of
 from deployer.state.clock import Clock
 from deployer.state.failpoints import reached
-from deployer.state.model import InstanceState, State
+from deployer.state.model import InstanceState, State, TableState
 from deployer.state.objects import ObjectStore
 from deployer.state.snapshots import Snapshots, manifest_of, version_of
 
@@ -73,18 +75,30 @@ class Retention:
         """Raises the log's floor to the oldest snapshot that the policy keeps; removes what is below, then its files.
 
         Kept are the newest `keep` snapshots, all younger than `keep_for`, and the one before those, from which states
-        of that time are folded. Files go after the pointers: a reader that misses them reads the newest pointer.
+        of that time are folded; and what the oldest savepoint needs, with all that follows, as a log has no gaps. Files
+        go after the pointers: a reader that misses them reads the newest pointer.
         """
         pointers = self._backend.snapshots(log)
         since = self._clock.now() - self._policy.keep_for
         recent = [i for i, pointer in enumerate(pointers) if pointer.at >= since]
         first = min(len(pointers) - self._policy.keep, recent[0] - 1 if recent else len(pointers))
         if first > 0:
+            # Read after the pointers: a savepoint that is not in this state is of a version above all of them.
+            first = min(first, self._needed_by_savepoints(log, [pointer.version for pointer in pointers]))
+        if first > 0:
             floor = pointers[first].version
             reached("retention:before-truncate")
             self._backend.truncate(log, floor)
             reached("retention:before-delete")
             self._delete_below(log, floor)
+
+    def _needed_by_savepoints(self, log: str, versions: Sequence[int]) -> int:
+        """The index of the newest of the snapshots from which the states of all savepoints can be made."""
+        state = self._cache.refresh([log])[log].state
+        if not isinstance(state, TableState) or not state.savepoints:
+            return len(versions)
+        oldest = min(each.state_version for each in state.savepoints.values())
+        return max(0, bisect_right(versions, oldest) - 1)
 
     def remove_all(self, log: str) -> None:
         """Removes a log for ever: nothing can be committed to it again."""

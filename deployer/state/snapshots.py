@@ -18,7 +18,7 @@ from deployer.state.backend import Backend, SnapshotRecord
 from deployer.state.cache import Known, grown, log_of
 from deployer.state.clock import Clock
 from deployer.state.entries import from_record
-from deployer.state.envelope import FORMAT, RECOVERY, digest, refuse_newer, seal, unseal
+from deployer.state.envelope import RECOVERY, digest, refuse_newer, seal, unseal
 from deployer.state.failpoints import reached
 from deployer.state.model import State
 from deployer.state.objects import Missing, ObjectStore
@@ -26,6 +26,8 @@ from deployer.state.reducer import empty_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+SNAPSHOT_FORMAT = 2  #: the newest that is read; a snapshot is of the lowest that reads it rightly
 
 _LOG = logging.getLogger(__name__)
 
@@ -69,14 +71,16 @@ class Snapshots:
         """Writes the files; gives the pointer that is to name them, their folder and how many bytes they are."""
         import pyarrow.parquet as pq
 
-        from deployer.state.parts import to_parts
+        from deployer.state.parts import SINCE_FORMAT_2, to_parts
 
         log = log_of(state)
         location = _location(state, self._clock.new_id())
-        mark = {"deployer.format": str(FORMAT), "deployer.log": log, "deployer.version": str(state.version)}
+        tables = to_parts(state)
+        format_ = SNAPSHOT_FORMAT if tables.keys() & SINCE_FORMAT_2 else 1
+        mark = {"deployer.format": str(format_), "deployer.log": log, "deployer.version": str(state.version)}
         parts: dict[str, dict[str, Any]] = {}
         files: dict[str, bytes] = {}
-        for name, table in to_parts(state).items():
+        for name, table in tables.items():
             file = io.BytesIO()
             pq.write_table(table.replace_schema_metadata(mark), file, compression="zstd")
             data = file.getvalue()
@@ -85,7 +89,7 @@ class Snapshots:
             parts[name] = {"rows": table.num_rows, "bytes": len(data), "digest": digest(data).hex()}
             files[name] = data
         manifest = {
-            "format": FORMAT,
+            "format": format_,
             "log": log,
             "version": state.version,
             "at": state.at,
@@ -174,7 +178,7 @@ def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
     """What a pointer says of its snapshot. Raises Corrupt, Refused."""
     where = f"snapshot {pointer.version} of log {pointer.log}"
     manifest: Mapping[str, Any] = json.loads(unseal(pointer.body, where))
-    refuse_newer(manifest["format"], where)
+    refuse_newer(manifest["format"], where, SNAPSHOT_FORMAT)
     if (manifest["log"], manifest["version"]) != (pointer.log, pointer.version):
         raise _damaged(pointer, f"it points to snapshot {manifest['version']} of log {manifest['log']}")
     return manifest

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deployer.state.model import JSON, File, Partition, TableEntry, TableProperties, TableStatus
+from deployer.state.service_updates import ServiceUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,5 +188,6 @@ TableUpdate = (
     | RewriteStarted
     | TableRewritten
     | DatasetRemoved
+    | ServiceUpdate
 )
 Update = InstanceUpdate | TableUpdate

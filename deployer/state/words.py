@@ -7,6 +7,8 @@ from typing import assert_never
 
 from deployer.state.entries import LogEntry
 from deployer.state.model import JSON, File
+from deployer.state.service_updates import ServiceUpdate
+from deployer.state.service_words import service_words
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -40,6 +42,8 @@ def entry_words(entry: LogEntry) -> str:
 
 def update_words(update: Update) -> str:
     """What the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
+    if isinstance(update, ServiceUpdate):
+        return service_words(update)
     match update:
         case SetInstanceProperties(changes) | SetTableProperties(changes):
             return _set(changes)

@@ -3,7 +3,8 @@ that a rewrite or an emptying replaced.
 
 Lance's own `cleanup_old_versions` removes versions and what only they hold, and files that no version has once they are
 seven days old. It knows neither the table's log nor its replaced datasets. Here a version goes only when that is asked
-for, since `query --at` and savepoints need it; one with a tag stays always.
+for, since `query --at` needs it; one that has a tag or that a savepoint is of stays always, as its dataset does.
+Savepoints whose time is over need nothing, and are removed first.
 
 A load writes its files before it commits them, and who is stopped for days may still commit. So nothing is removed that
 is younger than the grace period, which has to be longer than the longest load; a load whose files are gone all the same
@@ -27,6 +28,7 @@ from deployer.state.failpoints import reached
 from deployer.state.model import TableEntry, TableState
 from deployer.state.objects import Described
 from deployer.state.requirements import JobNotDone
+from deployer.state.service_updates import SavepointsExpired
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned
 from deployer.tables.dataset import OpenTable, open_entry
@@ -45,8 +47,9 @@ _FOLDERS = ("data", "_deletions", "_indices")
 @dataclass(frozen=True, slots=True)
 class Collected:
     """What was removed, or would be: files and their bytes, whatever they belonged to; how many versions; jobs whose
-    commits were given up; datasets that had been replaced. `young` are files that no version has and that are too
-    young; `kept` are replaced datasets that stay, with why. `why_not` says why files were not looked at."""
+    commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files that no
+    version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why files were
+    not looked at."""
 
     table: str
     files: int = 0
@@ -54,6 +57,7 @@ class Collected:
     versions: int = 0
     jobs: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
     young: int = 0
     kept: tuple[str, ...] = ()
     why_not: str = ""
@@ -72,8 +76,8 @@ def collect_garbage(
 ) -> Collected:
     """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
 
-    With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest and those
-    with a tag. `now` is in seconds since 1970.
+    With `versions_older_than`, which is not below `grace`, versions of that age go too, but for the newest, those with
+    a tag and those of savepoints. `now` is in seconds since 1970.
     """
     entry = store.instance().tables[table_id]
     if versions_older_than is not None and versions_older_than < grace:
@@ -83,8 +87,9 @@ def collect_garbage(
     at = time.time() if now is None else now
     before = at - grace.total_seconds()
     table = open_entry(store, root, entry)
+    expired = _expired(table, round(at * 1000), dry_run=dry_run)
     jobs = _abandon(table, before, dry_run=dry_run)
-    found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs)
+    found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs, savepoints=expired)
     if versions_older_than is not None:
         found = _with_versions(table, found, versions_older_than, dry_run=dry_run)
     if objects_at(table.location).list("tree"):
@@ -102,6 +107,18 @@ def collect_garbage(
         bytes=found.bytes + size,
         young=young,
     )
+
+
+def _expired(table: OpenTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
+    """Removes savepoints whose time is over."""
+    over = sorted(
+        name
+        for name, each in table.state.savepoints.items()
+        if each.expires_at is not None and each.expires_at <= at_ms
+    )
+    if over and not dry_run:
+        table.store.commit(table.state.table_id, [SavepointsExpired(at_ms)])
+    return tuple(over)
 
 
 def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
@@ -152,15 +169,25 @@ def _due(state: TableState, at: float, before: float) -> Iterator[str]:
 def _with_versions(table: OpenTable, found: Collected, older_than: dt.timedelta, *, dry_run: bool) -> Collected:
     dataset = open_dataset(table.location)
     limit = dt.datetime.now() - older_than  # noqa: DTZ005 -- Lance gives times without a zone, in that of the machine
-    tagged = {int(tag["version"]) for tag in dataset.tags.list().values()}
+    kept = {int(tag["version"]) for tag in dataset.tags.list().values()}
+    versions = dataset.versions()
+    # Read after the versions: a savepoint that is not in this state is of its newest version or a newer one.
+    state = table.store.table(table.state.table_id)
+    if state.dataset != table.state.dataset:
+        return found  # it was rewritten meanwhile: what was opened is kept as a replaced dataset
+    kept |= {
+        each.lance_version
+        for name, each in state.savepoints.items()
+        if each.dataset == state.dataset and name not in found.savepoints
+    }
     old = [
-        int(each["version"])
-        for each in dataset.versions()
-        if each["timestamp"] < limit and each["version"] != dataset.version and each["version"] not in tagged
+        version
+        for version, committed in ((int(each["version"]), each["timestamp"]) for each in versions)
+        if committed < limit and version not in kept and version < min(state.lance_version, dataset.version)
     ]
     if not old or dry_run:
         return replace(found, versions=len(old))
-    stats = dataset.cleanup_old_versions(older_than=older_than, error_if_tagged_old_versions=False)
+    stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return replace(found, versions=int(stats.old_versions), bytes=found.bytes + int(stats.bytes_removed))
 

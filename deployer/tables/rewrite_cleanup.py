@@ -40,10 +40,10 @@ def remove_old_datasets(
 ) -> list[OldDataset]:
     """Removes what no longer has to be kept of all tables; can be repeated after a crash.
 
-    A retired dataset stays for the time that its table declares. One that somebody else than deployer has committed to
-    since it was retired is named at once, and stays: what was committed is in no table. Rewrites that nobody runs are
-    given up, where they began before `begun_before` (ms) if that is given. `only`: of the table of that id
-    alone. `dry_run`: says what would be done.
+    A retired dataset stays for the time that its table declares, and while a savepoint is of it. One that somebody else
+    than deployer has committed to since it was retired is named at once, and stays: what was committed is in no table.
+    Rewrites that nobody runs are given up, where they began before `begun_before` (ms) if that is given. `only`: of the
+    table of that id alone. `dry_run`: says what would be done.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
@@ -56,9 +56,10 @@ def remove_old_datasets(
                 found.append(late)
             elif each.status == "retired" and now - each.since >= kept:
                 name = entries[table_id].full_name
+                needing = ", ".join(_savepoints_of(state, each.number, now if dry_run else None))
                 removed = (
-                    OldDataset(name, each.location)
-                    if dry_run
+                    OldDataset(name, each.location, f"savepoints need it: {needing}" if needing else "")
+                    if dry_run or needing
                     else _remove_retired(store, root, entries[table_id], each)
                 )
                 found.append(removed)
@@ -67,6 +68,12 @@ def remove_old_datasets(
             elif each.status == "writing" and (dry_run or _is_left(store, root, table_id, each)):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found
+
+
+def _savepoints_of(state: TableState, dataset: int, at: int | None) -> list[str]:
+    """The savepoints that are of that dataset; at a time (ms), without those whose own time is over then."""
+    there = (each for each in state.savepoints.values() if each.dataset == dataset)
+    return sorted(each.name for each in there if at is None or each.expires_at is None or each.expires_at > at)
 
 
 def kept_ms(state: TableState) -> int:

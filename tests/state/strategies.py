@@ -10,6 +10,22 @@ from hypothesis import strategies as st
 
 from deployer.state.model import JSON, TableState
 from deployer.state.partitions import leaf_for
+from deployer.state.service_reducer import open_run
+from deployer.state.service_updates import (
+    CancelWished,
+    LeaseRenewed,
+    PauseService,
+    PutService,
+    RemoveService,
+    ResumeService,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    SavepointRemoved,
+    SavepointsExpired,
+    SavepointTaken,
+)
+from deployer.state.services import EXCLUDES, Figures, Service
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -83,4 +99,29 @@ def next_updates(draw: st.DrawFn, state: TableState, number: int) -> Sequence[Ta
     choices += [CommitAbandoned(intent) for intent in intents[:1]]
     if leaf.upper is None or split < leaf.upper:
         choices.append(PartitionSplit(leaf.partition_id, split, f"left-{number}", f"right-{number}"))
+    return [draw(st.sampled_from(choices))]
+
+
+@st.composite
+def next_service_updates(draw: st.DrawFn, state: TableState, number: int) -> Sequence[TableUpdate]:
+    """An update of services, runs or savepoints that makes sense on the state; `number` makes new ids."""
+    kind = draw(st.sampled_from(sorted(EXCLUDES)))
+    queued = [run.run_id for run in state.runs.values() if run.status == "QUEUED"]
+    running = [run.run_id for run in state.runs.values() if run.status == "RUNNING"]
+    choices: list[TableUpdate] = [
+        PutService(Service(kind, "AUTOMATIC", draw(JSON_OBJECTS), draw(JSON_OBJECTS), draw(st.none() | st.text()))),
+        SavepointTaken(f"savepoint-{number}", draw(st.none() | st.integers(0, 1 << 50)), draw(st.text(max_size=5))),
+        SavepointsExpired(draw(st.integers(0, 1 << 50))),
+    ]
+    choices += [RunStarted(run_id, f"holder-{number}", 1000) for run_id in queued]
+    choices += [update for run_id in running for update in (LeaseRenewed(run_id, 5, draw(JSON_OBJECTS)),)]
+    choices += [CancelWished(run_id) for run_id in running]
+    choices += [RunEnded(run_id, "FAILED", draw(instances(Figures)), "why") for run_id in queued + running]
+    choices += [update(each) for each in state.services for update in (PauseService, ResumeService, RemoveService)]
+    choices += [SavepointRemoved(name) for name in state.savepoints]
+    if open_run(state, kind) is None:
+        choices += [
+            RunQueued(f"run-{number}", kind, "by hand"),
+            RunQueued(f"run-{number}", kind, "by hand", "emr", "x"),
+        ]
     return [draw(st.sampled_from(choices))]

@@ -9,9 +9,23 @@ import pytest
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.state import conflicts as c
+from deployer.state import service_conflicts as s
 from deployer.state.commits import Part
 from deployer.state.model import INSTANCE_LOG, Partition
 from deployer.state.requirements import InstanceRequirement, TableRequirement
+from deployer.state.service_updates import (
+    CancelWished,
+    LeaseRenewed,
+    PauseService,
+    PutService,
+    RemoveService,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    SavepointRemoved,
+    SavepointTaken,
+)
+from deployer.state.services import EXCLUDES, Service, ServiceKind
 from deployer.state.store import StateStore
 from deployer.state.updates import (
     CommitAbandoned,
@@ -35,6 +49,9 @@ from .samples import TABLE, creation, entry, file, store_at
 
 SCHEMA = b"arrow schema"
 IDS = {1: "1" * 32, 2: "2" * 32}
+IDLE: tuple[ServiceKind, ServiceKind] = ("CLUSTER", "RESTORE")
+QUEUED: tuple[ServiceKind, ServiceKind] = ("COMPACT", "CLEAN")
+RUNNING: tuple[ServiceKind, ServiceKind] = ("METASYNC", "AUTOSAVEPOINT")  # their services are not attached
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "state-format.md"
 
 TableSample = tuple[list[TableUpdate], list[TableRequirement]]
@@ -43,7 +60,11 @@ InstanceSample = tuple[list[InstanceUpdate], list[InstanceRequirement]]
 
 @pytest.fixture
 def both(tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
-    """Two processes' stores that have read the same: four files, two leaves, two commits and two rewrites under way."""
+    """Two processes' stores that have read the same.
+
+    There are four files, two leaves, two commits and two rewrites under way; four services, two queued and two running
+    runs, and two savepoints.
+    """
     tree = (
         Partition("root", None, children=("leaf-1", "leaf-2"), split_point=b"m"),
         Partition("leaf-1", "root", b"", b"m"),
@@ -54,10 +75,15 @@ def both(tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
     one.commit(TABLE, [creation(tree), FilesAdded(files, 5)])
     one.commit(TABLE, [CommitStarted("open-1", "ingest", 5), CommitStarted("open-2", "ingest", 5)])
     one.commit(TABLE, [RewriteStarted(2, "two", ""), RewriteStarted(3, "three", "")])
+    one.commit(TABLE, [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)])
+    one.commit(TABLE, [RunQueued(f"queued-{n}", QUEUED[n - 1], "by hand") for n in (1, 2)])
+    one.commit(TABLE, [RunQueued(f"running-{n}", RUNNING[n - 1], "by hand") for n in (1, 2)])
+    one.commit(TABLE, [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)])
+    one.commit(TABLE, [SavepointTaken(f"old-{n}") for n in (1, 2)])
     one.commit(INSTANCE_LOG, [RegisterTable(entry(IDS[n], f"table-{n}")) for n in (1, 2)])
     other = store_at(tmp_path)
     for store in (one, other):
-        assert store.table(TABLE).version == 3 and store.instance().version == 1
+        assert store.table(TABLE).version == 8 and store.instance().version == 1
     yield one, other
     one.close()
     other.close()
@@ -98,6 +124,42 @@ def table_sample(name: str, number: int) -> TableSample:
             raise AssertionError(f"{name} has no sample")
 
 
+def service_sample(name: str, number: int, lease_until: int, *, of_queued: bool = False) -> TableSample:
+    """The same for services, runs and savepoints. `of_queued`: on the service of a queued run."""
+    idle = (QUEUED if of_queued else IDLE)[number - 1]
+    queued, running = f"queued-{number}", f"running-{number}"
+    match name:
+        case "create-service":
+            kind = RUNNING[number - 1]
+            return [PutService(Service(kind))], s.to_create_service(kind)
+        case "alter-service":
+            return [PutService(Service(idle, "AUTOMATIC"))], s.to_alter_service(Service(idle))
+        case "pause-service":
+            return [PauseService(idle)], s.to_pause_service(idle)
+        case "remove-service":
+            return [RemoveService(idle)], s.to_remove_service(idle)
+        case "queue-run":
+            return [RunQueued(f"new-{number}", idle, "by hand")], s.to_queue_run(idle)
+        case "start-run":
+            return [RunStarted(queued, "me", 1000)], s.to_start_run(queued, QUEUED[number - 1])
+        case "end-queued":
+            return [RunEnded(queued, "CANCELLED")], s.to_end_queued_run(queued)
+        case "renew-lease":
+            return [LeaseRenewed(running, 2_000_000, {"done": 1})], s.to_go_on(running, "me")
+        case "ask-to-end":
+            return [CancelWished(running)], s.to_ask_to_end(running)
+        case "end-run":
+            return [RunEnded(running, "SUCCEEDED")], s.to_go_on(running, "me")
+        case "fail-dead":
+            return [RunEnded(running, "FAILED")], s.to_fail_dead_run(running, lease_until)
+        case "take-savepoint":
+            return [SavepointTaken(f"new-{number}")], s.to_take_savepoint(f"new-{number}")
+        case "remove-savepoint":
+            return [SavepointRemoved(f"old-{number}")], s.to_remove_savepoint(f"old-{number}")
+        case _:
+            raise AssertionError(f"{name} has no sample")
+
+
 def instance_sample(name: str, table: int, shared: int) -> InstanceSample:
     """The transaction of that kind on table number `table`, to the name number `shared` where it gives one."""
     table_id, new_name = IDS[table], f"shared-{shared}"
@@ -134,6 +196,10 @@ def refused(store: StateStore, part: Part | None, words: str) -> None:
 
 
 TABLE_CELLS = [(first, second) for first in c.TABLE_OPERATIONS for second in c.TABLE_OPERATIONS]
+SERVICE_CELLS = [(first, second) for first in s.SERVICE_OPERATIONS for second in s.SERVICE_OPERATIONS]
+CROSS_CELLS = [
+    pair for data in c.TABLE_OPERATIONS for other in s.SERVICE_OPERATIONS for pair in ((data, other), (other, data))
+]
 INSTANCE_CELLS = [(first, second) for first in c.INSTANCE_OPERATIONS for second in c.INSTANCE_OPERATIONS]
 
 
@@ -147,7 +213,7 @@ def test_two_transactions_on_a_table(first: str, second: str, both: tuple[StateS
     if rule is None or rule.only:
         commit(other, table_part(second, 2))
         if "delete" not in (first, second):
-            assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 5
+            assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 10
             assert one.audit(TABLE).state == one.table(TABLE)
 
 
@@ -164,6 +230,63 @@ def test_two_transactions_on_the_instance(first: str, second: str, both: tuple[S
         assert one.instance() == other.instance() and one.instance().version == 3
 
 
+@pytest.mark.parametrize(("first", "second"), SERVICE_CELLS, ids=["-then-".join(cell) for cell in SERVICE_CELLS])
+def test_two_transactions_on_services_runs_and_savepoints(
+    first: str, second: str, both: tuple[StateStore, StateStore]
+) -> None:
+    one, other = both
+    lease = one.table(TABLE).runs["running-1"].lease_until or 0
+    of_queued = {first, second} == {"pause-service", "start-run"}
+    commit(one, Part(TABLE, *service_sample(first, 1, lease, of_queued=of_queued)))
+    same, another = (Part(TABLE, *service_sample(second, n, lease, of_queued=of_queued)) for n in (1, 2))
+    if (rule := c.RULES.get((first, second))) is not None:
+        refused(other, same, rule.words)
+    else:
+        commit(other, same)
+    commit(other, another)
+    assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == (10 if rule else 11)
+    assert one.audit(TABLE).state == one.table(TABLE)
+
+
+@pytest.mark.parametrize(("first", "second"), CROSS_CELLS, ids=["-then-".join(cell) for cell in CROSS_CELLS])
+def test_data_and_services_never_meet(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
+    """Whichever comes first, both are committed; but nothing is to a log that was deleted."""
+    one, other = both
+    lease = one.table(TABLE).runs["running-1"].lease_until or 0
+
+    def part(name: str) -> Part | None:
+        if name in c.TABLE_OPERATIONS:
+            return table_part(name, 1)
+        return Part(TABLE, *service_sample(name, 1, lease))
+
+    commit(one, part(first))
+    if first == "delete":
+        refused(other, part(second), "it was removed")
+        return
+    commit(other, part(second))
+    if second != "delete":
+        assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 10
+
+
+EXCLUSIONS = [(first, second) for first in EXCLUDES for second in EXCLUDES if first != second]
+
+
+@pytest.mark.parametrize(("first", "second"), EXCLUSIONS, ids=["-then-".join(pair) for pair in EXCLUSIONS])
+def test_runs_of_services_that_exclude_each_other(first: ServiceKind, second: ServiceKind, tmp_path: Path) -> None:
+    one, other = store_at(tmp_path), store_at(tmp_path)
+    one.commit(TABLE, [creation(), RunQueued("a", first, ""), RunQueued("b", second, "")])
+    assert other.table(TABLE).version == 1
+    commit(one, Part(TABLE, [RunStarted("a", "me", 1)], s.to_start_run("a", first)))
+    start = Part(TABLE, [RunStarted("b", "me", 1)], s.to_start_run("b", second))
+    assert (second in EXCLUDES[first]) == (first in EXCLUDES[second])
+    if second in EXCLUDES[first]:
+        refused(other, start, f"run a of {first} is RUNNING")
+        commit(one, Part(TABLE, [RunEnded("a", "SUCCEEDED")], s.to_go_on("a", "me")))
+    commit(other, start)
+    one.close()
+    other.close()
+
+
 def test_what_is_done_to_the_instance_leaves_tables_alone_and_the_other_way_round(
     both: tuple[StateStore, StateStore],
 ) -> None:
@@ -176,5 +299,6 @@ def test_what_is_done_to_the_instance_leaves_tables_alone_and_the_other_way_roun
 
 
 def test_every_rule_is_of_a_cell_and_every_cell_in_the_document() -> None:
-    assert set(c.RULES) <= {*TABLE_CELLS, *INSTANCE_CELLS}
-    assert c.as_markdown() in DOCUMENT.read_text(encoding="utf-8")
+    assert set(c.RULES) <= {*TABLE_CELLS, *INSTANCE_CELLS, *SERVICE_CELLS}
+    document = DOCUMENT.read_text(encoding="utf-8")
+    assert c.as_markdown() in document and c.exclusions_as_markdown() in document

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from deployer.errors import Corrupt
 from deployer.state import files as files_module
 from deployer.state.entries import LogEntry
+from deployer.state.inapplicable import Inapplicable
 from deployer.state.model import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
-from deployer.state.reducer import Inapplicable, apply, empty_state, fold
+from deployer.state.reducer import apply, empty_state, fold
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -36,7 +37,7 @@ from deployer.state.updates import (
 )
 
 from .samples import NEVER, TABLE, added, creation, entry, file, store_at
-from .strategies import next_updates
+from .strategies import next_service_updates, next_updates
 
 
 def _after(state: State, *updates: Update, at: int = 5) -> Any:
@@ -170,7 +171,11 @@ def test_a_history_folds_the_same_with_and_without_snapshots(data: st.DataObject
         writer = store_at(Path(folder), policy=NEVER)
         states = [writer.commit(TABLE, [creation()])]
         for number in range(data.draw(st.integers(1, 12), label="commits")):
-            states.append(writer.commit(TABLE, data.draw(next_updates(states[-1], number))))
+            states.append(
+                writer.commit(
+                    TABLE, data.draw(next_updates(states[-1], number) | next_service_updates(states[-1], number))
+                )
+            )
             if data.draw(st.booleans(), label="snapshot"):
                 writer.snapshot(TABLE)
         reader = store_at(Path(folder), policy=NEVER)

@@ -1,0 +1,64 @@
+"""The services of a table: attached, changed, paused, resumed and detached, each in one transaction."""
+
+from __future__ import annotations
+
+from deployer.errors import NotFound
+from deployer.state.model import TableState
+from deployer.state.service_conflicts import (
+    to_alter_service,
+    to_create_service,
+    to_pause_service,
+    to_remove_service,
+)
+from deployer.state.service_updates import PauseService, PutService, RemoveService, ResumeService
+from deployer.state.services import Service, ServiceKind
+from deployer.state.store import StateStore
+
+
+def find_service(state: TableState, kind: ServiceKind) -> Service:
+    """The table's service of that kind. Raises NotFound."""
+    service = state.services.get(kind)
+    if service is None:
+        raise NotFound(
+            f"the table has no {kind} service",
+            where=f"table {state.table_id}",
+            remedy=f"it has {', '.join(sorted(state.services)) or 'none'}",
+        )
+    return service
+
+
+def create_service(store: StateStore, table_id: str, service: Service, *, author: str | None = None) -> Service:
+    """Attaches a service. Raises Conflict when the table has one of that kind."""
+    state = store.commit(table_id, [PutService(service)], to_create_service(service.kind), author=author)
+    return state.services[service.kind]
+
+
+def alter_service(
+    store: StateStore, table_id: str, before: Service, after: Service, *, author: str | None = None
+) -> Service:
+    """Puts `after` in the place of the service as it was read. Raises Conflict when it was changed meanwhile.
+
+    A run that is running goes on as it was started.
+    """
+    state = store.commit(table_id, [PutService(after)], to_alter_service(before), author=author)
+    return state.services[after.kind]
+
+
+def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """No run of it starts from now on, and the holder of one that is running is asked to wait.
+
+    Raises Conflict when it is not there; nothing changes for one that is paused.
+    """
+    state = store.commit(table_id, [PauseService(kind)], to_pause_service(kind), author=author)
+    return state.services[kind]
+
+
+def resume_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """Runs may start again, and one that waits goes on (see `pause_service`)."""
+    state = store.commit(table_id, [ResumeService(kind)], to_pause_service(kind), author=author)
+    return state.services[kind]
+
+
+def remove_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> None:
+    """Detaches a service; its runs stay. Raises Conflict when one is queued or running, or it is not there."""
+    store.commit(table_id, [RemoveService(kind)], to_remove_service(kind), author=author)

@@ -1,0 +1,65 @@
+"""Savepoints: a name for a table, or for many tables of an instance, as they are at one moment.
+
+What a savepoint is of stays readable: the version of the dataset (`tables/collect.py`, `tables/rewrite_cleanup.py`) and
+the table's state (`state/retention.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from deployer.errors import InvalidInput
+from deployer.state.clock import Clock
+from deployer.state.commits import Part
+from deployer.state.model import TableState
+from deployer.state.service_conflicts import to_remove_savepoint, to_take_savepoint
+from deployer.state.service_updates import SavepointRemoved, SavepointsExpired, SavepointTaken
+from deployer.state.services import Savepoint, is_savepoint_name
+from deployer.state.store import StateStore
+
+
+def take_savepoint(
+    store: StateStore,
+    table_ids: Iterable[str],
+    name: str,
+    *,
+    expires_at: int | None = None,
+    note: str = "",
+    author: str | None = None,
+) -> Mapping[str, Savepoint]:
+    """A savepoint of each table, all of one moment, by table id; of all or of none.
+
+    Each is of the newest version of the dataset that the state has recorded, whatever is committed meanwhile: who wants
+    what Lance has opens the tables first, which rolls them forward. On DynamoDB one can be of 49 tables at most.
+    Raises InvalidInput, and Conflict when a table has a savepoint of that name.
+    """
+    if not is_savepoint_name(name):
+        raise InvalidInput(
+            f"a savepoint cannot be called {name!r}",
+            remedy="use letters, digits, '.', '_' and '-', at most 100, the first a letter or digit, and no '..'",
+        )
+    update, requirements = SavepointTaken(name, expires_at, note), to_take_savepoint(name)
+    parts = [Part(table_id, [update], requirements) for table_id in sorted(set(table_ids))]
+    states = store.commit_all(parts, author=author)
+    return {table_id: cast(TableState, state).savepoints[name] for table_id, state in states.items()}
+
+
+def remove_savepoint(store: StateStore, table_ids: Iterable[str], name: str, *, author: str | None = None) -> None:
+    """Removes the savepoint of that name from all the tables or from none. Raises Conflict when one has none."""
+    requirements = to_remove_savepoint(name)
+    parts = [Part(table_id, [SavepointRemoved(name)], requirements) for table_id in sorted(set(table_ids))]
+    store.commit_all(parts, author=author)
+
+
+def expire_savepoints(store: StateStore, table_id: str, now: int | None = None) -> list[Savepoint]:
+    """Removes the table's savepoints whose time is over at `now` (ms); gives them."""
+    at = Clock().now() if now is None else now
+    over = [
+        each
+        for each in store.table(table_id).savepoints.values()
+        if each.expires_at is not None and each.expires_at <= at
+    ]
+    if over:
+        store.commit(table_id, [SavepointsExpired(at)])
+    return over

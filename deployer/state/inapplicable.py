@@ -1,0 +1,11 @@
+"""The one error of folding."""
+
+from __future__ import annotations
+
+
+class Inapplicable(Exception):
+    """An update that makes no sense on a state: a conflict while committing, corruption when read from the log."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(what)

@@ -1,0 +1,132 @@
+"""The rules for transactions on services, runs and savepoints (see `conflicts`, of which this is a part).
+
+They and transactions on a table's data never conflict with each other. Among themselves, only those on the same
+service, run or savepoint do, and runs of services that exclude each other (`services.EXCLUDES`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deployer.state.operation import Operation, Refused
+from deployer.state.requirements import TableRequirement
+from deployer.state.service_requirements import (
+    LeaseEndsAt,
+    NoneRunning,
+    NoRunOpen,
+    RunHasStatus,
+    RunHeldBy,
+    SavepointNameFree,
+    SavepointThere,
+    ServiceIs,
+    ServiceMissing,
+    ServiceNotPaused,
+    ServiceThere,
+)
+from deployer.state.services import EXCLUDES, Service, ServiceKind
+
+
+def to_create_service(kind: ServiceKind) -> list[TableRequirement]:
+    """Of attaching a service."""
+    return [ServiceMissing(kind)]
+
+
+def to_alter_service(before: Service) -> list[TableRequirement]:
+    """Of putting another in the place of the service that was read."""
+    return [ServiceIs(before)]
+
+
+def to_pause_service(kind: ServiceKind) -> list[TableRequirement]:
+    """Of pausing it, and of resuming: the last one holds."""
+    return [ServiceThere(kind)]
+
+
+def to_remove_service(kind: ServiceKind) -> list[TableRequirement]:
+    """Of detaching a service: nobody works for it."""
+    return [ServiceThere(kind), NoRunOpen(kind)]
+
+
+def to_queue_run(kind: ServiceKind, *, needs_service: bool = True) -> list[TableRequirement]:
+    """Of queueing a run, the only one of its service. Some services can be run by hand without being attached."""
+    return [*([ServiceThere(kind)] if needs_service else []), NoRunOpen(kind)]
+
+
+def to_start_run(run_id: str, kind: ServiceKind) -> list[TableRequirement]:
+    """Of taking a queued run: nobody else took it, and nothing runs that it must not run beside."""
+    return [RunHasStatus(run_id, "QUEUED"), ServiceNotPaused(kind), NoneRunning((kind, *EXCLUDES[kind]))]
+
+
+def to_go_on(run_id: str, holder: str) -> list[TableRequirement]:
+    """Of renewing a lease, and of ending a run by its holder."""
+    return [RunHeldBy(run_id, holder)]
+
+
+def to_ask_to_end(run_id: str) -> list[TableRequirement]:
+    """Of asking the holder of a run to end it."""
+    return [RunHasStatus(run_id, "RUNNING")]
+
+
+def to_end_queued_run(run_id: str) -> list[TableRequirement]:
+    """Of ending a run that nobody started."""
+    return [RunHasStatus(run_id, "QUEUED")]
+
+
+def to_fail_dead_run(run_id: str, lease_until: int) -> list[TableRequirement]:
+    """Of ending a run whose lease was seen to be over: it was not renewed since."""
+    return [LeaseEndsAt(run_id, lease_until)]
+
+
+def to_take_savepoint(name: str) -> list[TableRequirement]:
+    """Of a savepoint, which is of the table as it is then, whatever came in between."""
+    return [SavepointNameFree(name)]
+
+
+def to_remove_savepoint(name: str) -> list[TableRequirement]:
+    return [SavepointThere(name)]
+
+
+SERVICE_OPERATIONS: Mapping[str, Operation] = {
+    "create-service": Operation("attach a service", "it is not there"),
+    "alter-service": Operation("change a service", "it is as it was read"),
+    "pause-service": Operation("pause or resume a service", "it is there; the last one holds"),
+    "remove-service": Operation("detach a service", "it is there; no run of it is queued or running"),
+    "queue-run": Operation("queue a run", "the service is there; no run of it is queued or running"),
+    "start-run": Operation("start a run", "it is queued; the service is not paused; none runs that it excludes"),
+    "end-queued": Operation("end a queued run", "it is queued"),
+    "renew-lease": Operation("renew a lease", "the run is running and held by the same holder"),
+    "ask-to-end": Operation("ask a run to end", "it is running"),
+    "end-run": Operation("end a run", "it is running and held by the same holder"),
+    "fail-dead": Operation("fail a dead run", "it is running and its lease was not renewed"),
+    "take-savepoint": Operation("take a savepoint", "the name is free"),
+    "remove-savepoint": Operation("remove a savepoint", "it is there"),
+}
+
+_GONE = Refused("the table has no CLUSTER service", only="service")
+_CHANGED = Refused("the CLUSTER service was changed meanwhile", only="service")
+_QUEUED = Refused("run new-1 of CLUSTER is QUEUED", only="service")
+_STARTED = Refused("run queued-1 is RUNNING, not QUEUED", only="run")
+_CANCELLED = Refused("run queued-1 is CANCELLED, not QUEUED", only="run")
+_ENDED = Refused("run running-1 is SUCCEEDED, not RUNNING", only="run")
+_FAILED = Refused("run running-1 is FAILED, not RUNNING", only="run")
+
+SERVICE_RULES: Mapping[tuple[str, str], Refused] = {
+    ("create-service", "create-service"): Refused("the table has a METASYNC service already", only="service"),
+    ("alter-service", "alter-service"): _CHANGED,
+    ("pause-service", "alter-service"): _CHANGED,
+    ("pause-service", "start-run"): Refused("the COMPACT service is paused", only="service"),
+    ("remove-service", "alter-service"): _GONE,
+    ("remove-service", "pause-service"): _GONE,
+    ("remove-service", "remove-service"): _GONE,
+    ("remove-service", "queue-run"): _GONE,
+    ("queue-run", "remove-service"): _QUEUED,
+    ("queue-run", "queue-run"): _QUEUED,
+    ("start-run", "start-run"): _STARTED,
+    ("start-run", "end-queued"): _STARTED,
+    ("end-queued", "start-run"): _CANCELLED,
+    ("end-queued", "end-queued"): _CANCELLED,
+    ("renew-lease", "fail-dead"): Refused("the lease of run running-1 was renewed", only="run"),
+    **{("end-run", second): _ENDED for second in ("renew-lease", "ask-to-end", "end-run", "fail-dead")},
+    **{("fail-dead", second): _FAILED for second in ("renew-lease", "ask-to-end", "end-run", "fail-dead")},
+    ("take-savepoint", "take-savepoint"): Refused("the table has a savepoint new-1 already", only="name"),
+    ("remove-savepoint", "remove-savepoint"): Refused("the table has no savepoint old-1", only="name"),
+}

@@ -1,0 +1,154 @@
+"""What may be required of a table's services, runs and savepoints (see `requirements`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.state.model import TableState
+from deployer.state.services import Run, RunStatus, Service, ServiceKind
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceThere:
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return None if self.kind in state.services else f"the table has no {self.kind} service"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceMissing:
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return f"the table has a {self.kind} service already" if self.kind in state.services else None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceIs:
+    """Nobody changed the service since it was read so."""
+
+    service: Service
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.services.get(self.service.kind)
+        if now is None:
+            return f"the table has no {self.service.kind} service"
+        return None if now == self.service else f"the {self.service.kind} service was changed meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceNotPaused:
+    """Runs of the service may start; also when there is none, as runs on demand need none."""
+
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        service = state.services.get(self.kind)
+        return f"the {self.kind} service is paused" if service is not None and service.paused else None
+
+
+@dataclass(frozen=True, slots=True)
+class NoRunOpen:
+    """No run of the service is queued or running."""
+
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return _first(state, (self.kind,), ("QUEUED", "RUNNING"))
+
+
+@dataclass(frozen=True, slots=True)
+class NoneRunning:
+    """No run of these services is running."""
+
+    kinds: tuple[ServiceKind, ...]
+
+    def failure(self, state: TableState) -> str | None:
+        return _first(state, self.kinds, ("RUNNING",))
+
+
+@dataclass(frozen=True, slots=True)
+class RunHasStatus:
+    run_id: str
+    status: RunStatus
+
+    def failure(self, state: TableState) -> str | None:
+        return _other_status(state, self.run_id, self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeldBy:
+    """The run is running, and its holder is that one."""
+
+    run_id: str
+    holder: str
+
+    def failure(self, state: TableState) -> str | None:
+        if words := _other_status(state, self.run_id, "RUNNING"):
+            return words
+        now = state.runs[self.run_id].holder
+        return None if now == self.holder else f"run {self.run_id} is held by {now}, not {self.holder}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEndsAt:
+    """The run is running, and its lease was not renewed since it was seen to end at that time (ms)."""
+
+    run_id: str
+    lease_until: int
+
+    def failure(self, state: TableState) -> str | None:
+        if words := _other_status(state, self.run_id, "RUNNING"):
+            return words
+        now = state.runs[self.run_id].lease_until
+        return None if now == self.lease_until else f"the lease of run {self.run_id} was renewed"
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointNameFree:
+    name: str
+
+    def failure(self, state: TableState) -> str | None:
+        return f"the table has a savepoint {self.name} already" if self.name in state.savepoints else None
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointThere:
+    name: str
+
+    def failure(self, state: TableState) -> str | None:
+        return None if self.name in state.savepoints else f"the table has no savepoint {self.name}"
+
+
+ServiceRequirement = (
+    ServiceThere
+    | ServiceMissing
+    | ServiceIs
+    | ServiceNotPaused
+    | NoRunOpen
+    | NoneRunning
+    | RunHasStatus
+    | RunHeldBy
+    | LeaseEndsAt
+    | SavepointNameFree
+    | SavepointThere
+)
+
+
+def _other_status(state: TableState, run_id: str, status: RunStatus) -> str | None:
+    run = state.runs.get(run_id)
+    if run is None:
+        return f"there is no run {run_id}"
+    return None if run.status == status else f"run {run_id} is {run.status}, not {status}"
+
+
+def _first(state: TableState, kinds: tuple[ServiceKind, ...], statuses: tuple[RunStatus, ...]) -> str | None:
+    found = sorted(
+        (run for run in state.runs.values() if run.service in kinds and run.status in statuses), key=_by_time
+    )
+    return f"run {found[0].run_id} of {found[0].service} is {found[0].status}" if found else None
+
+
+def _by_time(run: Run) -> tuple[int, str]:
+    return run.queued_at, run.run_id
