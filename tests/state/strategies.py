@@ -114,14 +114,11 @@ def next_service_updates(draw: st.DrawFn, state: TableState, number: int) -> Seq
         SavepointsExpired(draw(st.integers(0, 1 << 50))),
     ]
     choices += [RunStarted(run_id, f"holder-{number}", 1000) for run_id in queued]
-    choices += [update for run_id in running for update in (LeaseRenewed(run_id, 5, draw(JSON_OBJECTS)),)]
+    choices += [LeaseRenewed(run_id, 5, draw(JSON_OBJECTS)) for run_id in running]
     choices += [CancelWished(run_id) for run_id in running]
     choices += [RunEnded(run_id, "FAILED", draw(instances(Figures)), "why") for run_id in queued + running]
     choices += [update(each) for each in state.services for update in (PauseService, ResumeService, RemoveService)]
     choices += [SavepointRemoved(name) for name in state.savepoints]
     if open_run(state, kind) is None:
-        choices += [
-            RunQueued(f"run-{number}", kind, "by hand"),
-            RunQueued(f"run-{number}", kind, "by hand", "emr", "x"),
-        ]
+        choices += [RunQueued(f"run-{number}", kind, "by hand", cluster) for cluster in (None, "emr")]
     return [draw(st.sampled_from(choices))]

@@ -171,11 +171,8 @@ def test_a_history_folds_the_same_with_and_without_snapshots(data: st.DataObject
         writer = store_at(Path(folder), policy=NEVER)
         states = [writer.commit(TABLE, [creation()])]
         for number in range(data.draw(st.integers(1, 12), label="commits")):
-            states.append(
-                writer.commit(
-                    TABLE, data.draw(next_updates(states[-1], number) | next_service_updates(states[-1], number))
-                )
-            )
+            either = next_updates(states[-1], number) | next_service_updates(states[-1], number)
+            states.append(writer.commit(TABLE, data.draw(either)))
             if data.draw(st.booleans(), label="snapshot"):
                 writer.snapshot(TABLE)
         reader = store_at(Path(folder), policy=NEVER)
