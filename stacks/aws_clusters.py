@@ -7,14 +7,11 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.compute.aws_access import capacity, job_policy, name_on_aws, trust_policy
+from deployer.compute.aws_access import CORES, MEMORY, capacity, job_policy, name_on_aws, trust_policy
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, InstanceSpec
 
 LOG_DAYS = 30
-
-#: Of a worker whose size is not declared: EMR Serverless's own.
-CORES, MEMORY = 4, "14g"
 
 
 class ServerlessCluster(pulumi.ComponentResource):

@@ -18,6 +18,7 @@ from deployer import __version__
 from deployer.cli import (
     describe,
     destroy,
+    doctor,
     drift,
     graph,
     history,
@@ -57,6 +58,7 @@ for name, command in (
     ("init", init.init),
     ("import", import_table.import_table),
     ("drift", drift.drift),
+    ("doctor", doctor.doctor),
     ("ingest", ingest.ingest),
     ("query", query.query),
     ("sql", sql.sql),

@@ -16,6 +16,10 @@ from urllib.parse import urlsplit
 Policy = Mapping[str, Any]
 
 POLICY_VERSION = "2012-10-17"
+
+#: Of a worker whose size is not declared: EMR Serverless's own.
+CORES, MEMORY = 4, "14g"
+
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 ITEM_ACTIONS = (
     "dynamodb:BatchGetItem",

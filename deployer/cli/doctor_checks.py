@@ -1,0 +1,104 @@
+"""Checks run side by side, each in a limited time: one that hangs or breaks is a finding, and the others go on."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from deployer.errors import DeployerError
+
+
+class Status(StrEnum):
+    """`wrong` keeps something from working, `warning` may."""
+
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found, in words; `details` is for machines."""
+
+    status: Status
+    what: str
+    remedy: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def ok(what: str, **details: Any) -> Finding:
+    return Finding(Status.OK, what, details=details)
+
+
+def warning(what: str, remedy: str, **details: Any) -> Finding:
+    return Finding(Status.WARNING, what, remedy, details)
+
+
+def wrong(what: str, remedy: str, **details: Any) -> Finding:
+    return Finding(Status.WRONG, what, remedy, details)
+
+
+def not_applicable(why: str) -> Finding:
+    return Finding(Status.NOT_APPLICABLE, why)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something to look at. `look` may raise: a DeployerError counts as wrong, in its own words."""
+
+    group: str
+    name: str
+    look: Callable[[], Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A check's finding."""
+
+    group: str
+    name: str
+    finding: Finding
+
+
+def run_checks(
+    checks: Sequence[Check], limit: float, told: Callable[[Sequence[str]], None] = lambda waiting: None
+) -> list[Result]:
+    """The findings in the order of the checks, after at most `limit` seconds. `told` hears which are waited for."""
+    answers: queue.SimpleQueue[tuple[int, Finding]] = queue.SimpleQueue()
+    for index, check in enumerate(checks):
+        # Daemons: a check that hangs in a call that nothing can end must not keep the process.
+        threading.Thread(target=lambda i, c: answers.put((i, _looked(c))), args=(index, check), daemon=True).start()
+    found: dict[int, Finding] = {}
+    deadline = time.monotonic() + limit
+    while len(found) < len(checks):
+        told([check.name for index, check in enumerate(checks) if index not in found])
+        try:
+            index, finding = answers.get(timeout=max(deadline - time.monotonic(), 0))
+        except queue.Empty:
+            break
+        found[index] = finding
+    late = wrong(f"no result after {limit:g} s", "look at the network and at what else is wrong, or raise --timeout")
+    return [Result(check.group, check.name, found.get(index, late)) for index, check in enumerate(checks)]
+
+
+def counts(results: Sequence[Result]) -> dict[Status, int]:
+    """How many checks ended how, the statuses in their order."""
+    counted = Counter(result.finding.status for result in results)
+    return {status: counted[status] for status in Status}
+
+
+def _looked(check: Check) -> Finding:
+    try:
+        return check.look()
+    except DeployerError as error:
+        where = f"{error.where}: " if error.where is not None else ""
+        return wrong(f"{where}{error.what}", error.remedy)
+    except Exception as error:  # a check that breaks must not hide what the others find
+        return wrong(f"this could not be looked at: {type(error).__name__}: {error}", "look at what is named")
