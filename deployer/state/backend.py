@@ -58,8 +58,11 @@ class Tail:
 class Backend(Protocol):
     """Every method may raise OutcomeUnknown when no answer came; only a write then leaves a doubt."""
 
-    def put(self, records: Sequence[Record]) -> bool:
+    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
         """Durably writes one record for each log, all or none. False when any version exists or is not above the floor.
+
+        What is not `durable` is seen by all at once, and is durable with the next record that is: a machine that loses
+        power before that may have forgotten it, and nothing that came after it.
 
         It may be False also when writers met at one moment, or the backend let nobody in for a while; and True for
         records that are there already just as they are.

@@ -16,7 +16,7 @@ from deployer.state.inapplicable import Inapplicable
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.reducer import apply
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
-from deployer.state.updates import Update
+from deployer.state.updates import CommitStarted, Update
 
 T = TypeVar("T")
 
@@ -83,6 +83,8 @@ class Committer:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
+        # An intent tells who looks in what is under way; the commit that it announces takes it to the disk with it.
+        durable = any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         known, fresh = (self._newest(trial), True) if read_first else self._start(trial)
         if self._is_done(trial, txn_id):
             return self._newest(trial)
@@ -100,7 +102,7 @@ class Committer:
             records = [each.record for each in staged]
             try:
                 reached("commit:before-put")
-                written = self._backend.put(records)
+                written = self._backend.put(records, durable=durable)
             except OutcomeUnknown:
                 trial.doubt, written = records[0], False
             if written:

@@ -51,7 +51,7 @@ class DynamoBackend:
         self._table = requests.table.name
         self._reads = DynamoReads(requests, objects, store_id)
 
-    def put(self, records: Sequence[Record]) -> bool:
+    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
         if len(records) > TRANSACTION_LOGS:
             raise InvalidInput(
                 f"one transaction over {len(records)} logs; DynamoDB allows {TRANSACTION_LOGS}",

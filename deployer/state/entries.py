@@ -80,7 +80,7 @@ def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
     where = f"entry {record.version} of log {record.log}"
     payload = unseal(record.body, where)
     try:
-        entry = from_json(json.loads(payload), to_fold=to_fold)
+        entry = from_json(json.loads(payload.decode()), to_fold=to_fold)
     except Corrupt as error:
         raise Corrupt(error.what, where=where, remedy=RECOVERY) from None
     if (entry.log, entry.version, entry.txn_id) != (record.log, record.version, record.txn_id):

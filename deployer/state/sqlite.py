@@ -65,6 +65,7 @@ class _Connection(sqlite3.Connection):
     """A connection that knows its process: a forked child must neither use nor close its parent's."""
 
     process = 0
+    durable = True
 
 
 _abandoned: list[sqlite3.Connection] = []  # a parent's connections, kept so that the child never closes them
@@ -105,9 +106,9 @@ class SqliteBackend:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def put(self, records: Sequence[Record]) -> bool:
+    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
         try:
-            with self._writing() as connection:
+            with self._writing(durable=durable) as connection:
                 for record in records:
                     if record.version <= _floor(connection, record.log):
                         connection.rollback()
@@ -230,9 +231,13 @@ class SqliteBackend:
             raise self._failure(error) from error
 
     @contextmanager
-    def _writing(self) -> Iterator[_Connection]:
+    def _writing(self, *, durable: bool = True) -> Iterator[_Connection]:
         """One transaction, begun as a writer; commits at the end unless rolled back within."""
         with self._reading() as connection:
+            if durable is not connection.durable:
+                # Without it a commit is not flushed; the flush of the next one takes it along, as the log is one file.
+                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+                connection.durable = durable
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -3,14 +3,14 @@
 SQLite's own waiting sleeps ever longer (up to 100 ms), and a lost race costs a whole attempt: eight writers that take
 turns commit several times as often. A process that is stopped while it has the turn must hold nobody up, so the wait
 is short, and who waited in vain does without for a while. Threads of one process queue for a plain lock first: they are
-stopped together, and starve each other where they poll.
+stopped together, and one of them waits for other processes at a time.
 """
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator
@@ -19,7 +19,6 @@ from pathlib import Path
 
 PATIENCE = 0.25  #: seconds that one waits for the turn unless told otherwise
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
-_SHORTEST, _LONGEST = 0.0001, 0.001  # seconds between two looks
 
 
 class Turns:
@@ -47,32 +46,68 @@ class Turns:
             yield True
             return
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = self._opened()
         except OSError:  # whatever is wrong with the place, the commit itself will say
             yield False
             return
+        wait = None
         try:
-            yield self._waited(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            wait = _Wait(descriptor)
+        except OSError:  # a file system without locks
+            self._without_until = float("inf")
+        got = wait is None or wait.ended(self._patience)
+        if not got:
+            self._without_until = time.monotonic() + DOING_WITHOUT
+        try:
+            yield wait is not None
         finally:
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
-            os.close(descriptor)
+            if got:
+                _give_up(descriptor)
 
-    def _waited(self, descriptor: int) -> bool:
-        deadline = time.monotonic() + self._patience
-        pause, waited = _SHORTEST, False
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waited = True
-                if time.monotonic() > deadline:
-                    self._without_until = time.monotonic() + DOING_WITHOUT
-                    return waited
-                time.sleep(random.uniform(_SHORTEST, pause))  # noqa: S311
-                pause = min(2 * pause, _LONGEST)
-            except OSError:  # a file system without locks
-                self._without_until = float("inf")
-                return waited
-            else:
-                return waited
+    def _opened(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+class _Wait:
+    """Waits for the lock in the kernel, on a thread of its own, since no such wait can be limited in time.
+
+    Looking again and again instead takes a tenth of two cores from eight writers. Whoever gives the waiting up leaves
+    the lock to the thread, which lets it go as soon as it has it.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._mutex = threading.Lock()
+        self._has_it, self._given_up = False, False
+        self._done = threading.Lock()
+        self._done.acquire()
+        _thread.start_new_thread(self._wait, ())
+
+    def ended(self, patience: float) -> bool:
+        """Whether the lock is held, after at most `patience` seconds."""
+        if self._done.acquire(timeout=patience):
+            return self._has_it
+        with self._mutex:
+            self._given_up = not self._has_it
+            return self._has_it
+
+    def _wait(self) -> None:
+        held = True
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+        except OSError:
+            held = False
+        with self._mutex:
+            self._has_it = held and not self._given_up
+            given_up = self._given_up
+        if given_up or not held:
+            _give_up(self._descriptor)
+        self._done.release()
+
+
+def _give_up(descriptor: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
+    os.close(descriptor)
