@@ -84,6 +84,14 @@ class S3Objects:
         """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
         return self._asked(lambda store: _paths(next(obstore.list(store, prefix, chunk_size=1000), ())), prefix)
 
+    def has(self, path: str) -> bool:
+        """Whether there is an object of that name."""
+        try:
+            self._asked(lambda store: obstore.head(store, path), path)
+        except Missing:
+            return False
+        return True
+
     def tagged(self, path: str) -> tuple[bytes, str] | None:
         """An object and the tag of its content; None when there is none."""
 

@@ -21,6 +21,7 @@ from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
+from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
 from deployer.tables.progress import OnProgress, untold
@@ -128,8 +129,7 @@ def _load(
 
 def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
     sources = find_sources(request.paths, request.format)
-    own = Path(table.location).resolve()
-    if any(Path(source.path).resolve() == own for source in sources):
+    if any(_same_place(source.path, table.location) for source in sources):
         raise DeployerError("a table cannot be loaded into itself", where=table.address, remedy="copy it first")
     reading = plan_reading(
         sources,
@@ -142,6 +142,12 @@ def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)
     return LoadPlan(tuple(splits_of(sources)), reading, table.layout(), leaves, request.bad_rows is not None)
+
+
+def _same_place(one: str, other: str) -> bool:
+    if is_on_s3(one) or is_on_s3(other):
+        return one.rstrip("/") == other.rstrip("/")
+    return Path(one).resolve() == Path(other).resolve()
 
 
 def _engine(wanted: Engine, plan: LoadPlan) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from deployer.errors import InvalidInput
 from deployer.specs.arrow import arrow_field, column_of
+from deployer.tables.ingest.source_files import file_size, is_on_s3, open_file
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
@@ -29,7 +29,7 @@ def units(source: Source) -> list[tuple[int, int]]:
     if source.format == "lance":
         found = _lance(source).get_fragments()
         return [(f.metadata.num_rows, sum(file.file_size_bytes or 0 for file in f.metadata.files)) for f in found]
-    size = Path(source.path).stat().st_size
+    size = file_size(source.path)
     reader = _arrow(source)
     count = getattr(reader, "num_record_batches", 1)  # a stream is read from its start, in one go
     return [(size // max(1, count) // 100, size // max(1, count))] * count
@@ -78,13 +78,13 @@ def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) ->
 
 def _parquet(source: Source) -> Any:
     try:
-        return pq.ParquetFile(source.path)
+        return pq.ParquetFile(open_file(source.path) if is_on_s3(source.path) else source.path)
     except (pa.ArrowInvalid, OSError) as failure:
         raise _unreadable(source, failure) from None
 
 
 def _arrow(source: Source) -> Any:
-    mapped = pa.memory_map(source.path)
+    mapped = open_file(source.path)
     try:
         if mapped.read(6) == b"ARROW1":
             return pa.ipc.open_file(mapped, options=ALIGNED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,8 @@ import pyarrow.csv as pa_csv
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.check import SourceRows
-from deployer.tables.ingest.text_blocks import BLOCK_BYTES, has_quotes, open_range
+from deployer.tables.ingest.source_files import open_text
+from deployer.tables.ingest.text_blocks import BLOCK_BYTES, may_have_quotes, open_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 def header(source: Source, options: ReadOptions) -> list[str]:
     """The names in the header line. Raises InvalidInput when there is none."""
-    opener: Any = gzip.open if source.compressed else open
     try:
-        with opener(source.path, "rt", encoding="utf-8-sig", newline="") as file:
+        with open_text(source.path, compressed=source.compressed) as file:
             names = next(csv.reader(file, delimiter=delimiter(source, options)), None)
     except (OSError, UnicodeDecodeError, csv.Error) as failure:
         raise InvalidInput(f"it cannot be read as CSV: {failure}", where=source.name, remedy="check the file") from None
@@ -54,7 +53,7 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
 
     parse = pa_csv.ParseOptions(
         delimiter=delimiter(split.source, options),
-        newlines_in_values=has_quotes(split.source),
+        newlines_in_values=may_have_quotes(split),
         invalid_row_handler=skip,
     )
     convert = pa_csv.ConvertOptions(

@@ -13,6 +13,7 @@ import pyarrow.json as pa_json
 
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.check import SourceRows
+from deployer.tables.ingest.source_files import file_size
 from deployer.tables.ingest.text_blocks import line_blocks, open_range
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ SAMPLE_LINES = 1000
 def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
     """The names that the first lines have, with the types that the table's columns are read as (else null)."""
     names: dict[str, None] = {}
-    for block in line_blocks(open_range(source, 0, _sample_end(source))):
+    for block in line_blocks(open_range(source, 0, file_size(source.path))):
         for line in block.splitlines()[:SAMPLE_LINES]:
             try:
                 row = json.loads(line)
@@ -35,12 +36,6 @@ def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
         break
     types = {field.name: read_type(field.type) for field in table}
     return pa.schema([pa.field(name, types.get(name, pa.null())) for name in names])
-
-
-def _sample_end(source: Source) -> int:
-    from pathlib import Path
-
-    return Path(source.path).stat().st_size
 
 
 def read_type(kind: pa.DataType) -> pa.DataType:

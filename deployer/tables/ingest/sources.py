@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.tables.ingest.source_files import is_on_s3
 
 
 class Format(StrEnum):
@@ -83,18 +84,28 @@ class Split:
 def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Source]:
     """The sources that files, folders and globs name, each once, in the order of their names within each argument.
 
-    A folder gives the files in it, at any depth, whose format is known by their suffix; hidden ones are left out.
+    They are paths, or s3:// addresses of objects, of what is like a folder there, and globs. A folder gives the files
+    in it, at any depth, whose format is known by their suffix; hidden ones are left out.
     Raises NotFound and InvalidInput.
     """
     found: dict[str, Source] = {}
     for given in paths:
-        for path in _expanded(given, format_name):
-            source = _source(path, format_name)
-            found.setdefault(str(path.resolve()), source)
+        for path, is_lance in _expanded(given, format_name):
+            source = _source(path, format_name, is_lance)
+            found.setdefault(path if is_on_s3(path) else str(Path(path).resolve()), source)
     return list(found.values())
 
 
-def _expanded(given: str, format_name: Format | None) -> list[Path]:
+def _expanded(given: str, format_name: Format | None) -> list[tuple[str, bool]]:
+    """Files, and whether each is a Lance dataset."""
+    if is_on_s3(given):
+        from deployer.tables.ingest.sources_s3 import expanded
+
+        return expanded(given, lambda name: format_name is not None or _known(name) is not None)
+    return [(str(path), _is_lance(path)) for path in _expanded_here(given, format_name)]
+
+
+def _expanded_here(given: str, format_name: Format | None) -> list[Path]:
     path = Path(given)
     if path.is_file() or _is_lance(path):
         return [path]
@@ -123,7 +134,7 @@ def _in_folder(folder: Path, format_name: Format | None) -> list[Path]:
             found.append(path)
         elif path.is_dir():
             found += _in_folder(path, format_name)
-        elif _known(path) is not None or format_name is not None:
+        elif _known(path.name) is not None or format_name is not None:
             found.append(path)
     return found
 
@@ -132,14 +143,14 @@ def _is_lance(path: Path) -> bool:
     return path.is_dir() and (path / "_versions").is_dir()
 
 
-def _known(path: Path) -> Format | None:
-    name = path.name.lower().removesuffix(".gz")
-    return SUFFIXES.get(Path(name).suffix)
+def _known(name: str) -> Format | None:
+    return SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
 
 
-def _source(path: Path, format_name: Format | None) -> Source:
-    form = Format.LANCE if _is_lance(path) else format_name or _known(path)
-    if path.name.lower().endswith(".zip"):
+def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
+    name = path.rpartition("/")[2].lower()
+    form = Format.LANCE if is_lance else format_name or _known(name)
+    if name.endswith(".zip"):
         raise InvalidInput("zip archives are not read", where=path, remedy="unzip it first")
     if form is None:
         raise InvalidInput(
@@ -147,10 +158,10 @@ def _source(path: Path, format_name: Format | None) -> Source:
             where=path,
             remedy=f"give --format: {', '.join(Format)}",
         )
-    compressed = path.name.lower().endswith(".gz")
+    compressed = name.endswith(".gz")
     if compressed and not form.is_text:
         raise InvalidInput(f"a compressed {form} file is not read", where=path, remedy="uncompress it first")
-    return Source(str(path), form, str(path), compressed)
+    return Source(path, form, path, compressed)
 
 
 def splits_of(sources: Sequence[Source]) -> list[Split]:

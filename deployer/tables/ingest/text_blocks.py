@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deployer.tables.ingest.source_files import file_size, is_on_s3, open_bytes, open_file, open_stream
+
 if TYPE_CHECKING:
-    from deployer.tables.ingest.sources import Source
+    from deployer.tables.ingest.sources import Source, Split
 
 BLOCK_BYTES = 4 * 1024 * 1024  #: how much is parsed at a time
 SAMPLE_BYTES = 64 * 1024  #: how much is looked at to guess how long a row is
@@ -22,19 +22,18 @@ def ranges(source: Source, target: int) -> list[tuple[int, int, int, int]]:
 
     A compressed file, or a CSV file in which quotes may hide line ends, is one range.
     """
-    path = Path(source.path)
-    size = path.stat().st_size
+    size = file_size(source.path)
     if not size:
         return [(0, 0, 0, 0)]
     if source.compressed:
         return [(0, size, size * COMPRESSION // 100, size * COMPRESSION)]
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    with open_bytes(source.path) as data:
         per_row = _row_bytes(data[:SAMPLE_BYTES])
-        if source.format == "csv" and data.find(b'"') >= 0:
+        if source.format == "csv" and data.find(b'"', 0, size) >= 0:
             return [(0, size, size // per_row, size)]
         found, start = [], 0
         while start < size:
-            end = data.find(b"\n", min(start + target, size) - 1) + 1
+            end = data.find(b"\n", min(start + target, size) - 1, size) + 1
             stop = end or size
             found.append((start, stop, (stop - start) // per_row, stop - start))
             start = stop
@@ -45,21 +44,26 @@ def _row_bytes(sample: bytes) -> int:
     return max(1, len(sample) // max(1, sample.count(b"\n")))
 
 
-def has_quotes(source: Source) -> bool:
-    """Whether the file has a quote anywhere; taken for granted of a compressed one."""
-    path = Path(source.path)
-    if source.compressed or not path.stat().st_size:
+def may_have_quotes(split: Split) -> bool:
+    """Whether a quote may be in this part of a CSV file: taken for granted of a compressed one.
+
+    A file that has any is one split, so a split that does not begin the file has none, nor has one after it.
+    """
+    source = split.source
+    if source.compressed or split.start or not split.stop:
         return source.compressed
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return data.find(b'"') >= 0
+    with open_bytes(source.path) as data:
+        return data.find(b'"', 0, split.stop) >= 0
 
 
 def open_range(source: Source, start: int, stop: int) -> Any:
     """An Arrow input stream over the range, uncompressed."""
     if source.compressed:
-        return pa.input_stream(source.path, compression="gzip")
+        return open_stream(source.path, compressed=True)
     if start == stop:
         return pa.BufferReader(b"")
+    if is_on_s3(source.path):
+        return open_file(source.path).get_stream(start, stop - start)
     mapped = pa.memory_map(source.path)
     mapped.seek(start)
     return pa.BufferReader(mapped.read_buffer(stop - start))
