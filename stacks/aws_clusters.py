@@ -1,4 +1,4 @@
-"""The clusters of a lake on S3 that run on EMR Serverless: an application each, its logs, and its jobs' role."""
+"""The clusters of a lake on S3; those on EMR Serverless: an application each, its logs, and its jobs' role."""
 
 import json
 from collections.abc import Mapping
@@ -6,9 +6,9 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
+from aws_emr import EmrCluster
 
 from deployer.compute.aws_access import CORES, MEMORY, capacity, job_policy, name_on_aws, trust_policy
-from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, InstanceSpec
 
 LOG_DAYS = 30
@@ -29,7 +29,7 @@ class ServerlessCluster(pulumi.ComponentResource):
             f"application/{cluster.name}",
             name=name,
             type="spark",
-            release_label=_release(cluster),
+            release_label=options["release"],
             architecture=options.get("architecture", "arm64").upper(),
             auto_start_configuration={"enabled": True},
             auto_stop_configuration={"enabled": True, "idle_timeout_minutes": options.get("idle_minutes", 15)},
@@ -56,32 +56,34 @@ class ServerlessCluster(pulumi.ComponentResource):
                 name="lake",
                 role=role.name,
                 policy=pulumi.Output.all(table_arn, logs.arn).apply(
-                    lambda arns: json.dumps(job_policy(instance.root, *arns))
+                    lambda arns: json.dumps(job_policy(instance.root, *arns, options.get("log_uri")))
                 ),
                 opts=own,
             )
             self.role_arn = role.arn
-        self.register_outputs({"application": self.application.id, "role": self.role_arn})
+        self.exported = {
+            "kind": "emr-serverless",
+            "application": self.application.id,
+            "role": self.role_arn,
+            "log_group": logs.name,
+            **({"logs": options["log_uri"]} if "log_uri" in options else {}),
+        }
+        self.register_outputs(self.exported)
 
 
 def declare_clusters(instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str]) -> None:
-    """Declare every cluster of kind emr-serverless, and export what jobs are started with."""
-    declared = {
-        cluster.name: ServerlessCluster(instance, cluster, table_arn, tags)
-        for cluster in instance.clusters
-        if cluster.kind == "emr-serverless"
+    """Declare every cluster on AWS, and export what jobs are started with."""
+    kinds: Mapping[str, type[ServerlessCluster] | type[EmrCluster]] = {
+        "emr-serverless": ServerlessCluster,
+        "emr": EmrCluster,
     }
-    if declared:
-        found = {name: {"application": each.application.id, "role": each.role_arn} for name, each in declared.items()}
+    found = {
+        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags).exported
+        for cluster in instance.clusters
+        if cluster.kind in kinds
+    }
+    if found:
         pulumi.export("clusters", found)
-
-
-def _release(cluster: Cluster) -> Any:
-    if "release" not in cluster.options:
-        raise InvalidInput(
-            f"cluster {cluster.name} has no `release`", remedy="add the EMR release, such as release: emr-7.12.0"
-        )
-    return cluster.options["release"]
 
 
 def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:

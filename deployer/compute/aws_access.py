@@ -33,14 +33,32 @@ ITEM_ACTIONS = (
 )
 
 
-def job_policy(root: str, table_arn: str, log_group_arn: str) -> Policy:
-    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
+def job_policy(root: str, table_arn: str, log_group_arn: str, log_uri: str | None = None) -> Policy:
+    """What jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
 
-    What it logs goes to one log group; EMR Serverless wants to look for that among all.
+    EMR Serverless wants to look for that group among all. `log_uri` is where logs are kept too.
     """
+    find_logs = {
+        "Sid": "FindLogs",
+        "Effect": "Allow",
+        "Action": "logs:DescribeLogGroups",
+        "Resource": f"{log_group_arn.rpartition(':log-group:')[0]}:*",
+    }
+    write_logs = {
+        "Sid": "WriteLogs",
+        "Effect": "Allow",
+        "Action": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        "Resource": f"{log_group_arn}:*",
+    }
+    kept = log_statements(log_uri, root, table_arn) if log_uri else []
+    return {"Version": POLICY_VERSION, "Statement": [*lake_statements(root, table_arn), find_logs, write_logs, *kept]}
+
+
+def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
+    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table."""
     parts = urlsplit(root)
     prefix = parts.path.strip("/")
-    bucket = f"arn:{table_arn.split(':')[1]}:s3:::{parts.netloc}"
+    bucket = f"arn:{partition_of(table_arn)}:s3:::{parts.netloc}"
     listing: dict[str, Any] = {"Sid": "ListLake", "Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
     if prefix:
         listing["Condition"] = {"StringLike": {"s3:prefix": f"{prefix}/*"}}
@@ -62,19 +80,22 @@ def job_policy(root: str, table_arn: str, log_group_arn: str) -> Policy:
         "Action": "dynamodb:Query",
         "Resource": f"{table_arn}/index/*",
     }
-    find_logs = {
-        "Sid": "FindLogs",
+    return [listing, objects, items, index]
+
+
+def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:
+    """Writing logs to a folder on S3; none is needed below `root`."""
+    if f"{log_uri}/".startswith(f"{root.rstrip('/')}/"):
+        return []
+    parts = urlsplit(log_uri)
+    folder = f"{parts.netloc}/{parts.path.strip('/')}".rstrip("/")
+    keep = {
+        "Sid": "KeepLogs",
         "Effect": "Allow",
-        "Action": "logs:DescribeLogGroups",
-        "Resource": f"{log_group_arn.rpartition(':log-group:')[0]}:*",
+        "Action": ["s3:GetObject", "s3:PutObject"],
+        "Resource": f"arn:{partition_of(table_arn)}:s3:::{folder}/*",
     }
-    write_logs = {
-        "Sid": "WriteLogs",
-        "Effect": "Allow",
-        "Action": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
-        "Resource": f"{log_group_arn}:*",
-    }
-    return {"Version": POLICY_VERSION, "Statement": [listing, objects, items, index, find_logs, write_logs]}
+    return [keep]
 
 
 def trust_policy(application_arn: str) -> Policy:
@@ -86,6 +107,10 @@ def trust_policy(application_arn: str) -> Policy:
         "Condition": {"ArnEquals": {"aws:SourceArn": application_arn}},
     }
     return {"Version": POLICY_VERSION, "Statement": [statement]}
+
+
+def partition_of(arn: str) -> str:
+    return arn.split(":")[1]
 
 
 def name_on_aws(root: str, instance: str, what: str) -> str:

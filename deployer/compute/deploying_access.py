@@ -5,48 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from deployer.compute.aws_access import ITEM_ACTIONS, OBJECT_ACTIONS, POLICY_VERSION, Policy, readable
+from deployer.compute.emr_access import deploying_emr_grants
+from deployer.compute.grants import Grant
 from deployer.state.dynamodb_table import table_name
-
-#: What a grant is for: the lake itself, or what the stack declares beside it.
-Part = Literal["lake", "bucket", "table", "clusters"]
-
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """A statement of the policy, and how to try it.
-
-    `resources` are patterns as the policy has them, `examples` single ARNs that they cover; a request on these has the
-    keys in `context`. `expanded` names what a pattern among the `actions` stands for.
-    """
-
-    sid: str
-    part: Part
-    actions: tuple[str, ...]
-    resources: tuple[str, ...]
-    examples: tuple[str, ...]
-    condition: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    context: Mapping[str, str] = field(default_factory=dict)
-    expanded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def calls(self) -> tuple[str, ...]:
-        """The actions without patterns, as IAM's simulation wants them."""
-        return tuple(call for action in self.actions for call in self.expanded.get(action, (action,)))
-
-    def statement(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "Sid": self.sid,
-            "Effect": "Allow",
-            "Action": _one_or_all(self.actions),
-            "Resource": _one_or_all(self.resources),
-        }
-        return {**found, "Condition": self.condition} if self.condition else found
 
 
 def deploying_policy(root: str, instance: str, region: str, account: str, partition: str = "aws") -> Policy:
@@ -123,11 +87,8 @@ def deploying_grants(
             (arn("logs", f"log-group:/emr-serverless/{own}example"),),
         ),
         Grant("Roles", "clusters", _ROLE_ACTIONS, (f"{roles}*",), (f"{roles}example",)),
+        *deploying_emr_grants(instance, region, account, partition),
     )
-
-
-def _one_or_all(values: tuple[str, ...]) -> str | list[str]:
-    return values[0] if len(values) == 1 else list(values)
 
 
 _BUCKET_ACTIONS = (

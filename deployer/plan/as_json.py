@@ -111,7 +111,7 @@ def value_as_json(value: object) -> Any:
             return instance_to_json(value)
         case IndexSpec():
             return index_to_json(value)
-        case tuple():
+        case tuple() | list():
             return [value_as_json(item) for item in value]
         case bytes():
             return value.hex()

@@ -12,9 +12,29 @@ _MEMORY = text(
     patternErrorMessage="write a number and m or g, such as 4g",
     examples=["4g"],
 )
-_CLUSTER_KINDS: Mapping[str, tuple[str, Mapping[str, Json]]] = {
+_RELEASE = text("EMR release.", pattern="^emr-[0-9].*$", patternErrorMessage="write it as emr-7.12.0")
+_ROLE = text("ARN of the role that jobs run as; made by the stack unless set.")
+_S3_FOLDER = {"pattern": "^s3://[^/]+(/.*)?$", "patternErrorMessage": "write it as s3://bucket/prefix"}
+_TYPE: Json = {"pattern": "^[a-z0-9-]+[.][a-z0-9-]+$", "patternErrorMessage": "write it as r7g.xlarge"}
+_FLEETS = object_schema(
+    "Fleets",
+    "Core instances that EMR chooses by what there is and what it costs. Each counts as one, whatever its size.",
+    ("types",),
+    {
+        "types": list_of(
+            "EC2 types to choose from, at most 30 and of one architecture.",
+            text("An EC2 type.", **_TYPE),
+            minItems=1,
+            examples=[["r7g.xlarge", "r6g.xlarge"]],
+        ),
+        "on_demand": count("Number of instances that stay until they are let go.", 0, 1_000, default=0),
+        "spot": count("Number of spot instances: cheaper, and taken away when AWS needs them.", 0, 1_000, default=0),
+    },
+)
+_CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = {
     "local": (
         "One Spark session on this machine.",
+        (),
         {
             "cores": count("Threads of the session; all cores of the machine unless set.", 1, 1024),
             "memory": _MEMORY | {"description": "Memory of the session, in megabytes or gigabytes."},
@@ -22,28 +42,70 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, Mapping[str, Json]]] = {
     ),
     "emr-serverless": (
         "An EMR Serverless application, which starts with a job and stops when idle.",
+        ("release",),
         {
-            "release": text("EMR release.", pattern="^emr-[0-9].*$", patternErrorMessage="write it as emr-7.12.0"),
+            "release": _RELEASE,
             "architecture": choice("Processors of the workers.", ("arm64", "x86_64"), default="arm64"),
             "cores": count("Virtual cores of one worker.", 1, 16),
             "memory": _MEMORY,
             "max_workers": count("The most workers at a time.", 1, 10_000),
+            "initial_workers": count(
+                "Workers that are kept ready, with a driver, from the first job until the application stops: jobs "
+                "begin at once, and ready ones are paid for.",
+                1,
+                1_000,
+            ),
             "idle_minutes": count("Minutes without a job before the application stops.", 1, 10_080, default=15),
-            "execution_role": text("ARN of the role that jobs run as; made by the stack unless set."),
+            "execution_role": _ROLE,
             "subnets": list_of("Subnets of the workers; outside of any VPC unless set.", text("A subnet's id.")),
             "security_groups": list_of("Security groups of the workers.", text("A security group's id.")),
+            "log_uri": text(
+                "A folder on S3 where logs are kept too, beside CloudWatch.",
+                **_S3_FOLDER,
+                examples=["s3://our-logs/emr"],
+            ),
         },
     ),
     "emr": (
         "An EMR cluster on EC2; jobs are its steps.",
+        ("release",),
         {
-            "release": text("EMR release.", pattern="^emr-[0-9].*$", patternErrorMessage="write it as emr-7.12.0"),
-            "instance_type": text("EC2 type of the instances.", examples=["r7g.xlarge"]),
-            "instances": count("Number of core instances.", 1, 1_000, default=1),
-            "idle_minutes": count("Minutes without a step before the cluster ends.", 1, 10_080, default=15),
-            "execution_role": text("ARN of the role that jobs run as; made by the stack unless set."),
-            "subnets": list_of("Subnets of the instances.", text("A subnet's id.")),
-            "log_uri": text("Where EMR writes its logs, such as s3://bucket/logs."),
+            "release": _RELEASE,
+            "lifetime": choice(
+                "`run`: each job starts a cluster of its own, which ends with it and costs nothing in between. `long`: "
+                "one cluster, which `up` starts.",
+                ("run", "long"),
+                default="run",
+            ),
+            "instance_type": text(
+                "EC2 type of the core instances; this or `fleets`.", **_TYPE, examples=["r7g.xlarge"]
+            ),
+            "instances": count("Number of core instances of that type.", 1, 1_000, default=1),
+            "fleets": _FLEETS,
+            "primary_type": text("EC2 type of the primary instance; that of the core instances unless set.", **_TYPE),
+            "max_instances": count(
+                "The most core and task instances at a time: EMR adds them under load and lets them go. With spot "
+                "instances in `fleets`, those that are added are spot ones.",
+                1,
+                1_000,
+            ),
+            "idle_minutes": count(
+                "Minutes without a step before a `long` cluster ends; the next `up` starts it again. Stays unless set.",
+                1,
+                10_080,
+            ),
+            "execution_role": _ROLE,
+            "subnets": list_of(
+                "Subnets of the instances; one, or several with `fleets`, of which EMR chooses.", text("A subnet's id.")
+            ),
+            "security_groups": list_of(
+                "Security groups of the instances, beside EMR's own.", text("A security group's id.")
+            ),
+            "log_uri": text(
+                "Where EMR writes its logs; below `_job-logs` in the instance's root unless set.",
+                **_S3_FOLDER,
+                examples=["s3://our-logs/emr"],
+            ),
         },
     ),
 }
@@ -66,8 +128,8 @@ def cluster_schemas(named: bool) -> list[Json]:
         object_schema(
             f"Cluster of kind {kind}",
             description,
-            ("name", "kind") if named else ("kind",),
+            (*name, "kind", *required),
             {**name, "kind": constant(kind, "What the cluster is."), **options},
         )
-        for kind, (description, options) in _CLUSTER_KINDS.items()
+        for kind, (description, required, options) in _CLUSTER_KINDS.items()
     ]

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from deployer.errors import Position, Problem
+from deployer.specs.clusters import read_clusters
 from deployer.specs.files import Document
-from deployer.specs.model import Cluster, InstanceSpec, StateBackend
+from deployer.specs.model import InstanceSpec, StateBackend
 from deployer.specs.rules import Rule
 from deployer.specs.tables import read_tags
 from deployer.specs.words import nearest
@@ -33,7 +34,7 @@ def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
         description=str(values.get("description", "")).strip(),
         engine=str(values.get("engine", "auto")),
         state=_state(document.get("state"), remote, problems),
-        clusters=tuple(_clusters(document.get("clusters"), problems)),
+        clusters=tuple(read_clusters(document.get("clusters"), problems)),
         tags=read_tags(document),
         sources={"": document.node.at} | {key: node.key_at for key, node in document.node.value.items()},
     )
@@ -77,25 +78,3 @@ def _state(node: Node | None, remote: bool, problems: list[Problem]) -> StateBac
         what = "`state` is sqlite, a file that needs a disk, and `root` is s3://"
         problems.append(Problem(node.at, what, "use `backend: dynamodb`, or remove `state:`", Rule.STATE_BACKEND))
     return StateBackend(backend, options)
-
-
-def _clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluster]:
-    if node is None:
-        return
-    named: list[tuple[str, Node]] = []
-    if isinstance(node.value, dict):
-        named = list(node.value.items())
-    elif isinstance(node.value, list):
-        named = [(str(item.value["name"].value), item) for item in node.value if isinstance(item.value, dict)]
-    seen: dict[str, str] = {}
-    for name, cluster in named:
-        first = seen.setdefault(name.lower(), name)
-        if first is not name:
-            at = cluster.key_at if isinstance(node.value, dict) else cluster.at
-            same = "is declared already" if first == name else f"differs only in case from `{first}`"
-            what = f"cluster `{name}` {same}"
-            problems.append(Problem(at, what, "rename or remove one of them", Rule.DUPLICATE_CLUSTER))
-            continue
-        options = cluster.plain()
-        options.pop("name", None)
-        yield Cluster(name, options.pop("kind"), options)

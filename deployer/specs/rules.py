@@ -66,6 +66,7 @@ class Rule(StrEnum):
     ROOT_CREDENTIALS = "root-credentials"
     ROOT_BUCKET = "root-bucket"
     STATE_BACKEND = "state-backend"
+    CLUSTER_SETTING = "cluster-setting"
     # keys and partitions
     UNKNOWN_KEY = "unknown-key"
     REPEATED_KEY = "repeated-key"

@@ -23,6 +23,7 @@ FILES = {
     "stacks/aws.py.txt": "stacks/aws.py",
     "stacks/aws_clusters.py.txt": "stacks/aws_clusters.py",
     "stacks/aws_jobs.py.txt": "stacks/aws_jobs.py",
+    "stacks/aws_emr.py.txt": "stacks/aws_emr.py",
     "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
@@ -33,6 +34,7 @@ PROGRAM = {
     "aws.py": "stacks/aws.py.txt",
     "aws_clusters.py": "stacks/aws_clusters.py.txt",
     "aws_jobs.py": "stacks/aws_jobs.py.txt",
+    "aws_emr.py": "stacks/aws_emr.py.txt",
     "local.py": "stacks/local.py.txt",
 }
 _IGNORED = (".git",)

@@ -1,4 +1,4 @@
-"""The types of `aws:iam`: roles, by name, and their own policies, whose id is `ROLE:NAME`."""
+"""The types of `aws:iam`: roles and instance profiles, by name, and roles' policies, whose id is `ROLE:NAME`."""
 
 from __future__ import annotations
 
@@ -79,6 +79,67 @@ def _delete_policy(iam: Any, id: str, inputs: Values) -> None:
         return
 
 
+def _attach(iam: Any, inputs: Values) -> str:
+    iam.attach_role_policy(RoleName=inputs["role"], PolicyArn=inputs["policyArn"])
+    return f"{inputs['role']}-{inputs['policyArn']}"
+
+
+def _read_attached(iam: Any, id: str, inputs: Values) -> Found | None:
+    role, _, arn = id.partition("-arn:")
+    try:
+        attached = iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    wanted = f"arn:{arn}"
+    return (
+        Found({"role": role, "policyArn": wanted}, {}) if wanted in [each["PolicyArn"] for each in attached] else None
+    )
+
+
+def _detach(iam: Any, id: str, inputs: Values) -> None:
+    role, _, arn = id.partition("-arn:")
+    try:
+        iam.detach_role_policy(RoleName=role, PolicyArn=f"arn:{arn}")
+    except iam.exceptions.NoSuchEntityException:
+        return
+
+
+def _create_profile(iam: Any, inputs: Values) -> str:
+    iam.create_instance_profile(InstanceProfileName=inputs["name"], Tags=tag_list(inputs.get("tags", {})))
+    iam.add_role_to_instance_profile(InstanceProfileName=inputs["name"], RoleName=inputs["role"])
+    return str(inputs["name"])
+
+
+def _read_profile(iam: Any, id: str, inputs: Values) -> Found | None:
+    try:
+        profile = iam.get_instance_profile(InstanceProfileName=id)["InstanceProfile"]
+    except iam.exceptions.NoSuchEntityException:
+        return None
+    roles = {"role": profile["Roles"][0]["RoleName"]} if profile["Roles"] else {}
+    return Found({"name": id, **roles, **tags_of(profile.get("Tags", []))}, {"arn": profile["Arn"]})
+
+
+def _update_profile(iam: Any, id: str, before: Values, inputs: Values) -> None:
+    if before.get("role") != inputs["role"]:
+        for each in iam.get_instance_profile(InstanceProfileName=id)["InstanceProfile"]["Roles"]:
+            iam.remove_role_from_instance_profile(InstanceProfileName=id, RoleName=each["RoleName"])
+        iam.add_role_to_instance_profile(InstanceProfileName=id, RoleName=inputs["role"])
+    old, new = before.get("tags", {}), inputs.get("tags", {})
+    if gone := sorted(old.keys() - new.keys()):
+        iam.untag_instance_profile(InstanceProfileName=id, TagKeys=gone)
+    if new:
+        iam.tag_instance_profile(InstanceProfileName=id, Tags=tag_list(new))
+
+
+def _delete_profile(iam: Any, id: str, inputs: Values) -> None:
+    try:
+        for each in iam.get_instance_profile(InstanceProfileName=id)["InstanceProfile"]["Roles"]:
+            iam.remove_role_from_instance_profile(InstanceProfileName=id, RoleName=each["RoleName"])
+        iam.delete_instance_profile(InstanceProfileName=id)
+    except iam.exceptions.NoSuchEntityException:
+        return
+
+
 KINDS = {
     "aws:iam/role:Role": Kind(
         shape={"name": str, "assumeRolePolicy": str, "description": str, "tags": {"*": str}},
@@ -103,5 +164,27 @@ KINDS = {
         delete=_delete_policy,
         service="iam",
         canonical=lambda values: {**values, "policy": same_json(values["policy"])},
+    ),
+    "aws:iam/rolePolicyAttachment:RolePolicyAttachment": Kind(
+        shape={"role": str, "policyArn": str},
+        needed=("role", "policyArn"),
+        replaces=("role", "policyArn"),
+        computed=(),
+        create=_attach,
+        read=_read_attached,
+        update=lambda iam, id, before, inputs: None,
+        delete=_detach,
+        service="iam",
+    ),
+    "aws:iam/instanceProfile:InstanceProfile": Kind(
+        shape={"name": str, "role": str, "tags": {"*": str}},
+        needed=("name", "role"),
+        replaces=("name",),
+        computed=("arn",),
+        create=_create_profile,
+        read=_read_profile,
+        update=_update_profile,
+        delete=_delete_profile,
+        service="iam",
     ),
 }

@@ -12,10 +12,10 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import main
 
-from tests.aws_provider import dynamodb, emr_serverless, iam, logs, s3, s3_objects
+from tests.aws_provider import dynamodb, emr, emr_serverless, iam, logs, s3, s3_objects
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-_PARTS = (s3, s3_objects, dynamodb, iam, emr_serverless, logs)
+_PARTS = (s3, s3_objects, dynamodb, iam, emr, emr_serverless, logs)
 KINDS: Mapping[str, Kind] = {type_: kind for part in _PARTS for type_, kind in part.KINDS.items()}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 
@@ -47,7 +47,7 @@ class AwsProvider(sdk.Provider):
                 continue
             found = kinds.ADD if name not in olds else kinds.DELETE if name not in news else kinds.UPDATE
             detailed[name] = sdk.PropertyDiff(found, True)
-            if name in kind.replaces:
+            if any(_at(olds, path) != _at(news, path) for path in kind.replaces if path.split(".")[0] == name):
                 replaces.append(name)
         return sdk.DiffResponse(bool(detailed), replaces, [], bool(replaces), list(detailed), detailed)
 
@@ -92,6 +92,13 @@ def _kind(urn: str) -> Kind:
     if type_ not in KINDS:
         raise ValueError(f"the provider for tests does not have the type {type_}")
     return KINDS[type_]
+
+
+def _at(values: Values, path: str) -> Any:
+    found: Any = values
+    for name in path.split("."):
+        found = found.get(name, {})
+    return found
 
 
 def _outputs(kind: Kind, client: Any, id_: str, inputs: Values) -> dict[str, Any]:

@@ -160,6 +160,14 @@ def test_json_has_all_that_the_tree_has() -> None:
     assert resource["changes"][1]["details"] == {"column": ["late"], "before": "int32", "after": "int64"}
 
 
+def test_lists_in_the_options_of_a_cluster_are_told() -> None:
+    after = replace(INSTANCE, clusters=(Cluster("small", "emr-serverless", {"subnets": ["subnet-1"]}),))
+    document = plan_as_json(make_plan("demo", graph(instance=after), LIVE, owner=OWNER))
+    (change,) = next(each for each in document["resources"] if each["address"] == "instance/demo")["changes"]
+    (cluster,) = change["details"]["after"]
+    assert cluster["options"] == {"subnets": ["subnet-1"]}
+
+
 def test_every_kind_of_change_has_a_golden_case() -> None:
     found = {type(change) for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)}
     found |= {type(change) for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)}

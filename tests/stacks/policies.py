@@ -39,9 +39,13 @@ def _concerns(statement: Mapping[str, Any], call: Call) -> bool:
 
 
 def _holds(kind: str, keys: Mapping[str, Any], call: Call) -> bool:
-    assert kind in ("StringLike", "ArnEquals", "Bool"), kind
+    assert kind in ("StringLike", "StringEquals", "ArnEquals", "ArnLike", "Bool"), kind
     return all(
-        key in call.context and any(_matches(pattern, call.context[key]) for pattern in _several(patterns))
+        key in call.context
+        and any(
+            pattern == call.context[key] if kind == "StringEquals" else _matches(pattern, call.context[key])
+            for pattern in _several(patterns)
+        )
         for key, patterns in keys.items()
     )
 

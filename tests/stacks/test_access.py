@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from deployer.compute.aws_access import capacity, job_policy, name_on_aws
-from deployer.compute.deploying_access import Grant, deploying_grants, deploying_policy
+from deployer.compute.deploying_access import deploying_grants, deploying_policy
+from deployer.compute.grants import Grant
 from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed
 

@@ -165,12 +165,6 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     assert name not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
 
 
-def test_a_cluster_without_release_is_said(on_aws: MakeProject, deployer: Deployer) -> None:
-    on_aws("clusters:\n  small: {kind: emr-serverless}\n", tables="")
-    ran = deployer("preview")
-    assert (ran.code, "cluster small has no `release`; add the EMR release" in ran.err) == (1, True)
-
-
 def test_a_bucket_is_let_go_by_name_alone(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws(tables="")
     bucket = bucket_of(project)

@@ -1,4 +1,4 @@
-"""moto's S3 and DynamoDB as a process of its own: `aws_server_process.py` prints its port and ends when its input does.
+"""moto as a process of its own: `-m tests.state.aws_server_process` prints its port and ends when its input does.
 
 moto's server handles requests in threads, and its DynamoDB is not atomic there: a transaction checks each item and then
 writes it with nothing to keep others out in between, and one that fails puts a copy of the *whole table* back that it
@@ -23,6 +23,8 @@ from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeBucket
 from werkzeug.serving import WSGIRequestHandler, make_server
+
+from tests.state import aws_server_emr
 
 _transact = DynamoDBBackend.transact_write_items
 _lock = threading.Lock()
@@ -76,6 +78,7 @@ def main(unlocked: bool) -> None:
     application: Any = DomainDispatcherApplication(create_backend_app)
     bucket: Any = FakeBucket
     bucket.get_permission = get_permission
+    aws_server_emr.extend()
     responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
     if not unlocked:
         patched: Any = DynamoDBBackend

@@ -1,0 +1,132 @@
+"""EMR clusters as they are declared, and as EMR's `RunJobFlow` takes one. Pure.
+
+https://docs.aws.amazon.com/emr/latest/APIReference/API_RunJobFlow.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+APPLICATIONS = ("Spark",)
+#: EMR's own policies are about resources that have it: clusters, and by them instances; subnets and their VPC.
+EMR_TAG = {"for-use-with-amazon-emr-managed-policies": "true"}
+ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"
+#: When there are no spot instances for so long, EMR takes others: a job that is late is worse than a dear one.
+SPOT_MINUTES, WITHOUT_SPOT = 10, "SWITCH_TO_ON_DEMAND"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The instances of a cluster: one primary, and core ones. In fleets EMR chooses among types, else there is one."""
+
+    fleets: bool
+    primary: tuple[str, ...]
+    core: tuple[str, ...]
+    on_demand: int
+    spot: int
+    most: int | None  #: core and task instances that EMR may go up to; None: as many as there are
+
+
+def shape_of(options: Mapping[str, Any]) -> Shape:
+    """The shape that the options of a cluster of kind emr mean."""
+    fleets = options.get("fleets")
+    core = tuple(fleets["types"]) if fleets else (options["instance_type"],)
+    primary = (options["primary_type"],) if "primary_type" in options else core
+    on_demand = fleets.get("on_demand", 0) if fleets else options.get("instances", 1)
+    spot = fleets.get("spot", 0) if fleets else 0
+    return Shape(fleets is not None, primary, core, on_demand, spot, options.get("max_instances"))
+
+
+def scaling_limits(shape: Shape) -> Json | None:
+    """`ComputeLimits` of managed scaling; None for a cluster that stays as large as it is.
+
+    What is added to spot instances is spot too.
+    """
+    if shape.most is None:
+        return None
+    limits: Json = {
+        "UnitType": "InstanceFleetUnits" if shape.fleets else "Instances",
+        "MinimumCapacityUnits": shape.on_demand + shape.spot,
+        "MaximumCapacityUnits": shape.most,
+    }
+    if shape.spot:
+        limits["MaximumOnDemandCapacityUnits"] = shape.on_demand
+    return limits
+
+
+def job_flow(
+    name: str,
+    options: Mapping[str, Any],
+    service_role: str,
+    instance_profile: str,
+    log_uri: str,
+    tags: Mapping[str, str],
+) -> Json:
+    """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; whoever starts it adds `Steps`.
+
+    `service_role` and `instance_profile` are names or ARNs.
+    """
+    shape = shape_of(options)
+    flow: Json = {
+        "Name": name,
+        "ReleaseLabel": options["release"],
+        "Applications": [{"Name": each} for each in APPLICATIONS],
+        "LogUri": log_uri,
+        "ServiceRole": service_role,
+        "JobFlowRole": instance_profile,
+        "VisibleToAllUsers": True,
+        "Instances": {
+            **(_fleets(shape) if shape.fleets else _groups(shape)),
+            **_network(options, shape.fleets),
+            "KeepJobFlowAliveWhenNoSteps": False,
+            "TerminationProtected": False,
+        },
+        "Tags": [{"Key": key, "Value": value} for key, value in sorted({**tags, **EMR_TAG}.items())],
+    }
+    limits = scaling_limits(shape)
+    return {**flow, "ManagedScalingPolicy": {"ComputeLimits": limits}} if limits else flow
+
+
+def _groups(shape: Shape) -> Json:
+    sizes = (("MASTER", shape.primary[0], 1), ("CORE", shape.core[0], shape.on_demand))
+    return {
+        "InstanceGroups": [
+            {"InstanceRole": role, "InstanceType": type_, "InstanceCount": number, "Market": "ON_DEMAND"}
+            for role, type_, number in sizes
+        ]
+    }
+
+
+def _fleets(shape: Shape) -> Json:
+    sizes = (("MASTER", shape.primary, 1, 0), ("CORE", shape.core, shape.on_demand, shape.spot))
+    return {"InstanceFleets": [_fleet(*each) for each in sizes]}
+
+
+def _fleet(role: str, types: tuple[str, ...], on_demand: int, spot: int) -> Json:
+    launch: Json = {"OnDemandSpecification": {"AllocationStrategy": ON_DEMAND_STRATEGY}}
+    if spot:
+        launch["SpotSpecification"] = {
+            "AllocationStrategy": SPOT_STRATEGY,
+            "TimeoutDurationMinutes": SPOT_MINUTES,
+            "TimeoutAction": WITHOUT_SPOT,
+        }
+    return {
+        "InstanceFleetType": role,
+        "TargetOnDemandCapacity": on_demand,
+        "TargetSpotCapacity": spot,
+        "InstanceTypeConfigs": [{"InstanceType": each, "WeightedCapacity": 1} for each in types],
+        "LaunchSpecifications": launch,
+    }
+
+
+def _network(options: Mapping[str, Any], fleets: bool) -> Json:
+    found: Json = {}
+    if subnets := options.get("subnets"):
+        found = {"Ec2SubnetIds": subnets} if fleets else {"Ec2SubnetId": subnets[0]}
+    if groups := options.get("security_groups"):
+        found |= {"AdditionalMasterSecurityGroups": groups, "AdditionalSlaveSecurityGroups": groups}
+    return found
