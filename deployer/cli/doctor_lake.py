@@ -11,7 +11,8 @@ from botocore.exceptions import ClientError
 
 from deployer.cli.doctor_aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
-from deployer.compute.deploying_access import Grant, deploying_grants
+from deployer.compute.deploying_access import deploying_grants
+from deployer.compute.grants import Grant
 from deployer.errors import DeployerError
 from deployer.plan.words import count
 from deployer.specs.model import Cluster, Lake

@@ -182,6 +182,10 @@ def _read_scaling(emr: Any, id: str, inputs: Values) -> Found | None:
     return Found({"clusterId": id, "computeLimits": [pulumi_form(policy["ComputeLimits"], _LIMITS)]}, {})
 
 
+def _update_scaling(emr: Any, id: str, before: Values, inputs: Values) -> None:
+    _put_scaling(emr, inputs)
+
+
 def _delete_scaling(emr: Any, id: str, inputs: Values) -> None:
     if _live(emr, id) is not None:
         emr.remove_managed_scaling_policy(ClusterId=id)
@@ -257,7 +261,7 @@ KINDS = {
         computed=(),
         create=_put_scaling,
         read=_read_scaling,
-        update=lambda emr, id, _, inputs: _put_scaling(emr, inputs) and None,
+        update=_update_scaling,
         delete=_delete_scaling,
         service="emr",
     ),

@@ -33,7 +33,8 @@ def _cluster(response: ElasticMapReduceResponse) -> Any:
 
 def run_job_flow(self: ElasticMapReduceResponse) -> ActionResult:
     result = _run_job_flow(self)
-    cluster: Any = emr_backends[self.current_account][self.region].clusters[result.result["JobFlowId"]]
+    made: Any = result.result
+    cluster: Any = emr_backends[self.current_account][self.region].clusters[made["JobFlowId"]]
     cluster.fleets = _plain(self._get_param("Instances.InstanceFleets", []))
     cluster.requested_subnets = _plain(self._get_param("Instances.Ec2SubnetIds", []))
     for name, parameter in _POLICIES.items():
