@@ -56,7 +56,7 @@ class ServerlessCluster(pulumi.ComponentResource):
                 name="lake",
                 role=role.name,
                 policy=pulumi.Output.all(table_arn, logs.arn).apply(
-                    lambda arns: json.dumps(job_policy(instance.root, *arns, options.get("log_uri")))
+                    lambda arns: json.dumps(job_policy(instance.root, arns[0], arns[1], options.get("log_uri")))
                 ),
                 opts=own,
             )

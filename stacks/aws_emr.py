@@ -132,7 +132,7 @@ class EmrCluster(pulumi.ComponentResource):
 
     def _template(self) -> Any:
         return pulumi.Output.all(self.service_role.arn, self.profile.arn).apply(
-            lambda roles: emr_flow.job_flow(self.name, self.options, *roles, self.log_uri, self.tags)
+            lambda roles: emr_flow.job_flow(self.name, self.options, roles[0], roles[1], self.log_uri, self.tags)
         )
 
 
