@@ -84,14 +84,12 @@ def _commit_append(
             return Committed(job, already_done=True)
         if now.dataset != entry.dataset:
             raise _rewritten(entry)
-        base = state.lance_version
-    else:
-        base = int(dataset.version)
+        dataset = open_dataset(dataset_location(root, entry), state.lance_version)
     reached("tables.commit.before-intent")
     try:
         begun = store.commit(
             entry.table_id,
-            [CommitStarted(job_id, kind, base)],
+            [CommitStarted(job_id, kind, int(dataset.version))],
             to_add_files(job_id, schema, entry.dataset),
         )
     except (Conflict, NotFound) as conflict:
@@ -111,10 +109,9 @@ def _commit_append(
     rows = sum(each.rows for each in written)
     mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
     try:
-        if dataset is not None:
-            dataset = _moved_on(dataset, begun, entry)
-            base = int(dataset.version)
-        made = _commit_to_lance(dataset_location(root, entry), dataset, base, written, mark)
+        dataset = _moved_on(dataset, begun)
+        _require_fields(dataset, written, entry)
+        made = _commit_to_lance(dataset_location(root, entry), dataset, written, mark)
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
@@ -133,36 +130,34 @@ def _commit_append(
     return Committed(job, already_done=False, dataset=made)
 
 
-def _moved_on(dataset: lance.LanceDataset, state: TableState, entry: TableEntry) -> lance.LanceDataset:
-    """The dataset at the recorded version, to which fragments that were written for `dataset` are to be added.
+def _moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
+    """The dataset at the recorded version.
 
-    Lance takes a commit that was prepared on an old version too, but looks at every commit in between. None of these
-    matters to an append while the fields are the same ones. Raises Conflict when they are not: Lance would read nulls
-    where a column's place was taken by another of the same name and type.
+    Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
     """
     if int(dataset.version) >= state.lance_version:
         return dataset
     try:
-        newer = dataset.checkout_version(state.lance_version)
+        return dataset.checkout_version(state.lance_version)
     except (OSError, ValueError):  # Lance will say what is the matter
         return dataset
-    if newer.lance_schema != dataset.lance_schema and _fields(newer) != _fields(dataset):
+
+
+def _require_fields(dataset: lance.LanceDataset, written: Sequence[Written], entry: TableEntry) -> None:
+    """Raises Conflict when rows hold fields that are gone: Lance would read nulls where a column's place was taken by
+    another of the same name and type."""
+    held = {field for each in written for file in each.metadata["files"] for field in file["fields"]}
+    todo = [*dataset.lance_schema.fields()]
+    while held and todo:
+        field = todo.pop()
+        held.discard(field.id())
+        todo += field.children()
+    if held:
         raise Conflict(
             "the table's columns were replaced while rows were being written for it",
             where=f"table/{entry.full_name}",
             remedy="run the ingest again",
         )
-    return newer
-
-
-def _fields(dataset: lance.LanceDataset) -> list[tuple[int, str]]:
-    """Lance's ids and the names of all fields, those inside of others too."""
-    found, todo = [], [*dataset.lance_schema.fields()]
-    while todo:
-        field = todo.pop()
-        found.append((field.id(), field.name()))
-        todo += field.children()
-    return found
 
 
 def _recorded(store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark) -> Job | None:
@@ -188,7 +183,7 @@ def _rewritten(entry: TableEntry) -> Conflict:
 
 
 def _commit_to_lance(
-    location: str, dataset: lance.LanceDataset | None, base: int, written: Sequence[Written], mark: Mark
+    location: str, dataset: lance.LanceDataset, written: Sequence[Written], mark: Mark
 ) -> lance.LanceDataset | None:
     """The dataset as the commit left it; None where the commit raised and was found to be done."""
     import lance
@@ -196,26 +191,24 @@ def _commit_to_lance(
 
     fragments = [FragmentMetadata.from_json(_json(each.metadata)) for each in written]
     transaction = lance.Transaction(
-        read_version=base,
+        read_version=int(dataset.version),
         operation=lance.LanceOperation.Append(fragments),
         transaction_properties=mark.to_properties(),
     )
     try:
-        return lance.LanceDataset.commit(
-            location if dataset is None else dataset, transaction, storage_options=storage_options(location)
-        )
+        return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
     except Exception as failure:
-        _settle(location, base, transaction, failure, mark.job_id)
+        _settle(location, transaction, failure, mark.job_id)
         return None
 
 
-def _settle(location: str, base: int, transaction: Any, failure: Exception, job_id: str) -> None:
+def _settle(location: str, transaction: Any, failure: Exception, job_id: str) -> None:
     """Finds out what became of a commit that raised: Lance would add the rows again if it were simply sent again."""
     try:
         dataset = open_dataset(location)
     except NotFound:
         raise Conflict("the table was removed while rows were being written for it", where=location) from failure
-    if _holds(dataset, base, transaction.uuid):
+    if _holds(dataset, transaction.read_version, transaction.uuid):
         return
     if "conflict" in str(failure).lower():
         raise Conflict(

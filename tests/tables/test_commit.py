@@ -110,6 +110,20 @@ def test_a_schema_changed_meanwhile_refuses_the_commit(lake: Lake) -> None:
     assert lance.dataset(opened.location).version == 1
 
 
+def test_a_column_replaced_meanwhile_by_one_of_the_same_name_refuses_the_commit(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(5, 5)))  # Lance gives the number of a column that no file has to the next one
+    opened = lake.open().opened
+    written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
+    dataset = lance.dataset(opened.location)
+    dataset.drop_columns(["price"])
+    dataset.add_columns({"price": "cast(NULL as decimal(8, 2))"})
+    with pytest.raises(Conflict, match="columns were replaced"):
+        commit_append(lake.store, lake.root, opened.entry, "job-1", "ingest", written, opened.state.schema)
+    state = lake.open().opened.state
+    assert not state.intents and lake.open().count() == 5
+
+
 def test_refused_loads_leave_no_files(lake: Lake) -> None:
     lake.table()
     lake.ingest(lake.file(flights(5)))
