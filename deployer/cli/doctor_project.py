@@ -84,19 +84,20 @@ def _declared_root(workspace: Workspace) -> str:
 
 def pulumi_state(place: Place) -> Finding:
     from deployer.engine.backend import read_checkpoint, stack_files
+    from deployer.engine.backend_url import is_known
 
     if place.workspace is None:
         return not_applicable("there is no project")
     backend = place.workspace.project.backend_url
-    if not backend.startswith("file://") and shutil.which("pulumi"):
+    if not is_known(backend) and shutil.which("pulumi"):
         return not_applicable(f"it is at {backend.partition('://')[0]}://…, where the Pulumi CLI keeps it")
     files = stack_files(place.workspace.stack_ref)
-    deployment, _ = read_checkpoint(files)
+    deployment = read_checkpoint(files).deployment
     if files.journal.exists():
-        return warning("a run was cut off, or is under way", "deployer up goes on from there", file=str(files.journal))
+        return warning("a run was cut off, or is under way", "deployer up goes on from there", file=files.journal.where)
     if deployment is None:
         return ok(f"nothing was applied to the stack {place.workspace.stack} yet")
-    return ok(f"{count(len(deployment.get('resources') or ()), 'resource')} in {files.checkpoint}")
+    return ok(f"{count(len(deployment.get('resources') or ()), 'resource')} in {files.where}")
 
 
 def local_root(root: str) -> Finding:

@@ -51,13 +51,13 @@ def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
 
 
 def _applied_root(workspace: Workspace) -> str | None:
-    """The root that the stack's state in files tells."""
+    """The root that the stack's state tells, where this process can read it."""
     from deployer.engine.backend import read_checkpoint, stack_files
     from deployer.errors import DeployerError
     from deployer.provider.urn import INSTANCE_TYPE, type_of
 
     try:
-        deployment, _ = read_checkpoint(stack_files(workspace.stack_ref))
+        deployment = read_checkpoint(stack_files(workspace.stack_ref)).deployment
     except DeployerError:
         return None
     resources = (deployment or {}).get("resources") or ()

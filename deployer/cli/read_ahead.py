@@ -47,7 +47,7 @@ def reading_ahead(workspace: Workspace) -> Iterator[Callable[[], Ahead | None]]:
 
     The second process is over when the block is, however that ends.
     """
-    if not _may_fork():
+    if not workspace.project.backend_url.startswith("file://") or not _may_fork():
         yield lambda: None
         return
     receiver, sender = os.pipe()

@@ -53,16 +53,17 @@ def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLa
 
 
 def read_recorded(stack: StackRef) -> Recorded:
-    """Pulumi's state of a stack, as far as it is in files that can be read: NOTHING otherwise."""
+    """Pulumi's state of a stack, as far as this process can read it: NOTHING otherwise."""
     try:
         files = stack_files(stack)
-        deployment, _ = read_checkpoint(files)
+        deployment = read_checkpoint(files).deployment
+        unfinished = bool(deployment) and files.journal.exists()
     except DeployerError:
         return NOTHING  # the engine says what is wrong with it
     if not deployment:
         return NOTHING
     resources: list[dict[str, Any]] = deployment.get("resources") or []
-    settled = not deployment.get("pending_operations") and not files.journal.exists()
+    settled = not deployment.get("pending_operations") and not unfinished
     roots: dict[str, str] = {}
     ids: dict[str, str] = {}
     for resource in resources:

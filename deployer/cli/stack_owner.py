@@ -57,7 +57,7 @@ def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
 
 
 def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
-    """Addresses in Pulumi's state of the stack. A stack that files do not know is not asked for: that would make it."""
+    """Addresses in Pulumi's state of the stack. What its backend does not know is not asked for: that would make it."""
     from deployer.cli.planning import engine_for
     from deployer.cli.stack_state import applied_resources
     from deployer.engine.backend import stack_files
@@ -66,6 +66,6 @@ def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
         files = stack_files(workspace.stack_ref)
     except DeployerError:
         files = None  # kept elsewhere: only the engine can tell
-    if files is not None and not files.checkpoint.exists() and not files.journal.exists():
+    if files is not None and not files.has_state():
         return ()
     return applied_resources(workspace, engine_for(workspace, lake)).keys()

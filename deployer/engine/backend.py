@@ -1,103 +1,117 @@
-"""Pulumi's file backend: where a stack's checkpoint, history, backups and locks are, and how they are written.
+"""Pulumi's own backend: where a stack's checkpoint, history, backups and locks are, and how they are written.
 
 The layout is the CLI's (version 1, by project): `.pulumi/meta.yaml`, `.pulumi/stacks/PROJECT/STACK.json`,
-`.pulumi/history/PROJECT/STACK/…`, `.pulumi/locks/organization/PROJECT/STACK/UUID.json`. Beside the checkpoint lies
-`STACK.journal` while this engine's run is under way, or after one was killed (see `deployer.engine.journal`).
+`.pulumi/history/PROJECT/STACK/…`, `.pulumi/locks/organization/PROJECT/STACK/UUID.json`; the same in a folder and in a
+bucket. Beside the checkpoint lies `STACK.journal` while this engine's run is under way, or after one was killed (see
+`deployer.engine.journal`).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
-import urllib.parse
-import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from deployer.engine.project import Project, StackRef
-from deployer.errors import Corrupt, Refused
+from deployer.engine.backend_url import Backend, open_backend
+from deployer.engine.journal_parts import JournalParts, parts_in
+from deployer.engine.project import StackRef
+from deployer.errors import Conflict, Corrupt, Refused
 
 
 @dataclass(frozen=True)
 class StackFiles:
-    """The files of one stack in a file backend."""
+    """The paths of one stack in a backend."""
 
-    root: Path  #: the backend's `.pulumi`
+    backend: Backend
     project: str
     stack: str
 
     @property
-    def checkpoint(self) -> Path:
-        return self.root / "stacks" / self.project / f"{self.stack}.json"
+    def checkpoint(self) -> str:
+        return f"stacks/{self.project}/{self.stack}.json"
 
     @property
-    def journal(self) -> Path:
-        return self.root / "stacks" / self.project / f"{self.stack}.journal"
+    def history(self) -> str:
+        return f"history/{self.project}/{self.stack}"
 
     @property
-    def history(self) -> Path:
-        return self.root / "history" / self.project / self.stack
+    def locks(self) -> str:
+        return f"locks/organization/{self.project}/{self.stack}"
 
     @property
-    def locks(self) -> Path:
-        return self.root / "locks" / "organization" / self.project / self.stack
-
-    @property
-    def own_locks(self) -> Path:
+    def own_locks(self) -> str:
         """Locks of deployer's own, where Pulumi does not look: its organization is always `organization`."""
-        return self.root / "locks" / "deployer" / self.project / self.stack
+        return f"locks/deployer/{self.project}/{self.stack}"
+
+    @property
+    def journal(self) -> JournalParts:
+        return parts_in(self.backend, f"stacks/{self.project}/{self.stack}.journal")
+
+    @property
+    def where(self) -> str:
+        """The checkpoint's place, for people."""
+        return self.backend.where(self.checkpoint)
+
+    def has_state(self) -> bool:
+        """Whether a run ever began to keep anything."""
+        return self.backend.objects.tagged(self.checkpoint) is not None or self.journal.exists()
 
 
 def stack_files(stack: StackRef) -> StackFiles:
-    return StackFiles(backend_root(stack.project), stack.project.name, stack.name)
+    """Raises Refused when the stack's backend is not one of this engine."""
+    return StackFiles(open_backend(stack.project), stack.project.name, stack.name)
 
 
-def backend_root(project: Project) -> Path:
-    """The `.pulumi` folder of a `file://` backend; relative paths count from the project's folder."""
-    url = project.backend_url
-    if not url.startswith("file://"):
-        scheme = url.partition("://")[0]
-        raise Refused(
-            f"the embedded engine keeps state in files, not at {scheme}://…",
-            where="Pulumi.yaml",
-            remedy="install the Pulumi CLI (`pulumi`), which is then used, or set `backend: {url: file://.}`",
-        )
-    text = urllib.parse.unquote(url.removeprefix("file://").partition("?")[0]) or "."
-    return (project.dir / Path(text).expanduser()).resolve() / ".pulumi"
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a stack's file holds: the deployment (version 3), the bytes, and their tag. None, nothing and None where
+    there is none."""
+
+    deployment: dict[str, Any] | None
+    raw: bytes = b""
+    tag: str | None = None
 
 
-def read_checkpoint(files: StackFiles) -> tuple[dict[str, Any] | None, bytes]:
-    """The deployment (version 3) and the bytes of its file; `(None, b"")` for a stack without state."""
-    path = files.checkpoint
-    for suffix in (".gz", ".zst"):
-        if path.with_name(path.name + suffix).exists():
-            raise Refused(
-                "the checkpoint is compressed", where=f"{path}{suffix}", remedy="use the Pulumi CLI, or unpack the file"
-            )
-    meta = files.root / "meta.yaml"
-    if not meta.exists() and (files.root / "stacks" / f"{files.stack}.json").exists():
-        raise Refused(
-            "the backend has Pulumi's old layout without projects",
-            where=files.root,
-            remedy="run `pulumi state upgrade`",
-        )
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        return None, b""
+def read_checkpoint(files: StackFiles) -> Checkpoint:
+    """The stack's checkpoint. Raises Corrupt and Refused for one that is not read."""
+    _refuse_other_forms(files)
+    found = files.backend.objects.tagged(files.checkpoint)
+    if found is None:
+        return Checkpoint(None)
+    raw, tag = found
     try:
         doc = json.loads(raw)
         version, checkpoint = int(doc["version"]), doc["checkpoint"]
     except (ValueError, KeyError, TypeError):
-        raise Corrupt("not a Pulumi checkpoint", where=path, remedy=f"restore {path.name}.bak beside it") from None
+        remedy = f"restore {files.stack}.json.bak beside it"
+        raise Corrupt("not a Pulumi checkpoint", where=files.where, remedy=remedy) from None
     if version != 3:
         raise Refused(
-            f"the checkpoint has version {version}, this engine reads 3", where=path, remedy="use the Pulumi CLI"
+            f"the checkpoint has version {version}, this engine reads 3", where=files.where, remedy="use the Pulumi CLI"
         )
-    return checkpoint.get("latest"), raw
+    return Checkpoint(checkpoint.get("latest"), raw, tag)
+
+
+def _refuse_other_forms(files: StackFiles) -> None:
+    """Raises Refused where the stack is there in a form that this engine does not read."""
+    objects = files.backend.objects
+    there = objects.list(f"stacks/{files.project}")
+    for suffix in (".gz", ".zst"):
+        if files.checkpoint + suffix in there:
+            raise Refused(
+                "the checkpoint is compressed",
+                where=f"{files.where}{suffix}",
+                remedy="use the Pulumi CLI, or unpack the file",
+            )
+    if files.checkpoint in there:
+        return
+    if objects.tagged("meta.yaml") is None and objects.tagged(f"stacks/{files.stack}.json") is not None:
+        raise Refused(
+            "the backend has Pulumi's old layout without projects",
+            where=files.backend.at,
+            remedy="run `pulumi state upgrade`",
+        )
 
 
 def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
@@ -107,47 +121,38 @@ def encode_checkpoint(files: StackFiles, deployment: dict[str, Any]) -> bytes:
     return text.encode()
 
 
-def write_checkpoint(files: StackFiles, content: bytes) -> None:
-    """Replaces the checkpoint in one step, and keeps the one before it as `.bak`."""
-    ensure_layout(files)
-    if files.checkpoint.exists():
-        shutil.copyfile(files.checkpoint, files.checkpoint.with_name(files.checkpoint.name + ".bak"))
-    replace_file(files.checkpoint, content)
+def write_checkpoint(files: StackFiles, content: bytes, before: Checkpoint) -> Checkpoint:
+    """Puts the content in place of the checkpoint that was read, in one step, and keeps that one as `.bak`.
 
-
-def ensure_layout(files: StackFiles) -> None:
-    meta = files.root / "meta.yaml"
-    files.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    if not meta.exists():
-        replace_file(meta, b"version: 1\n")
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file so that a crash leaves either the old or the new one, whole."""
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Makes the names in a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    Raises Conflict when somebody else has written since: the lock was broken, or not taken.
+    """
+    objects = files.backend.objects
+    if before.tag is None:
+        objects.replace("meta.yaml", b"version: 1\n", None)
+    else:
+        objects.put(f"{files.checkpoint}.bak", before.raw)
+    tag = objects.replace(files.checkpoint, content, before.tag)
+    if tag is None:
+        raise Conflict(
+            "somebody else changed the stack's state during this run, which is not saved",
+            where=files.where,
+            remedy="let no run begin while another one holds the stack",
+        )
+    return Checkpoint(json.loads(content)["checkpoint"]["latest"], content, tag)
 
 
 def add_history(
-    files: StackFiles, *, kind: str, started: float, succeeded: bool, changes: dict[str, int], config: dict[str, Any]
+    files: StackFiles,
+    left: bytes,
+    *,
+    kind: str,
+    started: float,
+    succeeded: bool,
+    changes: dict[str, int],
+    config: dict[str, Any],
 ) -> None:
-    """Records a finished run as the CLI does: what it was, and a copy of the checkpoint it left."""
-    files.history.mkdir(parents=True, exist_ok=True)
-    stem = files.history / f"{files.stack}-{time.time_ns()}"
+    """Records a finished run as the CLI does: what it was, and a copy of the checkpoint that it left."""
+    stem = f"{files.history}/{files.stack}-{time.time_ns()}"
     entry: dict[str, Any] = {
         "kind": kind,
         "startTime": int(started),
@@ -160,6 +165,7 @@ def add_history(
     }
     if changes:
         entry["resourceChanges"] = changes
-    Path(f"{stem}.history.json").write_text(json.dumps(entry, separators=(",", ":")), encoding="utf-8")
-    if files.checkpoint.exists():
-        shutil.copyfile(files.checkpoint, f"{stem}.checkpoint.json")
+    objects = files.backend.objects
+    objects.put(f"{stem}.history.json", json.dumps(entry, separators=(",", ":")).encode())
+    if left:
+        objects.put(f"{stem}.checkpoint.json", left)

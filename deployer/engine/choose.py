@@ -33,14 +33,16 @@ def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[
     still so when it is applied. Raises `Conflict`, naming who has it, while another run holds the stack.
 
     The embedded engine holds Pulumi's own lock. The CLI takes that for each of its runs, so around those deployer's
-    runs keep each other off, and a bare `pulumi up` may come between. Where state is not in files nobody is kept off.
+    runs keep each other off, and a bare `pulumi up` may come between. Where state is neither in a folder nor on S3,
+    nobody is kept off.
     """
     from deployer.engine.backend import stack_files
+    from deployer.engine.backend_url import is_known
     from deployer.engine.locks import locked
 
     if _chosen(stack.project, prefer) == "embedded":
         return locked(stack_files(stack))
-    if not stack.project.backend_url.startswith("file://"):
+    if not is_known(stack.project.backend_url):
         return nullcontext()
     return locked(stack_files(stack), shared_with_pulumi=False)
 

@@ -15,6 +15,7 @@ from pulumi import automation
 from pulumi.automation import events
 
 from deployer.engine.backend import stack_files
+from deployer.engine.backend_url import is_known
 from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
 from deployer.engine.config import full_key, read_salt, write_salt
 from deployer.engine.locks import break_locks, locked
@@ -123,8 +124,12 @@ class CliEngine:
         deployment = _call(lambda: _open(stack).export_stack())
         return {"version": deployment.version, "deployment": deployment.deployment}
 
+    def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
+        deployment = automation.Deployment(version=exported["version"], deployment=exported["deployment"])
+        _call(lambda: _open(stack).import_stack(deployment))
+
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
-        if stack.project.backend_url.startswith("file://"):
+        if is_known(stack.project.backend_url):
             return break_locks(stack_files(stack))
         _call(lambda: _open(stack).cancel())
         return ()
@@ -179,7 +184,7 @@ def _open(stack: StackRef) -> automation.Stack:
 
 def _take_over_journal(stack: StackRef) -> None:
     """Folds what a killed run of the embedded engine left into the checkpoint, which is all that the CLI reads."""
-    if not stack.project.backend_url.startswith("file://"):
+    if not is_known(stack.project.backend_url):
         return
     files = stack_files(stack)
     if files.journal.exists():

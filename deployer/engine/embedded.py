@@ -1,4 +1,4 @@
-"""The embedded engine: Pulumi's engine in this process, for Python programs and file backends."""
+"""The embedded engine: Pulumi's engine in this process, for Python programs and state in a folder or on S3."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 from deployer.engine.backend import stack_files
 from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
 from deployer.engine.deletion import delete_unseen
+from deployer.engine.deployment import open_deployment
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import OnEvent, Operation, PlanResult, UpResult
 from deployer.engine.monitor import Monitor
@@ -28,6 +29,7 @@ from deployer.engine.stack_reference import StackReferences
 from deployer.engine.store import StackStore
 from deployer.engine.threads import busy_interpreter
 from deployer.engine.unfinished import settle_unfinished
+from deployer.engine.unsaved import saved_or_kept
 from deployer.engine.values import blinded
 from deployer.errors import DeployerError, EngineFailed
 
@@ -109,6 +111,14 @@ class EmbeddedEngine:
         """The deployment as `pulumi stack export` prints it, secrets encrypted; a crashed run's journal counts."""
         return StackStore(stack_files(stack), _salt(stack), _save_salt(stack)).export()
 
+    def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
+        """Puts what `export` gave in place of the stack's state, as `pulumi stack import` does."""
+        files = stack_files(stack)
+        deployment = exported["deployment"]
+        open_deployment(deployment, _salt(stack), _save_salt(stack))  # refuses what no run could read
+        with locked(files):
+            StackStore(files, _salt(stack), _save_salt(stack)).restore(deployment)
+
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
         """Removes the stack's locks, whoever holds them, and says whose they were."""
         return break_locks(stack_files(stack))
@@ -174,19 +184,23 @@ class EmbeddedEngine:
                 yield _Context(stack, stack_config, run, service, serve)
                 return
             run.journal = store.begin(opened)
-            succeeded = False
+            failure: BaseException | None = None
             try:
                 yield _Context(stack, stack_config, run, service, serve)
-                succeeded = True
+            except BaseException as error:
+                failure = error
+                raise
             finally:
-                store.finish(run.journal, opened)
-                store.record(
-                    kind=kind,
-                    started=started,
-                    succeeded=succeeded,
-                    changes=run.summary(),
-                    config=_history(stack_config),
-                )
+                with saved_or_kept(stack, opened, failure, changed=run.journal.is_written):
+                    store.finish(run.journal, opened)
+                with contextlib.suppress(DeployerError) if failure is not None else contextlib.nullcontext():
+                    store.record(
+                        kind=kind,
+                        started=started,
+                        succeeded=failure is None,
+                        changes=run.summary(),
+                        config=_history(stack_config),
+                    )
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The journal of a run: one line a begin and end of a step, on disk before the step goes on.
+"""The journal of a run: one line a begin and end of a step, durable before the step goes on.
 
-It lies beside the checkpoint, as `STACK.journal`, while a run is under way. At the end of the run it is folded into
-the checkpoint and removed, so that the checkpoint alone is the truth whenever nothing runs, and the official CLI can
-go on from it. After a kill the next run of this engine folds it first; steps that were begun and not ended become
-the checkpoint's pending operations.
+It lies beside the checkpoint, as `STACK.journal`, while a run is under way (`deployer.engine.journal_parts` says how).
+At the end of the run it is folded into the checkpoint and removed, so that the checkpoint alone is the truth whenever
+nothing runs, and the official CLI can go on from it. After a kill the next run of this engine folds it first; steps
+that were begun and not ended become the checkpoint's pending operations.
 
 A line is the CRC-32 of its JSON in eight hex digits, a space, the JSON. The first line holds the SHA-256 of the
 checkpoint that the run started from; a journal of another checkpoint is never applied. A torn last line is what a
@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 import zlib
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-from deployer.engine.backend import sync_folder
+from deployer.engine.journal_parts import JournalParts
 from deployer.engine.resource import ResourceState, Transform, from_json, to_json
 from deployer.engine.snapshot import Begin, End, Entry, Pending
-from deployer.errors import Corrupt
+from deployer.errors import Corrupt, DeployerError
 
 _VERSION = 1
 
@@ -34,62 +32,81 @@ def fingerprint(content: bytes) -> str:
 
 
 class Journal:
-    """Appends entries. After `sync` they are on disk; threads that wait together share one sync."""
+    """Appends entries. After `sync` they are durable; threads that wait together share one write.
 
-    def __init__(self, path: Path, base: str, hide: Transform) -> None:
-        self._hide = hide
-        self._path = path
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
-        self._write_lock, self._sync_lock = threading.Lock(), threading.Lock()
-        self._written = self._synced = 0
-        self._append({"journal": _VERSION, "base": base})
-        os.fsync(self._file)
-        sync_folder(path.parent)
+    Nothing is written before the first `sync`: a run that changes nothing has no journal. After a write that failed,
+    every other fails as that one did, so that there is never a gap.
+    """
+
+    def __init__(self, parts: JournalParts, base: str, hide: Transform) -> None:
+        self._parts, self._hide = parts, hide
+        self._lines: list[bytes] = []
+        self._added = self._synced = 0
+        self._failure: DeployerError | None = None
+        self._add_lock, self._sync_lock = threading.Lock(), threading.Lock()
+        self._add({"journal": _VERSION, "base": base})
+
+    @property
+    def is_written(self) -> bool:
+        """Whether any of it may be in the backend."""
+        return self._synced > 0 or self._failure is not None
 
     def append(self, entry: Entry) -> int:
         """Appends one entry, and returns its number for `sync`. Entries are applied in the order they have here."""
-        return self._append(_encode(entry, self._hide))
+        return self._add(_encode(entry, self._hide))
 
     def sync(self, number: int) -> None:
-        """Returns when the entry of that number, and all before it, are on disk."""
+        """Returns when the entry of that number, and all before it, are durable. Raises what the backend raises."""
         with self._sync_lock:
+            if self._failure is not None:
+                raise self._failure
             if self._synced >= number:
                 return
-            reached = self._written
-            os.fsync(self._file)
-            self._synced = reached
+            with self._add_lock:
+                lines, self._lines, added = self._lines, [], self._added
+            try:
+                self._parts.append(b"".join(lines))
+            except DeployerError as error:
+                self._failure = error
+                raise
+            self._synced = added
 
     def folded(self, result: str) -> None:
         """Says which checkpoint this journal was folded into, before that one is put in place."""
-        self._append({"folded": result})
-        os.fsync(self._file)
+        if self.is_written:
+            self.sync(self._add({"folded": result}))
 
-    def close(self) -> None:
-        os.close(self._file)
-
-    def _append(self, doc: dict[str, Any]) -> int:
+    def _add(self, doc: dict[str, Any]) -> int:
         text = json.dumps(doc, separators=(",", ":"))
         line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
-        with self._write_lock:
-            os.write(self._file, line)
-            self._written += 1
-            return self._written
+        with self._add_lock:
+            self._lines.append(line)
+            self._added += 1
+            return self._added
 
 
-def read_journal(path: Path, reveal: Transform) -> tuple[str, list[Entry], str | None]:
-    """`(fingerprint of the checkpoint it starts from, entries, fingerprint it was folded into or None)`."""
-    docs = list(_documents(path))
+def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entry], str | None] | None:
+    """`(fingerprint of the checkpoint it starts from, entries, fingerprint it was folded into or None)`.
+
+    None when there is no journal, the fingerprint is empty when there is nothing in it yet.
+    """
+    content = parts.read()
+    if content is None:
+        return None
+    docs = list(_documents(content, parts.where))
     if not docs:
         return "", [], None
     if docs[0].get("journal") != _VERSION:
-        raise Corrupt("not a journal that this version reads", where=path, remedy="use the version that wrote it")
+        raise Corrupt(
+            "not a journal that this version reads", where=parts.where, remedy="use the version that wrote it"
+        )
     folded = next((doc["folded"] for doc in docs if "folded" in doc), None)
     entries = [_decode(doc, reveal) for doc in docs[1:] if "folded" not in doc]
     return str(docs[0]["base"]), entries, folded
 
 
-def _documents(path: Path) -> Iterable[dict[str, Any]]:
-    lines = path.read_bytes().split(b"\n")
+def _documents(content: bytes, where: str) -> Iterable[dict[str, Any]]:
+    lines = content.split(b"\n")
     for number, line in enumerate(lines, 1):
         checksum, _, text = line.partition(b" ")
         if len(checksum) != 8 or f"{zlib.crc32(text):08x}".encode() != checksum:
@@ -97,7 +114,7 @@ def _documents(path: Path) -> Iterable[dict[str, Any]]:
                 return
             raise Corrupt(
                 f"line {number} of the journal fails its checksum",
-                where=path,
+                where=where,
                 remedy="move the journal away and run `deployer refresh`; steps after that line are not in the state",
             )
         yield json.loads(text)

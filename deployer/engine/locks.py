@@ -1,4 +1,7 @@
-"""The stack's lock, as the CLI's file backend writes it: one JSON file a holder in the stack's lock folder."""
+"""The stack's lock, as the CLI's own backend writes it: one JSON object a holder in the stack's lock folder.
+
+Whoever wants it puts an object of his own, looks who else has one, and steps back where there is any.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +13,25 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from deployer.engine.backend import StackFiles
 from deployer.engine.running import is_running, start_of
-from deployer.errors import Conflict
+from deployer.errors import Conflict, DeployerError
+from deployer.state.objects import Missing
 
 _ATTEMPTS = 4  # two runs that start at the same instant see each other's file and both step back; then they try again
-_held: ContextVar[frozenset[Path]] = ContextVar("held", default=frozenset())  #: lock folders that the caller holds
+_held: ContextVar[frozenset[str]] = ContextVar("held", default=frozenset())  #: lock folders that the caller holds
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who wrote a lock file."""
+    """Who wrote a lock."""
 
-    path: Path
+    path: str  #: in the backend
     pid: int
     username: str
     hostname: str
@@ -54,44 +57,51 @@ def locked(files: StackFiles, *, shared_with_pulumi: bool = True) -> Iterator[No
     the Pulumi CLI, which takes its own and would be kept out by this one.
     """
     folder = files.locks if shared_with_pulumi else files.own_locks
-    if folder in _held.get():
+    held = files.backend.where(folder)
+    if held in _held.get():
         yield
         return
-    mine = _take(folder, f"{files.project}/{files.stack}")
-    token = _held.set(_held.get() | {folder})
+    mine = _take(files, folder)
+    token = _held.set(_held.get() | {held})
     try:
         yield
-    finally:
+    except BaseException:
         _held.reset(token)
-        mine.unlink(missing_ok=True)
+        with suppress(DeployerError):  # what went wrong first is what is to be said
+            files.backend.objects.delete([mine])
+        raise
+    _held.reset(token)
+    files.backend.objects.delete([mine])
 
 
-def _take(folder: Path, stack: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    mine = folder / f"{uuid.uuid4()}.json"
+def _take(files: StackFiles, folder: str) -> str:
+    mine = f"{folder}/{uuid.uuid4()}.json"
+    objects = files.backend.objects
     for attempt in range(_ATTEMPTS):
-        _refuse_if_held(folder, mine, stack)
-        _write(mine)
+        _refuse_if_held(files, folder, mine)
+        objects.put(mine, _content())
         try:
-            _refuse_if_held(folder, mine, stack)
+            _refuse_if_held(files, folder, mine)
             break
         except Conflict:
-            mine.unlink(missing_ok=True)
+            objects.delete([mine])
             if attempt == _ATTEMPTS - 1:
                 raise
             time.sleep(random.uniform(0.01, 0.2) * (attempt + 1))  # noqa: S311 -- only to get out of step
     return mine
 
 
-def holders(folder: Path) -> list[Holder]:
-    """Who holds the locks of a folder."""
+def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
+    """Who holds the locks of a folder, `besides` the lock of that path."""
     found = []
-    for path in sorted(folder.glob("*.json")) if folder.is_dir() else []:
+    for path in sorted(files.backend.objects.list(folder)):
+        if path == besides or not path.endswith(".json"):
+            continue
         try:
-            doc = json.loads(path.read_bytes())
+            doc = json.loads(files.backend.objects.get(path))
             who = (int(doc["pid"]), str(doc["username"]), str(doc["hostname"]), str(doc["timestamp"]))
             found.append(Holder(path, *who, str(doc.get("processStart") or "")))
-        except FileNotFoundError:
+        except Missing:
             continue  # released meanwhile
         except (ValueError, KeyError, TypeError):
             found.append(Holder(path, 0, "somebody", "an unknown host", "an unknown time"))
@@ -100,27 +110,22 @@ def holders(folder: Path) -> list[Holder]:
 
 def break_locks(files: StackFiles) -> tuple[str, ...]:
     """Removes every lock of the stack, and says whose they were."""
-    broken = [*holders(files.locks), *holders(files.own_locks)]
-    for holder in broken:
-        holder.path.unlink(missing_ok=True)
+    broken = [*holders(files, files.locks), *holders(files, files.own_locks)]
+    files.backend.objects.delete([holder.path for holder in broken])
     return tuple(str(holder) for holder in broken)
 
 
-def _refuse_if_held(folder: Path, mine: Path, stack: str) -> None:
-    others = []
-    for holder in holders(folder):
-        if holder.path == mine:
-            continue
-        if holder.is_gone():
-            holder.path.unlink(missing_ok=True)
-        else:
-            others.append(holder)
+def _refuse_if_held(files: StackFiles, folder: str, mine: str) -> None:
+    others = holders(files, folder, besides=mine)
+    gone = [holder for holder in others if holder.is_gone()]
+    files.backend.objects.delete([holder.path for holder in gone])
+    others = [holder for holder in others if holder not in gone]
     if others:
         raise Conflict(
             "another run holds the stack: " + "; ".join(map(str, others)),
-            where=stack,
+            where=f"{files.project}/{files.stack}",
             remedy="nothing was changed; wait until it ends. If its machine is gone, and it with that, delete "
-            + ", ".join(str(holder.path) for holder in others),
+            + ", ".join(files.backend.where(holder.path) for holder in others),
         )
 
 
@@ -132,7 +137,7 @@ def _readable(timestamp: str) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if moment.tzinfo else timestamp
 
 
-def _write(path: Path) -> None:
+def _content() -> bytes:
     content = {
         "pid": os.getpid(),
         "username": _username(),
@@ -140,9 +145,7 @@ def _write(path: Path) -> None:
         "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         "processStart": start_of(os.getpid()),
     }
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
-    temporary.replace(path)
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def _username() -> str:

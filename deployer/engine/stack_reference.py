@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.engine.backend import StackFiles, backend_root, read_checkpoint
+from deployer.engine.backend import StackFiles, read_checkpoint
+from deployer.engine.backend_url import open_backend
 from deployer.engine.config import read_salt
 from deployer.engine.deployment import open_deployment
 from deployer.engine.project import Project, StackRef, check_name
@@ -38,8 +39,7 @@ class StackReferences:
             case _:
                 raise InvalidInput("no stack name", where=name, remedy="write organization/PROJECT/STACK")
         check_name("project", project)
-        files = StackFiles(backend_root(self.project), project, stack)
-        deployment, _ = read_checkpoint(files)
+        deployment = read_checkpoint(StackFiles(open_backend(self.project), project, stack)).deployment
         if deployment is None:
             raise NotFound("there is no such stack in this backend", where=name, remedy="apply that stack first")
         salt = read_salt(StackRef(self.project, stack)) if project == self.project.name else None

@@ -1,4 +1,4 @@
-"""A stack's state on disk through one run: opened, journaled, folded into the checkpoint.
+"""A stack's state through one run: opened, journaled, folded into the checkpoint.
 
 Whenever no run is active the checkpoint alone is the truth. A journal that lies there without a run was left by a
 kill: the next run folds it into the checkpoint before anything else, and `export` and previews read through it.
@@ -8,36 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deployer.engine.backend import (
+    Checkpoint,
     StackFiles,
     add_history,
     encode_checkpoint,
-    ensure_layout,
     read_checkpoint,
-    sync_folder,
     write_checkpoint,
 )
 from deployer.engine.deployment import Opened, open_deployment, to_deployment
 from deployer.engine.journal import Journal, fingerprint, read_journal
+from deployer.engine.journal_parts import JournalParts
 from deployer.engine.snapshot import Begin, Snapshot, in_dependency_order
 from deployer.errors import Conflict
 from deployer.state.failpoints import reached
+from deployer.state.objects import Missing
 
 _ATTEMPTS = 3
 
 
 @dataclass
 class StackStore:
-    """Reads and writes one stack. Whoever calls `open(fold=True)`, `begin` or `finish` holds the stack's lock."""
+    """Reads and writes one stack. Whoever calls `open(fold=True)`, `begin`, `finish` or `restore` holds its lock."""
 
     files: StackFiles
     salt: str | None
     save_salt: Callable[[str], None]
-    _base: str = ""
+    _read: Checkpoint = field(default_factory=lambda: Checkpoint(None))
+    _journal: JournalParts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._journal = self.files.journal
 
     def open(self, *, fold: bool) -> Opened:
         """The state with a crashed run's journal applied; `fold` also puts that into the checkpoint.
@@ -45,45 +50,46 @@ class StackStore:
         Without `fold` no lock is needed: a run that ends in between is seen either before or after.
         """
         for _ in range(0 if fold else _ATTEMPTS):
-            with contextlib.suppress(FileNotFoundError, Conflict):
+            with contextlib.suppress(Missing, Conflict):
                 return self._open(fold=False)
         return self._open(fold=fold)
 
     def _open(self, *, fold: bool) -> Opened:
-        deployment, raw = read_checkpoint(self.files)
-        opened = open_deployment(deployment, self.salt, self.save_salt)
-        self._base = fingerprint(raw)
-        if self.files.journal.exists():
-            opened = self._replayed(opened, fold=fold)
-        return opened
+        self._read = read_checkpoint(self.files)
+        opened = open_deployment(self._read.deployment, self.salt, self.save_salt)
+        return self._replayed(opened, fold=fold)
 
     def begin(self, opened: Opened) -> Journal:
-        """Starts the journal of a run. Its secrets are encrypted as in the checkpoint."""
-        ensure_layout(self.files)
-        return Journal(self.files.journal, self._base, opened.passphrase.hide)
+        """The journal of a run. Its secrets are encrypted as in the checkpoint."""
+        return Journal(self._journal, fingerprint(self._read.raw), opened.passphrase.hide)
 
-    def finish(self, journal: Journal | None, opened: Opened) -> None:
+    def finish(self, journal: Journal, opened: Opened) -> None:
         """Folds the run into the checkpoint and removes its journal."""
         content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.passphrase, opened.metadata))
         reached("engine.checkpoint.begin")
-        if journal is not None:
-            journal.folded(fingerprint(content))
-            journal.close()
-        write_checkpoint(self.files, content)
+        journal.folded(fingerprint(content))
+        self._read = write_checkpoint(self.files, content, self._read)
         reached("engine.checkpoint.written")
-        self.files.journal.unlink(missing_ok=True)
-        sync_folder(self.files.journal.parent)
+        if journal.is_written:
+            self._journal.remove()
 
     def export(self) -> dict[str, Any]:
         opened = self.open(fold=False)
-        deployment, _ = read_checkpoint(self.files)
-        if deployment is None or self.files.journal.exists():
+        deployment = self._read.deployment
+        if deployment is None or self._journal.exists():
             deployment = to_deployment(opened.snapshot, opened.passphrase, opened.metadata)
         return {"version": 3, "deployment": deployment}
+
+    def restore(self, deployment: Mapping[str, Any]) -> None:
+        """Puts a deployment in place of the stack's state, of which a `.bak` is kept; a killed run's journal goes."""
+        self._read = read_checkpoint(self.files)
+        write_checkpoint(self.files, encode_checkpoint(self.files, dict(deployment)), self._read)
+        self._journal.remove()
 
     def record(self, *, kind: str, started: float, succeeded: bool, changes: dict[str, int], config: Any) -> None:
         add_history(
             self.files,
+            self._read.raw,
             kind=kind,
             started=started or time.time(),
             succeeded=succeeded,
@@ -92,19 +98,25 @@ class StackStore:
         )
 
     def _replayed(self, opened: Opened, *, fold: bool) -> Opened:
-        base, entries, folded = read_journal(self.files.journal, opened.passphrase.reveal)
-        if not base or folded == self._base:  # nothing in it yet, or all of it in the checkpoint already
+        found = read_journal(self._journal, opened.passphrase.reveal)
+        if found is None:
             if fold:
-                self.files.journal.unlink()
+                self._journal.remove()  # what a removal that was cut off may have left
             return opened
-        if base != self._base:
+        base, entries, folded = found
+        read = fingerprint(self._read.raw)
+        if not base or folded == read:  # nothing in it yet, or all of it in the checkpoint already
+            if fold:
+                self._journal.remove()
+            return opened
+        if base != read:
             if not any(isinstance(entry, Begin) for entry in entries):
                 if fold:
-                    self.files.journal.unlink()
+                    self._journal.remove()
                 return opened
             raise Conflict(
                 "the checkpoint was changed after a run of this engine was killed, before its journal was taken over",
-                where=self.files.journal,
+                where=self._journal.where,
                 remedy="restore the checkpoint's .bak, or move the journal away and import what it names",
             )
         for entry in entries:
@@ -113,9 +125,6 @@ class StackStore:
             replayed = Snapshot(in_dependency_order(opened.snapshot.resources()), opened.snapshot.pending())
             return replace(opened, snapshot=replayed)
         content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.passphrase, opened.metadata))
-        write_checkpoint(self.files, content)
-        self.files.journal.unlink()
-        sync_folder(self.files.journal.parent)
-        deployment, raw = read_checkpoint(self.files)
-        self._base = fingerprint(raw)
-        return open_deployment(deployment, self.salt or opened.passphrase.salt, self.save_salt)
+        self._read = write_checkpoint(self.files, content, self._read)
+        self._journal.remove()
+        return open_deployment(self._read.deployment, self.salt or opened.passphrase.salt, self.save_salt)

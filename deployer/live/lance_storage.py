@@ -52,7 +52,6 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-@cache
 def _s3_objects(location: str) -> S3Objects:
     from deployer.state.objects_s3 import S3Objects
 
@@ -63,7 +62,7 @@ def _s3_objects(location: str) -> S3Objects:
 def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
     """What boto3 makes of the settings in the environment."""
     from deployer.state.aws_session import aws_session
-    from deployer.state.objects_s3 import endpoint_of
+    from deployer.state.s3_bucket import endpoint_of
 
     session = aws_session()
     endpoint = endpoint_of(session)

@@ -1,4 +1,4 @@
-"""Where snapshots are kept: named, immutable byte objects; a folder here, a bucket behind the same protocol.
+"""Named objects of bytes, such as snapshots: files of a folder here, a bucket behind the same protocol.
 
 obstore's LocalStore renames into place without a promised fsync: a power failure could leave a pointer to an empty
 file; `LocalObjects` writes plain files durably instead.
@@ -6,9 +6,10 @@ file; `LocalObjects` writes plain files durably instead.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +30,20 @@ class Described:
 
 
 class ObjectStore(Protocol):
-    """Paths are relative, parted by `/`. What is put is durable when `put` returns, and never changes."""
+    """Paths are relative, parted by `/`. What is put is durable when `put` returns."""
 
     def put(self, path: str, data: bytes) -> None: ...
 
     def get(self, path: str) -> bytes:
         """Raises Missing."""
+        ...
+
+    def tagged(self, path: str) -> tuple[bytes, str] | None:
+        """An object and a tag of its content; None when there is none."""
+        ...
+
+    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         ...
 
     def list(self, prefix: str) -> Sequence[str]:
@@ -57,23 +66,35 @@ class LocalObjects:
         self._root, self._keeps_folders = root, keeps_folders
 
     def put(self, path: str, data: bytes) -> None:
-        target = self._root / path
-        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-        try:
-            with _opened(beside) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        self._put(path, data, lambda beside, target: beside.replace(target))
 
     def get(self, path: str) -> bytes:
         try:
             return (self._root / path).read_bytes()
         except FileNotFoundError:
             raise Missing(path) from None
+
+    def tagged(self, path: str) -> tuple[bytes, str] | None:
+        try:
+            data = self.get(path)
+        except Missing:
+            return None
+        return data, _tag(data)
+
+    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """As the protocol says; of two processes that replace the same object at once, both may. A lock keeps others
+        off where that matters."""
+        if tag is None:
+            try:
+                self._put(path, data, lambda beside, target: target.hardlink_to(beside))
+            except FileExistsError:
+                return None
+            return _tag(data)
+        found = self.tagged(path)
+        if found is None or found[1] != tag:
+            return None
+        self.put(path, data)
+        return _tag(data)
 
     def list(self, prefix: str) -> Sequence[str]:
         # os.walk passes over folders that others remove meanwhile; Path.rglob raises.
@@ -102,6 +123,23 @@ class LocalObjects:
             except OSError:  # something is still in it, or somebody else removed it
                 continue
 
+    def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
+        target = self._root / path
+        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        try:
+            with _opened(beside) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            place(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+        sync_folder(target.parent)
+
+
+def _tag(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
 
 def _opened(path: Path) -> BinaryIO:
     """A new file, its folder made when it is not there: again when a `delete` takes the empty folder away meanwhile."""
@@ -117,10 +155,10 @@ def make_folder(folder: Path) -> None:
         return
     make_folder(folder.parent)
     folder.mkdir(exist_ok=True)
-    _sync_folder(folder.parent)
+    sync_folder(folder.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

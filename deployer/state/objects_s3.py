@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from functools import cached_property
-from threading import Lock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
-from botocore.configprovider import ConfiguredEndpointProvider
-from botocore.exceptions import BotoCoreError, NoCredentialsError, ProfileNotFound
+from botocore.exceptions import BotoCoreError
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
@@ -23,71 +18,57 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
-from deployer.state.aws_session import aws_session
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
 from deployer.state.objects import Described, Missing
-
-if TYPE_CHECKING:
-    import boto3
-    from botocore.credentials import Credentials, ReadOnlyCredentials
-    from obstore.store import S3Config
+from deployer.state.s3_bucket import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
 
 T = TypeVar("T")
 
-TRANSFER = 60.0  #: seconds that one request may take with all of its body
-PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by itself, except after a time-out
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """What boto3 found on this machine."""
-
-    credentials: Credentials
-    region: str | None
-    endpoint: str | None
+_NOT_ACCEPTED = ("ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "TokenRefreshRequired")
+_DENIED = ("AccessDenied", "403 Forbidden", "AllAccessDisabled")
+_BUSY = ("SlowDown", "RequestLimitExceeded", "Throttling", "503 Service Unavailable")
 
 
 class S3Objects:
     """Fulfils `objects.ObjectStore` below `s3://bucket/prefix`. Thread-safe; not to be used on after a fork."""
 
-    def __init__(self, root: str, clock: Clock | None = None) -> None:
+    def __init__(self, root: str, clock: Clock | None = None, access: S3Access = AS_FOUND) -> None:
         self._root, self._clock = root.rstrip("/"), clock or Clock()
-        self._lock = Lock()
-        self._client: tuple[ReadOnlyCredentials, S3Store] | None = None
+        parts = urlsplit(self._root)
+        self._name, self._prefix = parts.netloc, parts.path.strip("/")
+        self._access = access
 
     def put(self, path: str, data: bytes) -> None:
         # What has a name never changes, so that putting it again is harmless.
-        self._asked(lambda store: obstore.put(store, path, data), path)
+        self._asked("PutObject", path, lambda store, key: obstore.put(store, key, data))
 
     def put_new(self, path: str, data: bytes) -> bool:
         """Puts an object unless there is one of that name."""
-        try:
-            self._asked(lambda store: obstore.put(store, path, data, mode="create"), path)
-        except AlreadyExistsError:
-            return self.get(path) == data
-        return True
+        return self.replace(path, data, None) is not None
 
     def get(self, path: str) -> bytes:
-        return self._asked(lambda store: bytes(obstore.get(store, path).bytes()), path)
+        return self._asked("GetObject", path, lambda store, key: bytes(obstore.get(store, key).bytes()))
 
     def list(self, prefix: str) -> Sequence[str]:
-        return self._asked(lambda store: _paths(obstore.list(store, prefix).collect()), prefix)
+        return [path for path, _ in self._listed(prefix)]
 
     def described(self, prefix: str) -> Sequence[Described]:
         return [
-            Described(str(each["path"]), int(each["size"]), each["last_modified"].timestamp())
-            for each in self._asked(lambda store: obstore.list(store, prefix).collect(), prefix)
+            Described(path, int(each["size"]), each["last_modified"].timestamp()) for path, each in self._listed(prefix)
         ]
 
     def first_page(self, prefix: str) -> Sequence[str]:
         """The first 1,000 paths in the folder `prefix` and below, in the order of their names. One request."""
-        return self._asked(lambda store: _paths(next(obstore.list(store, prefix, chunk_size=1000), ())), prefix)
+        found = self._asked(
+            "ListObjectsV2", prefix, lambda store, key: next(obstore.list(store, key or None, chunk_size=1000), ())
+        )
+        return [self._relative(each) for each in found]
 
     def has(self, path: str) -> bool:
         """Whether there is an object of that name."""
         try:
-            self._asked(lambda store: obstore.head(store, path), path)
+            self._asked("HeadObject", path, lambda store, key: obstore.head(store, key))
         except Missing:
             return False
         return True
@@ -95,12 +76,12 @@ class S3Objects:
     def tagged(self, path: str) -> tuple[bytes, str] | None:
         """An object and the tag of its content; None when there is none."""
 
-        def ask(store: S3Store) -> tuple[bytes, str]:
-            found = obstore.get(store, path)
+        def ask(store: S3Store, key: str) -> tuple[bytes, str]:
+            found = obstore.get(store, key)
             return bytes(found.bytes()), str(found.meta["e_tag"])
 
         try:
-            return self._asked(ask, path)
+            return self._asked("GetObject", path, ask)
         except Missing:
             return None
 
@@ -108,46 +89,36 @@ class S3Objects:
         """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         mode: Any = "create" if tag is None else {"e_tag": tag}
         try:
-            return str(self._asked(lambda store: obstore.put(store, path, data, mode=mode), path)["e_tag"])
+            return str(
+                self._asked("PutObject", path, lambda store, key: obstore.put(store, key, data, mode=mode))["e_tag"]
+            )
         except (AlreadyExistsError, PreconditionError):
             found = self.tagged(path)  # an answer may have been lost
             return found[1] if found is not None and found[0] == data else None
 
     def delete(self, paths: Iterable[str]) -> None:
-        listed = list(paths)
+        listed = [*paths]
         if listed:
-            self._asked(lambda store: obstore.delete(store, listed), listed[0])
+            keys = [self._key(path) for path in listed]
+            self._asked("DeleteObjects", listed[0], lambda store, _: obstore.delete(store, keys))
 
-    def _current(self) -> S3Store:
-        """The client with the credentials of now; boto3 renews those that expire.
+    def _listed(self, prefix: str) -> Sequence[tuple[str, Any]]:
+        found = self._asked("ListObjectsV2", prefix, lambda store, key: obstore.list(store, key or None).collect())
+        return [(self._relative(each), each) for each in found]
 
-        obstore could ask for them itself, from its own threads, where they would wait for whoever has the interpreter.
-        """
-        try:
-            frozen = self._settings.credentials.get_frozen_credentials()
-        except BotoCoreError as error:
-            raise setting_missing(error, self._root) from error
-        with self._lock:
-            if self._client is None or self._client[0] != frozen:
-                self._client = frozen, _client(self._root, self._settings, frozen)
-            return self._client[1]
+    def _key(self, path: str) -> str:
+        return "/".join(filter(None, (self._prefix, path.strip("/"))))
 
-    @cached_property
-    def _settings(self) -> _Settings:
-        try:
-            session = aws_session()
-            credentials = session.get_credentials()
-            if credentials is None:
-                raise setting_missing(NoCredentialsError(), self._root)
-            return _Settings(credentials, session.region_name, endpoint_of(session))
-        except BotoCoreError as error:
-            raise setting_missing(error, self._root) from error
+    def _relative(self, listed: Any) -> str:
+        return str(listed["path"]).removeprefix(f"{self._prefix}/" if self._prefix else "")
 
-    def _asked(self, ask: Callable[[S3Store], T], path: str) -> T:
-        deadline = self._clock.monotonic() + PATIENCE
+    def _asked(self, call: str, path: str, ask: Callable[[S3Store, str], T]) -> T:
+        deadline, looked_again = self._clock.monotonic() + PATIENCE, False
+        key = self._key(path)
+        bucket = bucket_of(self._name, self._access)
         while True:
             try:
-                return ask(self._current())
+                return ask(bucket.client(), key)
             except (AlreadyExistsError, PreconditionError):
                 raise
             except FileNotFoundError as error:
@@ -155,12 +126,16 @@ class S3Objects:
                     raise self._no_bucket() from None
                 raise Missing(path) from None
             except (BaseError, BotoCoreError) as error:
-                failure = self._in_words(error)
+                if not looked_again and any(code in str(error) for code in _NOT_ACCEPTED):
+                    looked_again = True
+                    bucket.look_again()
+                    continue
+                failure = self._in_words(error, call, bucket, key)
                 if not isinstance(failure, OutcomeUnknown) or self._clock.monotonic() > deadline:
                     raise failure from error
             self._clock.sleep(self._clock.uniform(0, 0.2))
 
-    def _in_words(self, error: BaseError | BotoCoreError) -> DeployerError:
+    def _in_words(self, error: BaseError | BotoCoreError, call: str, bucket: Bucket, key: str) -> DeployerError:
         said = " ".join(str(error).split()).partition(" Debug source")[0]
         if "NoSuchBucket" in said:
             return self._no_bucket()
@@ -170,70 +145,33 @@ class S3Objects:
             return DeployerError(
                 "the bucket is in another region", where=self._root, remedy="set AWS_REGION to the bucket's region"
             )
-        if any(code in said for code in ("ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch")):
+        asked = f"{call} of {bucket.uri}/{key}"
+        if any(code in said for code in _NOT_ACCEPTED):
+            expired = "have expired" if "Expired" in said else "are not accepted by AWS"
             return DeployerError(
-                "AWS does not accept the credentials",
+                f"the credentials {expired} ({asked})",
                 where=self._root,
-                remedy="renew them, or choose others by AWS_PROFILE",
+                remedy="renew them, or choose others by AWS_PROFILE, and run it again",
             )
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or any(code in said for code in _DENIED):
             return DeployerError(
-                "access to the bucket was denied",
+                f"access to the bucket was denied ({asked})",
                 where=self._root,
-                remedy="check the credentials (AWS_PROFILE), and allow them the actions listed in docs/state-format.md",
+                remedy="check the credentials (AWS_PROFILE), and allow them the actions listed in docs/aws.md",
+            )
+        if any(code in said for code in _BUSY):
+            return OutcomeUnknown(
+                f"S3 is too busy for this prefix: SlowDown ({asked})",
+                where=self._root,
+                remedy="try again in a minute; S3 makes room for a prefix that is used much",
             )
         return OutcomeUnknown(
-            f"the bucket gave no answer: {said[:200]}", where=self._root, remedy="check the endpoint, then try again"
+            f"the bucket gave no answer: {said[:200]} ({asked})",
+            where=self._root,
+            remedy="check the endpoint, then try again",
         )
 
     def _no_bucket(self) -> NotFound:
         return NotFound(
             "there is no such bucket", where=self._root, remedy="create the bucket, or check the instance's `root`"
         )
-
-
-def _client(root: str, settings: _Settings, credentials: ReadOnlyCredentials) -> S3Store:
-    parts, endpoint = urlsplit(root), settings.endpoint
-    config: S3Config = {
-        "virtual_hosted_style_request": endpoint is None,
-        "access_key_id": credentials.access_key or "",
-        "secret_access_key": credentials.secret_key or "",
-    }
-    if credentials.token is not None:
-        config["session_token"] = credentials.token
-    if settings.region is not None:
-        config["region"] = settings.region
-    if endpoint is not None:
-        config["endpoint"] = endpoint
-    return S3Store(
-        parts.netloc,
-        prefix=parts.path.strip("/"),
-        config=config,
-        client_options={
-            "allow_http": endpoint is not None and endpoint.startswith("http://"),
-            "timeout": timedelta(seconds=TRANSFER),
-            "read_timeout": timedelta(seconds=PATIENCE / 2),
-            "connect_timeout": timedelta(seconds=PATIENCE / 4),
-        },
-        retry_config={
-            "retry_timeout": timedelta(seconds=PATIENCE / 2),
-            "backoff": {"init_backoff": timedelta(milliseconds=20), "max_backoff": timedelta(seconds=1), "base": 2},
-        },
-    )
-
-
-def _paths(listed: Iterable[Any]) -> list[str]:
-    return [str(each["path"]) for each in listed]
-
-
-def endpoint_of(session: boto3.session.Session) -> str | None:
-    """Another endpoint than AWS's own, from AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL or the profile."""
-    core: Any = session._session
-    if core.get_config_variable("ignore_configured_endpoint_urls"):
-        return None
-    try:
-        scoped = core.get_scoped_config()
-    except ProfileNotFound:
-        scoped = {}
-    found: str | None = ConfiguredEndpointProvider(core.full_config, scoped, "s3").provide()
-    return found

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import sys
 import textwrap
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +16,10 @@ from typing import Any
 import pytest
 
 from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choose_engine, read_project
+from deployer.engine.backend_url import open_backend
+from deployer.state.objects import ObjectStore
 from tests.engine.provider_files import FileProvider, files_of, log_of
+from tests.state.conftest import bucket  # noqa: F401 (fixture)
 
 PRELUDE = """
 import pulumi
@@ -33,6 +38,7 @@ class File(pulumi.CustomResource):
 
 Opts = pulumi.ResourceOptions
 """
+CHECKPOINT = "stacks/demo/dev.json"
 REPOSITORY = Path(__file__).parents[2]
 #: fields that the CLI writes and the published schema does not list
 UNLISTED = {"retainOnDelete", "deletedWith", "replaceWith", "ignoreChanges", "replaceOnChanges", "replacementTrigger"}
@@ -44,6 +50,7 @@ class Lab:
 
     dir: Path
     in_process: bool = True
+    at: str = "file://."  #: where its state is
     events: list[Event] = field(default_factory=list)
 
     @property
@@ -77,9 +84,9 @@ class Lab:
     def preview(self, text: str | None = None, **options: Any) -> PlanResult:
         if text is not None:
             self.program(text)
-        before = self.checkpoint.read_bytes() if self.checkpoint.exists() else None
+        before = self.objects.tagged(CHECKPOINT)
         result: PlanResult = self.engine().preview(self.stack(), **options)
-        assert before == (self.checkpoint.read_bytes() if self.checkpoint.exists() else None)
+        assert before == self.objects.tagged(CHECKPOINT)
         return result
 
     def destroy(self, **options: Any) -> UpResult:
@@ -90,7 +97,13 @@ class Lab:
         return result
 
     @property
+    def objects(self) -> ObjectStore:
+        """What the backend holds, whatever it is."""
+        return open_backend(self.project()).objects
+
+    @property
     def checkpoint(self) -> Path:
+        """Of a backend that is a folder."""
         return self.dir / ".pulumi" / "stacks" / "demo" / "dev.json"
 
     def resources(self) -> list[dict[str, Any]]:
@@ -98,7 +111,7 @@ class Lab:
         return found
 
     def deployment(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.checkpoint.read_text())["checkpoint"]["latest"]
+        found: dict[str, Any] = json.loads(self.objects.get(CHECKPOINT))["checkpoint"]["latest"]
         return found
 
     def resource(self, name: str) -> dict[str, Any]:
@@ -130,8 +143,7 @@ class Lab:
 
 def check_state(lab: Lab) -> None:
     """Every run leaves a checkpoint in dependency order, no journal, no lock, and documents that fit the schemas."""
-    assert not list((lab.dir / ".pulumi").rglob("*.journal"))
-    assert not list((lab.dir / ".pulumi" / "locks").rglob("*.json"))
+    assert not [path for path in lab.objects.list("") if ".journal" in path or path.startswith("locks/")]
     deployment = lab.deployment()
     seen: set[str] = set()
     for doc in deployment.get("resources", ()):
@@ -166,13 +178,41 @@ def schema_validator() -> Any:
     return jsonschema.Draft202012Validator(schema, registry=registry)
 
 
+def lab_in(folder: Path, at: str = "file://.") -> Lab:
+    """A project whose program is still to be written, with its state at that backend."""
+    folder.mkdir(exist_ok=True)
+    (folder / "Pulumi.yaml").write_text(f"name: demo\nruntime: python\nmain: stacks\nbackend:\n  url: {at}\n")
+    return Lab(folder, at=at)
+
+
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
+def passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
     monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "correct horse")
-    (tmp_path / "Pulumi.yaml").write_text("name: demo\nruntime: python\nmain: stacks\nbackend:\n  url: file://.\n")
-    return Lab(tmp_path)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, passphrase: None) -> Lab:
+    return lab_in(tmp_path)
+
+
+@pytest.fixture(params=["folder", "s3"])
+def any_lab(request: pytest.FixtureRequest, tmp_path: Path, passphrase: None) -> Lab:
+    """One with its state in a folder, and one with its state in a bucket."""
+    return lab_in(tmp_path, backend_url_of(request, str(request.param)))
+
+
+def backend_url_of(request: pytest.FixtureRequest, kind: str) -> str:
+    """A backend where nothing is yet. The bucket's says all but credentials itself, as Pulumi's URLs can."""
+    if kind == "folder":
+        return "file://."
+    name = request.getfixturevalue("bucket")
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3", "").removeprefix("http://")
+    place = f"s3://{name}/{uuid.uuid4().hex[:12]}/states"
+    if not endpoint:
+        return place
+    return f"{place}?region=eu-central-1&endpoint={endpoint}&disableSSL=true&s3ForcePathStyle=true&awssdk=v2"
 
 
 Programs = Callable[[str], None]

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from deployer.engine import StackRef, choose_engine, read_project
+from deployer.engine.backend import stack_files
+from deployer.errors import Conflict, Corrupt
 from deployer.state import failpoints
-from tests.engine.conftest import PRELUDE, Lab, check_state
+from tests.engine.conftest import CHECKPOINT, PRELUDE, Lab, backend_url_of, check_state, lab_in
 from tests.engine.provider_files import FileProvider
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -36,8 +38,9 @@ POINTS = ("engine.step.begin", "engine.step.done", "engine.step.end")
 LAST_POINTS = ("engine.checkpoint.begin@1", "engine.checkpoint.written@1")
 
 
-def run_up(folder: Path, root: Path, failpoint: str) -> None:
+def run_up(folder: Path, root: Path, failpoint: str, aws: dict[str, str]) -> None:
     """The body of a process: one up that is killed at the failpoint."""
+    os.environ.update(aws)  # the server of forks has the environment that it was started in
     failpoints._SETTING = failpoint
     failpoints._passed.clear()
     project = read_project(folder)
@@ -47,7 +50,8 @@ def run_up(folder: Path, root: Path, failpoint: str) -> None:
 
 def killed_up(lab: Lab, failpoint: str) -> bool:
     """Whether the process was killed, and did not come to its end."""
-    process = FORKS.Process(target=run_up, args=(lab.dir, lab.root, failpoint))
+    aws = {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+    process = FORKS.Process(target=run_up, args=(lab.dir, lab.root, failpoint, aws))
     process.start()
     process.join()
     assert process.exitcode in {0, -signal.SIGKILL}
@@ -72,6 +76,19 @@ def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part
         again = {line for line in done if line.startswith("create-again")}
         assert set(done.values()) == {1}, point
         assert len(again) <= 4, point  # only what was under way, of at most 4 at a time
+        assert "pending_operations" not in case.deployment()
+
+
+def test_a_killed_up_is_taken_up_where_it_stopped_on_s3(
+    request: pytest.FixtureRequest, tmp_path: Path, passphrase: None
+) -> None:
+    for number, point in enumerate(boundaries(5)):
+        case = lab_in(tmp_path / str(number), backend_url_of(request, "s3"))
+        case.program(TWENTY.replace("20", "4"))
+        assert killed_up(case, point) or point.endswith("@5"), point  # the stack itself is no step
+        case.up()
+        assert case.files() == {f"f{index}.txt": str(index) for index in range(4)}, point
+        assert set(Counter(case.log()).values()) == {1}, point
         assert "pending_operations" not in case.deployment()
 
 
@@ -108,22 +125,61 @@ def test_a_destroy_after_a_kill_leaves_nothing(lab: Lab, tmp_path: Path) -> None
         assert case.resources() == [] and "pending_operations" not in case.deployment()
 
 
-def test_previews_and_exports_read_through_the_journal_of_a_killed_run(lab: Lab) -> None:
-    lab.program(TWENTY)
-    assert killed_up(lab, "engine.step.end@8")
-    journal = lab.checkpoint.with_suffix(".journal")
-    before = journal.read_bytes()
-    exported = lab.engine().export(lab.stack())["deployment"]
+def test_previews_and_exports_read_through_the_journal_of_a_killed_run(any_lab: Lab) -> None:
+    any_lab.program(TWENTY)
+    assert killed_up(any_lab, "engine.step.end@8")
+    before = journal_of(any_lab)
+    exported = any_lab.engine().export(any_lab.stack())["deployment"]
     # what ended is in it; of four workers, others may have begun
     assert len([doc for doc in exported["resources"] if doc["type"] == "files:index:File"]) >= 8
-    same = [operation for operation in lab.preview().operations if operation.op == "same"]
+    same = [operation for operation in any_lab.preview().operations if operation.op == "same"]
     assert len(same) >= 8
-    assert journal.read_bytes() == before
+    assert before and journal_of(any_lab) == before
+
+
+def journal_of(lab: Lab) -> dict[str, bytes]:
+    """The journal's objects."""
+    return {path: lab.objects.get(path) for path in lab.objects.list("stacks") if ".journal" in path}
+
+
+def test_a_journal_with_a_gap_is_refused_and_one_without_its_beginning_is_none(
+    request: pytest.FixtureRequest, tmp_path: Path, passphrase: None
+) -> None:
+    lab = lab_in(tmp_path / "s3", backend_url_of(request, "s3"))
+    lab.program(TWENTY)
+    assert killed_up(lab, "engine.step.end@8")
+    parts = sorted(journal_of(lab))
+    middle = lab.objects.get(parts[2])
+    lab.objects.delete([parts[2]])
+    with pytest.raises(Corrupt, match="a part of the journal is missing"):
+        lab.engine().preview(lab.stack())
+    lab.objects.put(parts[2], middle)
+    other = parts[0].replace(parts[0].rpartition("/")[2].partition(".")[0], "0" * 32)
+    lab.objects.put(other, b"")
+    with pytest.raises(Corrupt, match="2 runs wrote a journal at the same time"):
+        lab.engine().up(lab.stack())
+    lab.objects.delete([other, parts[0]])  # as a removal that was killed leaves it
+    lab.up()
+    assert not journal_of(lab)
+
+
+def test_a_writer_that_was_given_up_adds_to_no_other_journal(
+    request: pytest.FixtureRequest, tmp_path: Path, passphrase: None
+) -> None:
+    lab = lab_in(tmp_path / "s3", backend_url_of(request, "s3"))
+    lab.program("pass")
+    files = stack_files(lab.stack())
+    stalled, next_one = files.journal, files.journal
+    stalled.append(b"1")
+    files.journal.remove()  # the next run took the stack over
+    next_one.append(b"2")
+    stalled.append(b"late")
+    assert files.journal.read() == b"2"
+    files.journal.remove()
+    assert not files.journal.exists() and not journal_of(lab)
 
 
 def test_a_torn_last_line_is_dropped_and_a_broken_one_before_it_is_refused(lab: Lab) -> None:
-    from deployer.errors import Corrupt
-
     lab.program(TWENTY)
     assert killed_up(lab, "engine.step.end@8")
     journal = lab.checkpoint.with_suffix(".journal")
@@ -137,32 +193,30 @@ def test_a_torn_last_line_is_dropped_and_a_broken_one_before_it_is_refused(lab: 
     assert len(lab.files()) == 20
 
 
-def test_the_journal_of_another_checkpoint_is_not_applied(lab: Lab) -> None:
-    from deployer.errors import Conflict
-
-    lab.up('File("a")')
-    lab.program(TWENTY)
-    assert killed_up(lab, "engine.step.end@8")
-    lab.checkpoint.write_bytes(lab.checkpoint.read_bytes().replace(b'"metadata"', b' "metadata"'))
+def test_the_journal_of_another_checkpoint_is_not_applied(any_lab: Lab) -> None:
+    any_lab.up('File("a")')
+    any_lab.program(TWENTY)
+    assert killed_up(any_lab, "engine.step.end@8")
+    any_lab.objects.put(CHECKPOINT, any_lab.objects.get(CHECKPOINT).replace(b'"metadata"', b' "metadata"'))
     with pytest.raises(Conflict, match="changed after a run of this engine was killed"):
-        lab.engine().up(lab.stack())
+        any_lab.engine().up(any_lab.stack())
 
 
-def test_the_cli_engine_takes_the_journal_over_before_the_cli_reads(lab: Lab) -> None:
+def test_the_cli_engine_takes_the_journal_over_before_the_cli_reads(any_lab: Lab) -> None:
     from deployer.engine.cli_engine import _take_over_journal
 
-    lab.program(TWENTY)
-    assert killed_up(lab, "engine.step.end@8")
-    _take_over_journal(lab.stack())
-    check_state(lab)
-    assert len([doc for doc in lab.resources() if doc["type"] == "files:index:File"]) >= 8
+    any_lab.program(TWENTY)
+    assert killed_up(any_lab, "engine.step.end@8")
+    _take_over_journal(any_lab.stack())
+    check_state(any_lab)
+    assert len([doc for doc in any_lab.resources() if doc["type"] == "files:index:File"]) >= 8
 
 
-def test_the_lock_of_a_killed_run_is_taken_over(lab: Lab) -> None:
-    lab.program('File("a")')
-    assert killed_up(lab, "engine.step.begin@1")
-    assert len(list((lab.dir / ".pulumi" / "locks").rglob("*.json"))) == 1
-    lab.up()
+def test_the_lock_of_a_killed_run_is_taken_over(any_lab: Lab) -> None:
+    any_lab.program('File("a")')
+    assert killed_up(any_lab, "engine.step.begin@1")
+    assert len(any_lab.objects.list("locks")) == 1
+    any_lab.up()
 
 
 def fresh(lab: Lab, folder: Path) -> Lab:

@@ -189,8 +189,12 @@ def test_what_cannot_be_used_is_said_so(
 REFUSED: list[tuple[int, Fault, str]] = [
     (0, "deny", r"DynamoDB table deployer-.*: access was denied.*; allow this identity the actions listed in docs/"),
     (0, "expired", r"DynamoDB table deployer-.*: AWS does not accept the credentials.*; renew them, or choose others"),
-    (1, "deny", r"s3://.*: access to the bucket was denied; check the credentials \(AWS_PROFILE\), and allow them"),
-    (1, "expired", r"s3://.*: AWS does not accept the credentials; renew them, or choose others by AWS_PROFILE"),
+    (
+        1,
+        "deny",
+        r"s3://.*: access to the bucket was denied \(GetObject of s3://.*\); check the credentials \(AWS_PROFILE\)",
+    ),
+    (1, "expired", r"s3://.*: the credentials have expired \(GetObject of s3://.*\); renew them, or choose others"),
     (1, "moved", r"s3://.*: the bucket is in another region; set AWS_REGION to the bucket's region"),
 ]
 
@@ -206,7 +210,8 @@ def test_what_aws_refuses_is_said_at_once(
     proxies[service].rates = {fault: 1.0}
     with pytest.raises(DeployerError, match=words) as caught:
         open_store(on_s3).instance()
-    assert proxies[service].faults[fault] == 1  # not tried again
+    looked_again = (service, fault) == (1, "expired")  # somebody may have renewed them on disk
+    assert proxies[service].faults[fault] == 1 + looked_again  # not tried again
     assert os.environ["AWS_SECRET_ACCESS_KEY"] not in str(caught.value).split()
 
 

@@ -135,7 +135,7 @@ def _session() -> Any:
 def _filesystem_with(keys: tuple[tuple[str, str | None], ...]) -> Any:
     from pyarrow.fs import S3FileSystem
 
-    from deployer.state.objects_s3 import endpoint_of
+    from deployer.state.s3_bucket import endpoint_of
 
     session = _session()
     settings: dict[str, str | None] = {**dict(keys), "region": session.region_name}

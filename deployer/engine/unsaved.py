@@ -1,0 +1,40 @@
+"""What becomes of a run whose state cannot be saved: it is kept beside Pulumi.yaml, for `deployer stack import`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deployer.engine.deployment import Opened, to_deployment
+from deployer.engine.project import StackRef
+from deployer.errors import DeployerError, EngineFailed
+
+
+@contextmanager
+def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None, *, changed: bool) -> Iterator[None]:
+    """Around the saving of a run's state. When that fails, the state goes into a file, and the error names it.
+
+    `failure` is what ended the run before, which the error says too; a run that `changed` nothing has no more to say.
+    Secrets are as encrypted as they are in the state.
+    """
+    try:
+        yield
+    except DeployerError as error:
+        if not changed:
+            if failure is None:
+                raise
+            return
+        file = stack.project.dir / f"{stack.project.name}.{stack.name}.unsaved.json"
+        deployment = to_deployment(opened.snapshot, opened.passphrase, opened.metadata)
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as kept:
+            json.dump({"version": 3, "deployment": deployment}, kept)
+        before = f"{failure}; then " if isinstance(failure, DeployerError) and failure is not error else ""
+        raise EngineFailed(
+            f"{before}the state could not be saved: {error.what}; it is kept in {file.name}",
+            where=error.where,
+            remedy=f"{error.remedy or 'mend the cause'}; then run `deployer stack import {file.name} "
+            f"--stack {stack.name}`, and `deployer up` to go on",
+        ) from error
