@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 SAMPLE = 20  #: files whose keys are read unless all are
 _SHOWN = 3
-_UNTOLD = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class _DatasetAudit:
     location: str
     state: TableState
     where: str
-    listed: frozenset[str] | None = None  #: the data files in a bucket, once they are asked for
+    listed: dict[str, int] | None = None  #: the data files with their bytes, once they are asked for
 
     def columns(self) -> Iterator[Difference]:
         import pyarrow as pa
@@ -115,25 +113,17 @@ class _DatasetAudit:
         if file.bytes != fragment.bytes:
             yield Difference(self.where, f"{name} has {fragment.bytes:,} bytes; recorded are {file.bytes:,}")
         for each in self.dataset.get_fragment(file.fragment_id).metadata.files:
-            size = self._size_of(each.path)
+            size = self._data_files().get(each.path)
             if size is None:
                 yield Difference(self.where, f"{name}: its data file data/{each.path} is missing", lasting=True)
-            elif each.file_size_bytes and size not in (_UNTOLD, each.file_size_bytes):
+            elif each.file_size_bytes and size != each.file_size_bytes:
                 words = f"has {size:,} bytes; {each.file_size_bytes:,} were written"
                 yield Difference(self.where, f"{name}: its data file data/{each.path} {words}", lasting=True)
 
-    def _size_of(self, path: str) -> int | None:
-        """Bytes of a data file; None when it is not there. A bucket's are only known to be there."""
-        if "://" in self.location:
-            return _UNTOLD if path in self._objects() else None
-        try:
-            return os.stat(f"{self.location}/data/{path}").st_size  # noqa: PTH116 (asked for every file of a table)
-        except FileNotFoundError:
-            return None
-
-    def _objects(self) -> frozenset[str]:
+    def _data_files(self) -> Mapping[str, int]:
         if self.listed is None:
-            self.listed = frozenset(path.removeprefix("data/") for path in objects_at(self.location).list("data"))
+            found = objects_at(self.location).described("data")
+            self.listed = {each.path.removeprefix("data/"): each.bytes for each in found}
         return self.listed
 
     def chosen(self, full: bool) -> list[File]:

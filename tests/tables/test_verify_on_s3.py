@@ -55,6 +55,16 @@ def test_missing_objects_are_named(lake: Lake) -> None:
     assert steps and all(left for left, _ in steps)
 
 
+def test_objects_of_another_size_are_named(lake: Lake) -> None:
+    objects = objects_at(lake.open().opened.location)
+    cut = min(objects.list("data"))
+    content = objects.get(cut)
+    objects.delete([cut])
+    objects.put(cut, content[:-1])
+    said = f"its data file {cut} has {len(content) - 1:,} bytes; {len(content):,} were written"
+    assert any(difference.endswith(said) for difference in differences(lake))
+
+
 def test_a_damaged_snapshot_is_made_again(lake: Lake) -> None:
     state = lake.open().opened.state
     lake.store.snapshot(state.table_id)
