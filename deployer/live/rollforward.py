@@ -64,7 +64,7 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
 
     Versions count anew in each dataset, so a state is never compared with another dataset than its own.
     """
-    for _ in range(ATTEMPTS):
+    for attempt in range(ATTEMPTS):
         if entry.dataset != state.dataset:  # read before and after a rewrite's commit
             entry, state = _read_again(store, entry, state)
             continue
@@ -86,6 +86,8 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             unchanged = to_record(state.lance_version, state.dataset)
             return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
         except Conflict:
+            if attempt:  # the first was decided on a state that was old
+                store.pause(attempt)
             entry, state = _read_again(store, entry, state)
     raise CommitTimedOut(
         "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS

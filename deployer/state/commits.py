@@ -187,8 +187,12 @@ class Committer:
             raise trial.timed_out("all lost against other writers")
         if trial.attempts == 1 and trial.doubt is None:
             return  # staged on a state that was old; the one just read is the newest
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(trial.attempts - 2, 16))
-        self._clock.sleep(min(left, self._clock.uniform(0, longest)))
+        self._clock.sleep(min(left, self._clock.uniform(0, longest_pause(trial.attempts - 1))))
+
+
+def longest_pause(lost: int) -> float:
+    """Seconds after so many lost races (from 1), of which a random part is waited."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * float(2 ** min(lost - 1, 16)))
 
 
 def _normalised(parts: Sequence[Part]) -> list[Part]:

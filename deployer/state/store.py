@@ -14,7 +14,7 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.state.backend import Backend
 from deployer.state.cache import StateCache
 from deployer.state.clock import Clock
-from deployer.state.commits import Committer, Part
+from deployer.state.commits import Committer, Part, longest_pause
 from deployer.state.entries import Damaged, LogEntry, from_record, read_or_damaged
 from deployer.state.history import At, Time, state_at
 from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
@@ -156,6 +156,10 @@ class StateStore:
         with it holds nobody up for long, and nothing may rest on it.
         """
         return self._backend.turn(_checked(log))
+
+    def pause(self, lost: int) -> None:
+        """Waits a random while after so many lost races (from 1), as commits do, before one looks again."""
+        self._clock.sleep(self._clock.uniform(0, longest_pause(lost)))
 
     def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Entries above version `after`, oldest first, as far back as they are kept."""
