@@ -13,6 +13,7 @@ from deployer.live.model import LiveLake
 from deployer.plan import changes as c
 from deployer.plan.cause import cause
 from deployer.plan.diff import diff
+from deployer.plan.services import service_name
 from deployer.plan.words import describe
 from deployer.specs.edit import SpecEdits
 from deployer.specs.edit_nodes import Uneditable
@@ -20,7 +21,7 @@ from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
 from deployer.specs.root import resolve_root
-from deployer.specs.write import table_document
+from deployer.specs.write import service_document, table_document
 
 
 def take_over(workspace: Workspace, found: Drift) -> list[str]:
@@ -81,6 +82,10 @@ def _subject(change: c.Change) -> tuple[str, object]:
     match change:
         case c.CreateIndex(index=index) | c.DropIndex(index=index) | c.RebuildIndex(after=index):
             return ("index", index.name)
+        case c.CreateService() | c.DeleteService() | c.ChangeTrigger() | c.ChangeServiceOptions():
+            return ("service", service_name(change))
+        case c.MoveServiceToCluster():
+            return ("service", service_name(change))
         case _:
             column = getattr(change, "column", None)
             return ("column" if column else type(change).__name__, column)
@@ -117,6 +122,15 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
         case c.DropIndex(index=index):
             edits.set_index(_index_place(declared, index.name), index.name, None)
             return
+        case (
+            c.CreateService()
+            | c.DeleteService()
+            | c.ChangeTrigger()
+            | c.ChangeServiceOptions()
+            | c.MoveServiceToCluster()
+        ):
+            _edit_service(edits, item.change, declared, live)
+            return
         case c.RenameTable():
             _rename_table(edits, declared, live)
             edits.move_overlays(found.lake.files, declared.address, live.address)
@@ -150,6 +164,8 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
     match change:
         case c.DropIndex(index=index):
             return index.name not in {each.name for each in declared.indexes}
+        case c.DeleteService(service=service):
+            return service.kind not in {each.kind for each in declared.services}
         case c.DropColumn(column=(name,)):
             return name not in {each.name for each in declared.columns}
         case _:
@@ -159,6 +175,21 @@ def _is_mended(change: c.Change, declared: TableSpec) -> bool:
 def _declared(lake: Lake, name: str) -> TableSpec | None:
     """The table that was applied under that name; it may be declared as renamed from it by now."""
     return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
+
+
+def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec, live: TableSpec) -> None:
+    """The table's own declaration of a service becomes the whole of what the service is; the instance's stays."""
+    name = service_name(change)
+    form: dict[str, Any] | None = next((service_document(each) for each in live.services if each.name == name), None)
+    if form is None and _of_instance(declared, name):
+        form = {"enabled": False}
+    edits.set_service(_place(declared, "services"), name, form)
+
+
+def _of_instance(declared: TableSpec, name: str) -> bool:
+    """Whether the instance declares the service for all of its tables, and this table does not."""
+    services, service = declared.sources.get("services"), declared.sources.get(f"services.{name}")
+    return service is not None and (services is None or service.file != services.file or service < services)
 
 
 def _rename_table(edits: SpecEdits, declared: TableSpec, live: TableSpec) -> None:

@@ -9,7 +9,8 @@ from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
-from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
+from deployer.specs.model import IndexSpec, InstanceSpec, ServiceSpec, TableSpec, Trigger
+from deployer.specs.service_form import service_to_json, trigger_to_json
 from deployer.specs.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
@@ -111,6 +112,10 @@ def value_as_json(value: object) -> Any:
             return instance_to_json(value)
         case IndexSpec():
             return index_to_json(value)
+        case ServiceSpec():
+            return {"kind": value.kind, **service_to_json(value)}
+        case Trigger():
+            return trigger_to_json(value)
         case tuple() | list():
             return [value_as_json(item) for item in value]
         case bytes():

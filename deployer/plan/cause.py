@@ -13,6 +13,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeStateBackend: "state",
     c.ChangeEngine: "engine",
     c.ChangeClusters: "clusters",
+    c.ChangeNotify: "notify",
     c.RenameTable: "renamed_from",
     c.ChangeRowKeys: "row_keys",
     c.ChangeSortKeys: "sort_keys",
@@ -48,6 +49,8 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         candidates += [columns, f"columns.{path[0]}" if path else "columns", "columns"]
     elif isinstance(change, c.IndexChange):
         candidates = _index_places(change)
+    elif isinstance(change, c.ServiceChange):
+        candidates = [*_service_places(change), "services"]
     else:
         candidates = [_PROPERTY.get(type(change), "")]
     found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
@@ -67,3 +70,22 @@ def _index_places(change: c.IndexChange) -> list[str]:
             return [*(f"indexes.{after.name}.{name}" for name in changed), f"indexes.{after.name}", "indexes"]
         case _:
             assert_never(change)
+
+
+def _service_places(change: c.ServiceChange) -> list[str]:
+    """The property that changed, else the service; of one that is gone, where services are declared."""
+    match change:
+        case c.CreateService(service=service):
+            return [f"services.{service.name}"]
+        case c.DeleteService():
+            return []
+        case c.ChangeTrigger(service=kind):
+            name, parts = kind.lower(), ["trigger", "trigger_mode"]
+        case c.ChangeServiceOptions(service=kind, before=before, after=after):
+            changed = [f"options.{each}" for each, value in after.items() if before.get(each) != value]
+            name, parts = kind.lower(), [*changed, "options"]
+        case c.MoveServiceToCluster(service=kind):
+            name, parts = kind.lower(), ["cluster"]
+        case _:
+            assert_never(change)
+    return [*(f"services.{name}.{part}" for part in parts), f"services.{name}"]

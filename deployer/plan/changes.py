@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.specs.model import Cluster, IndexSpec, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.model import (
+    Cluster,
+    IndexSpec,
+    InstanceSpec,
+    KeyValue,
+    ServiceSpec,
+    StateBackend,
+    Storage,
+    TableSpec,
+    Trigger,
+)
 from deployer.specs.types import Column, ColumnType
 
 ColumnPath = tuple[str, ...]
@@ -59,6 +69,15 @@ class ChangeClusters:
     address: str
     before: tuple[Cluster, ...]
     after: tuple[Cluster, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeNotify:
+    """The addresses that are told of failed runs."""
+
+    address: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +246,50 @@ class RebuildIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateService:
+    address: str
+    service: ServiceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteService:
+    address: str
+    service: ServiceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTrigger:
+    """When a service runs; None: on demand only. `service` is its kind."""
+
+    address: str
+    service: str
+    before: Trigger | None
+    after: Trigger | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeServiceOptions:
+    """`before_raw` and `after_raw`: whether the options are texts that nobody checked."""
+
+    address: str
+    service: str
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+    before_raw: bool = False
+    after_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveServiceToCluster:
+    """None: the cluster that jobs of the table have otherwise."""
+
+    address: str
+    service: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetOnline:
     address: str
     online: bool
@@ -263,6 +326,7 @@ InstanceChange = (
     | ChangeStateBackend
     | ChangeEngine
     | ChangeClusters
+    | ChangeNotify
     | ChangeDescription
     | ChangeTags
 )
@@ -279,6 +343,7 @@ ColumnChange = (
     | ChangeColumnDefault
 )
 IndexChange = CreateIndex | DropIndex | RebuildIndex
+ServiceChange = CreateService | DeleteService | ChangeTrigger | ChangeServiceOptions | MoveServiceToCluster
 TableChange = (
     CreateTable
     | DeleteTable
@@ -290,6 +355,7 @@ TableChange = (
     | ChangeLeafLimit
     | ChangeStorage
     | IndexChange
+    | ServiceChange
     | SetOnline
     | SetDeletionProtection
     | ChangeDescription

@@ -14,6 +14,7 @@ from deployer.plan.changes import (
     ChangeDescription,
     ChangeEngine,
     ChangeLeafLimit,
+    ChangeNotify,
     ChangeRoot,
     ChangeRowKeys,
     ChangeSortKeys,
@@ -37,6 +38,7 @@ from deployer.plan.changes import (
 )
 from deployer.plan.columns import diff_columns
 from deployer.plan.indexes import built_indexes, dropped_indexes
+from deployer.plan.services import service_changes
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types import Column
 
@@ -79,6 +81,8 @@ def _diff_instance(live: InstanceSpec, desired: InstanceSpec, read: bool) -> Ite
         yield ChangeEngine(address, live.engine, desired.engine)
     if live.clusters != desired.clusters:
         yield ChangeClusters(address, live.clusters, desired.clusters)
+    if live.notify != desired.notify:
+        yield ChangeNotify(address, live.notify, desired.notify)
     yield from _diff_words(live, desired)
 
 
@@ -108,6 +112,7 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from later
     yield from built_indexes(address, live.indexes, desired.indexes, columns)
+    yield from service_changes(address, live.services, desired.services)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)
     if live.deletion_protection != desired.deletion_protection:

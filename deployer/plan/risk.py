@@ -93,11 +93,16 @@ def assess(
             return Assessment(Risk.SAFE, why=_indexed(statistics))
         case c.DropIndex():
             return Assessment(Risk.SAFE, why="searches read every row; none is lost")
+        case c.DeleteService():
+            return Assessment(Risk.SAFE, why="nobody runs it any more; its runs stay on record")
+        case c.ChangeTrigger() | c.ChangeServiceOptions() | c.MoveServiceToCluster():
+            return Assessment(Risk.SAFE, why="applies to runs from now on")
         case c.TightenNullability():
             return Assessment(Risk.SAFE, why="existing rows are checked first")
         case (
             c.CreateInstance()
             | c.CreateTable()
+            | c.CreateService()
             | c.RenameTable()
             | c.RenameColumn()
             | c.RelaxNullability()
@@ -109,6 +114,7 @@ def assess(
             | c.ChangeTags()
             | c.ChangeEngine()
             | c.ChangeClusters()
+            | c.ChangeNotify()
         ):
             return _SAFE
         case _:

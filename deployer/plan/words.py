@@ -8,6 +8,7 @@ from typing import assert_never
 from rich.filesize import decimal
 
 from deployer.plan import changes as c
+from deployer.plan.services import describe_service_change, service_names
 from deployer.specs.model import IndexSpec
 from deployer.specs.types import Column, format_type
 
@@ -32,10 +33,14 @@ def describe(change: c.Change) -> str:
             return f"clusters {_names(old_names)} → {_names(new_names)}" + (
                 " (options changed)" if old_names == new_names else ""
             )
+        case c.ChangeNotify(before=old_names, after=new_names):
+            return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
         case c.CreateTable(spec=spec):
             leaves = len(spec.split_points) + 1
             keys = f", row keys {', '.join(spec.row_keys)}" if spec.row_keys else ", no keys"
-            return f"create table: {count(len(spec.columns), 'column')}{keys}, {count(leaves, 'leaf', 'leaves')}"
+            services = f", services {service_names(spec.services)}" if spec.services else ""
+            parted = count(leaves, "leaf", "leaves")
+            return f"create table: {count(len(spec.columns), 'column')}{keys}, {parted}{services}"
         case c.DeleteTable():
             return "delete table and its data"
         case c.RenameTable(before=before, after=after):
@@ -87,6 +92,14 @@ def describe(change: c.Change) -> str:
             return f"drop index {index.name}: {_index(index)}"
         case c.RebuildIndex(before=old_index, after=new_index):
             return f"rebuild index {new_index.name}: {_index(old_index)} → {_index(new_index)}"
+        case (
+            c.CreateService()
+            | c.DeleteService()
+            | c.ChangeTrigger()
+            | c.ChangeServiceOptions()
+            | c.MoveServiceToCluster()
+        ):
+            return describe_service_change(change)
         case c.SetOnline(online=online):
             return "put table online" if online else "take table offline"
         case c.SetDeletionProtection(protected=protected):

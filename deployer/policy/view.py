@@ -143,6 +143,10 @@ def _sides(change: c.Change) -> tuple[str | None, str | None]:
             return None, index.kind
         case c.DropIndex(index=index):
             return index.kind, None
+        case c.CreateService(service=service):
+            return None, service.kind
+        case c.DeleteService(service=service):
+            return service.kind, None
         case _:
             return _text(getattr(change, "before", None)), _text(getattr(change, "after", None))
 

@@ -45,6 +45,14 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             return _property("indexes", olds, news)
+        case (
+            c.CreateService()
+            | c.DeleteService()
+            | c.ChangeTrigger()
+            | c.ChangeServiceOptions()
+            | c.MoveServiceToCluster()
+        ):
+            return _property("services", olds, news)
         case c.SetOnline():
             return _property("online", olds, news)
         case c.SetDeletionProtection():
@@ -61,6 +69,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("engine", olds, news)
         case c.ChangeClusters():
             return _property("clusters", olds, news)
+        case c.ChangeNotify():
+            return _property("notify", olds, news)
         case c.CreateInstance() | c.DeleteInstance() | c.CreateTable() | c.DeleteTable():
             raise TypeError(f"{type(change).__name__} is no difference between two resources")
         case _:

@@ -112,6 +112,20 @@ class SpecEdits:
                 if found.get(key) != value:
                     put(found, key, value, at)
 
+    def set_service(self, at: Position, name: str, form: Mapping[str, Any] | None) -> None:
+        """Adds the service of that name to the document at this place, changes it, or removes it (None)."""
+        declared = self._declared(at)
+        services = declared.get("services")
+        if form is None and name not in (services or ()):
+            raise Uneditable(f"service {name} is not declared here", where=at, remedy="edit it by hand")
+        if services is None:
+            put(declared, "services", {name: form} if form else None, at)
+            return
+        refuse_shared(declared, "services", services, at)
+        put(services, name, form, at)
+        if not services:
+            put(declared, "services", None, at)
+
     def move_overlays(self, files: Iterable[str], before: str, after: str) -> None:
         """Lets the overlays in `files`, of every stack, that are for the address `before` be for `after`."""
         for name in files:

@@ -36,6 +36,7 @@ def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
         state=_state(document.get("state"), remote, problems),
         clusters=tuple(read_clusters(document.get("clusters"), problems)),
         tags=read_tags(document),
+        notify=_notify(document.get("notify"), problems),
         sources={"": document.node.at} | {key: node.key_at for key, node in document.node.value.items()},
     )
 
@@ -67,6 +68,17 @@ def _root_problems(root: str, at: Position) -> Iterator[Problem]:
         yield Problem(
             at, what, "write s3://bucket/prefix, the bucket in 3 to 63 of a-z, 0-9, . and -", Rule.ROOT_BUCKET
         )
+
+
+def _notify(node: Node | None, problems: list[Problem]) -> tuple[str, ...]:
+    found: dict[str, str] = {}
+    for item in node.value if node is not None and isinstance(node.value, list) else ():
+        address = str(item.value)
+        if address.lower() in found:
+            what = f"`{address}` is in `notify` twice"
+            problems.append(Problem(item.at, what, "remove the second one", Rule.REPEATED_ADDRESS))
+        found.setdefault(address.lower(), address)
+    return tuple(found.values())
 
 
 def _state(node: Node | None, remote: bool, problems: list[Problem]) -> StateBackend:

@@ -201,6 +201,7 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
         "state": {"backend": spec.state.backend, **spec.state.options} if spec.state != StateBackend() else {},
         "clusters": {cluster.name: {"kind": cluster.kind, **cluster.options} for cluster in spec.clusters},
         "tags": dict(sorted(spec.tags.items())),
+        "notify": list(spec.notify),
     }
     form = {name: value for name, value in form.items() if value or name in ("name", "root")}
     if spec.engine != "auto":
@@ -222,4 +223,5 @@ def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
             for name, options in plain(form.get("clusters", {})).items()
         ),
         tags=dict(form.get("tags", {})),
+        notify=tuple(form.get("notify", ())),
     )

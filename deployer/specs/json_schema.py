@@ -185,6 +185,16 @@ _INSTANCE = object_schema(
                 },
             ],
         },
+        "notify": list_of(
+            "Who is told by e-mail when a service's run fails, on AWS; each confirms once.",
+            text(
+                "An e-mail address.",
+                pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$",
+                patternErrorMessage="write an e-mail address",
+                maxLength=254,
+            ),
+            default=[],
+        ),
         "services": ref(
             "services", "Services of all tables; what a table declares goes over it, property by property."
         ),

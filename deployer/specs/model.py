@@ -46,6 +46,7 @@ class InstanceSpec:
     state: StateBackend = StateBackend()
     clusters: tuple[Cluster, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
+    notify: tuple[str, ...] = ()  #: e-mail addresses that are told of failed runs
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -22,7 +22,7 @@ from deployer.specs.schema_parts import (
     size,
     text,
 )
-from deployer.specs.sizes import bytes_of
+from deployer.specs.sizes import bytes_of, in_words
 
 MODES = ("AUTOMATIC", "ON_DEMAND")
 #: What a target of METASYNC may be.
@@ -299,6 +299,12 @@ def _canonical(schema: Json, value: Any) -> Any:
     if schema.get("pattern") == _KINDS["CLEAN"].options["older_than"]["pattern"]:
         return canonical(value)
     return plain(value)
+
+
+def option_document(kind: str, name: str, value: Any) -> Any:
+    """A canonical value as people write it: sizes with their units."""
+    of_size = name in option_names(kind) and option_schema(kind, name).get("format") == "bytes"
+    return in_words(value) if of_size and isinstance(value, int) else value
 
 
 def plain(value: Any) -> Any:

@@ -8,9 +8,12 @@ from typing import Any, assert_never
 
 import yaml
 
+from deployer.specs import sizes
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
 from deployer.specs.key_times import PER_SECOND
-from deployer.specs.model import InstanceSpec, KeyValue, Lake, TableSpec
+from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
+from deployer.specs.service_form import service_to_json
+from deployer.specs.service_schema import option_document
 from deployer.specs.types import (
     Blob,
     Column,
@@ -53,8 +56,20 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
         by_name = {column.name: column for column in spec.columns}
         keys = [by_name[name] for name in spec.row_keys]
         form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
+    if spec.services:
+        form["services"] = {service.name: service_document(service) for service in spec.services}
     first = ("database", "name", "renamed_from", "description", "columns")
     return {"kind": "Table"} | {name: form[name] for name in first if name in form} | form
+
+
+def service_document(service: ServiceSpec) -> dict[str, Any]:
+    """A service as a spec has it: sizes as people write them."""
+    form = service_to_json(service)
+    if "bytes" in form.get("trigger", {}):
+        form["trigger"]["bytes"] = sizes.in_words(form["trigger"]["bytes"])
+    if not service.unsafe_raw and "options" in form:
+        form["options"] = {name: option_document(service.kind, name, each) for name, each in form["options"].items()}
+    return form
 
 
 def column_document(column: Column) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from deployer.plan import changes as c
-from deployer.specs.model import IndexSpec, Storage, TableSpec
+from deployer.specs.model import IndexSpec, ServiceSpec, Storage, TableSpec, Trigger
+from deployer.specs.service_schema import KINDS
 from deployer.specs.types import Column, Scalar, Struct
 
 TEXT, INT64 = Scalar("string"), Scalar("int64")
@@ -32,6 +33,7 @@ TABLE = TableSpec(
     description="Flights.",
     tags={"tier": "gold"},
     indexes=(IndexSpec("by_delay", ("delay",), "btree"), IndexSpec("by_hall", ("gate.hall",), "bitmap")),
+    services=(ServiceSpec("COMPACT", Trigger(commits=10)), ServiceSpec("CLEAN", Trigger("0 3 * * *"))),
 )
 
 
@@ -111,6 +113,18 @@ def index(name: str, what: str, of: IndexSpec | None) -> Edit:
     return Edit(f"index {name} {what}", change)
 
 
+def service(what: str, kind: str, change: Callable[[ServiceSpec], ServiceSpec | None]) -> Edit:
+    """The service of that kind changed, attached where the table has none, or detached."""
+
+    def edited(spec: TableSpec) -> TableSpec:
+        services = {each.kind: each for each in spec.services}
+        changed = change(services.get(kind) or ServiceSpec(kind))
+        found = {each: services.get(each) for each in KINDS} | {kind: changed}
+        return replace(spec, services=tuple(each for each in found.values() if each))
+
+    return Edit(f"service {kind.lower()} {what}", edited)
+
+
 def table(what: str, **values: object) -> Edit:
     return Edit(what, lambda spec: replace(spec, **values))  # type: ignore[arg-type]
 
@@ -172,6 +186,26 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
     c.RebuildIndex: (
         index("by_delay", "bitmap", IndexSpec("by_delay", ("delay",), "bitmap")),
         index("by_hall", "btree", IndexSpec("by_hall", ("gate.hall",), "btree")),
+    ),
+    c.CreateService: (
+        service("attached", "CLUSTER", lambda each: replace(each, options={"curve": "zorder"})),
+        service("attached", "AUTOSAVEPOINT", lambda each: each),
+    ),
+    c.DeleteService: (
+        service("detached", "COMPACT", lambda _: None),
+        service("detached", "CLEAN", lambda _: None),
+    ),
+    c.ChangeTrigger: (
+        service("on demand", "COMPACT", lambda each: replace(each, trigger=None)),
+        service("nightly", "CLEAN", lambda each: replace(each, trigger=Trigger("0 3 * * *", "Europe/Berlin", rows=9))),
+    ),
+    c.ChangeServiceOptions: (
+        service("tiered", "COMPACT", lambda each: replace(each, options={"strategy": "tiered"})),
+        service("unchecked", "CLEAN", lambda each: replace(each, options={"new": "on"}, unsafe_raw=True)),
+    ),
+    c.MoveServiceToCluster: (
+        service("on small", "COMPACT", lambda each: replace(each, cluster="small")),
+        service("on small", "CLEAN", lambda each: replace(each, cluster="small")),
     ),
     c.SetOnline: (table("offline", online=False),),
     c.SetDeletionProtection: (table("unprotected", deletion_protection=False),),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from deployer.graph import build_graph
 from deployer.graph.build import Graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
-from deployer.specs.model import Cluster, InstanceSpec, Lake, TableSpec
+from deployer.specs.model import Cluster, InstanceSpec, Lake, ServiceSpec, TableSpec, Trigger
 from deployer.specs.types import Column, ListOf, MapOf, Scalar, Struct
 
 OWNER = "lakes/dev"
@@ -32,6 +32,7 @@ FLIGHTS = TableSpec(
     split_points=(("DL",), ("UA", 100)),
     description="Flights.",
     tags={"tier": "gold"},
+    services=(ServiceSpec("CLEAN", Trigger("30 3 * * *"), None, {"older_than": "14d"}),),
 )
 
 EMPTY = TableSpec("air", "empty", (Column("id", Scalar("int64"), nullable=False),), row_keys=("id",))

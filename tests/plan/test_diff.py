@@ -17,12 +17,19 @@ from deployer.plan.as_json import plan_as_json
 from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex
 from deployer.plan.terminal import plan_as_tree
 from deployer.plan.words import describe
-from deployer.specs.model import Cluster, InstanceSpec, StateBackend, Storage, TableSpec
+from deployer.specs.model import Cluster, InstanceSpec, ServiceSpec, StateBackend, Storage, TableSpec, Trigger
 from deployer.specs.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph, with_column, without_column
 
 GOLDEN = Path(__file__).parent / "golden"
 INT16, INT32, INT64, TEXT = Scalar("int16"), Scalar("int32"), Scalar("int64"), Scalar("string")
+
+[CLEAN] = FLIGHTS.services
+
+
+def serviced(*services: ServiceSpec) -> TableSpec:
+    return replace(FLIGHTS, services=services)
+
 
 TABLES: dict[str, TableSpec] = {
     "nothing": FLIGHTS,
@@ -75,6 +82,18 @@ TABLES: dict[str, TableSpec] = {
         split_points=((15_737,), (15_765, "UA")),
     ),
     "leaf_limit": replace(FLIGHTS, max_rows_per_leaf=5_000_000),
+    "service_created": serviced(
+        ServiceSpec("COMPACT", Trigger("0 3 * * *", "Europe/Berlin", commits=100), "small", {"portion_bytes": 2**30}),
+        CLEAN,
+        ServiceSpec("METASYNC", Trigger(commits=1), None, {"targets": [{"type": "glue"}, {"type": "directory"}]}),
+        ServiceSpec("AUTOSAVEPOINT", None, None, {"brand_new": "on"}, unsafe_raw=True),
+    ),
+    "service_deleted": replace(FLIGHTS, services=()),
+    "service_trigger": serviced(replace(CLEAN, trigger=Trigger(small_files=20, bytes=10**9, deleted_share=0.125))),
+    "service_on_demand": serviced(replace(CLEAN, trigger=None)),
+    "service_options": serviced(replace(CLEAN, options={"older_than": "2d", "dry_run": True})),
+    "service_options_unchecked": serviced(replace(CLEAN, options={"older_than": "2w"}, unsafe_raw=True)),
+    "service_cluster": serviced(replace(CLEAN, cluster="small")),
     "storage_format": replace(FLIGHTS, storage=Storage(data_storage_version="2.2")),
     "storage_sizes": replace(FLIGHTS, storage=Storage(max_rows_per_file=1000)),
     "offline": replace(FLIGHTS, online=False),
@@ -96,6 +115,7 @@ INSTANCES: dict[str, InstanceSpec] = {
     "instance_engine": replace(INSTANCE, engine="embedded"),
     "instance_clusters": replace(INSTANCE, clusters=(Cluster("large", "local", {"cores": 8}),)),
     "instance_cluster_options": replace(INSTANCE, clusters=(Cluster("small", "local", {"cores": 8}),)),
+    "instance_notify": replace(INSTANCE, notify=("ops@example.com",)),
     "instance_description": replace(INSTANCE, description="Demo."),
     "instance_tags": replace(INSTANCE, tags={"owner": "platform"}),
 }

@@ -87,6 +87,7 @@ INSTANCES = {
         StateBackend("dynamodb", {"table": "locks"}),
         (Cluster("big", "emr-serverless", {"cores": 4, "subnets": ["a", "b"]}), Cluster("l", "local", {})),
         {"b": "1", "a": "2"},
+        ("ops@example.com",),
     ),
 }
 
