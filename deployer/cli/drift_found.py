@@ -19,12 +19,14 @@ from deployer.live.drift import (
     instance_origin,
     property_origin,
     removal_origin,
+    service_origin,
     with_renames,
 )
 from deployer.live.model import LiveLake
 from deployer.live.reader import read_lake
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
+from deployer.plan.services import service_name
 from deployer.provider.table_inputs import table_of
 from deployer.specs.json_form import instance_from_json
 from deployer.specs.model import Lake, TableSpec
@@ -132,6 +134,8 @@ def _items(store: StateStore, root: str, applied: Mapping[str, Applied], live: L
                 origin = column_origin(store, root, entries[resource.id], name)
             elif isinstance(change, c.IndexChange):
                 origin = index_origin(store, root, entries[resource.id], _index_name(change))
+            elif isinstance(change, c.ServiceChange):
+                origin = service_origin(store, resource.id, service_name(change).upper())
             else:
                 origin = property_origin(store, resource.id, _PROPERTIES.get(type(change), ""))
             yield DriftItem(address, change, origin)

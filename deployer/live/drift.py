@@ -17,6 +17,7 @@ from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, Struct, children
 from deployer.state.entries import LogEntry
 from deployer.state.model import INSTANCE_LOG, TableEntry
+from deployer.state.service_updates import PutService, RemoveService
 from deployer.state.updates import (
     CreateTable,
     RemoveTable,
@@ -53,6 +54,20 @@ def property_origin(store: StateStore, table_id: str, name: str) -> Origin | Non
     for entry in reversed(store.log(table_id)):
         if any(isinstance(update, SetTableProperties) and name in update.changes for update in entry.updates):
             return Origin(entry.author, _time(entry.at))
+    return None
+
+
+def service_origin(store: StateStore, table_id: str, kind: str) -> Origin | None:
+    """The newest transaction that attached, changed or detached the table's service of that kind."""
+    for entry in reversed(store.log(table_id)):
+        for update in entry.updates:
+            match update:
+                case PutService(service=service) if service.kind == kind:
+                    return Origin(entry.author, _time(entry.at))
+                case RemoveService(kind=removed) if removed == kind:
+                    return Origin(entry.author, _time(entry.at))
+                case _:
+                    pass
     return None
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from deployer.live.indexes import live_indexes
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.live.rollforward import current
+from deployer.live.services import live_services
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
@@ -81,6 +82,7 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         storage=Storage(**storage),
         tags={key: str(value) for key, value in properties.tags.items()},
         indexes=live_indexes(state),
+        services=live_services(state),
     )
     owner = str(properties.declared.get(OWNER, ""))
     return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))

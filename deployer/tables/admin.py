@@ -39,6 +39,7 @@ from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
+from deployer.tables.services import apply_service_change, first_services
 from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri, remove_dataset, table_location
 
@@ -98,7 +99,7 @@ def create_table(
                 [SetTableStatus(entry.table_id, "active")],
                 [TableHasStatus(entry.table_id, "creating")],
             ),
-            Part(entry.table_id, [create], [LogEmpty()]),
+            Part(entry.table_id, [create, *first_services(spec)], [LogEmpty()]),
         ]
     )
     settle_indexes(store, root, entry.table_id, spec)
@@ -246,6 +247,14 @@ def _apply(
             declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             apply_index_change(store, root, live.table_id, change, on_progress)
+        case (
+            c.CreateService()
+            | c.DeleteService()
+            | c.ChangeTrigger()
+            | c.ChangeServiceOptions()
+            | c.MoveServiceToCluster()
+        ):
+            apply_service_change(store, live.table_id, change)
         case c.SetOnline(online=online):
             _set(store, live, online=online)
         case c.SetDeletionProtection(protected=protected):
@@ -263,6 +272,7 @@ def _apply(
             | c.ChangeStateBackend()
             | c.ChangeEngine()
             | c.ChangeClusters()
+            | c.ChangeNotify()
         ):
             raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
         case _:
