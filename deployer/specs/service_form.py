@@ -22,9 +22,9 @@ def services_from_json(form: Mapping[str, Any]) -> tuple[ServiceSpec, ...]:
 def service_to_json(service: ServiceSpec) -> dict[str, Any]:
     """A service without its name; never empty."""
     form: dict[str, Any] = {}
-    if service.trigger is None or service.trigger == Trigger(**default_trigger(service.kind)):
+    if service.trigger is None:
         form["trigger_mode"] = service.trigger_mode
-    else:
+    elif service.trigger != Trigger(**default_trigger(service.kind)):
         form["trigger"] = trigger_to_json(service.trigger)
     if service.cluster is not None:
         form["cluster"] = service.cluster
@@ -32,7 +32,7 @@ def service_to_json(service: ServiceSpec) -> dict[str, Any]:
         form["options"] = dict(service.options)
     if service.unsafe_raw:
         form["unsafe_raw"] = True
-    return form
+    return form or {"trigger_mode": service.trigger_mode}
 
 
 def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:

@@ -23,21 +23,22 @@ def apply_service_change(store: StateStore, table_id: str, change: c.ServiceChan
     """Raises Conflict when somebody changes the service at the same time, or when one to detach is running."""
     kind = service_name(change).upper()
     before = next((each for each in store.table(table_id).services.values() if each.kind == kind), None)
+    live = service_spec(before) if before else ServiceSpec(kind)
     match change:
-        case c.CreateService(service=service):
-            after = service
+        case c.CreateService(service=wanted):
+            spec = wanted
         case c.DeleteService():
             if before is not None:
                 store.commit(table_id, [RemoveService(before.kind)], to_remove_service(before.kind))
             return
         case c.ChangeTrigger(after=trigger):
-            after = replace(service_spec(before) if before else ServiceSpec(kind), trigger=trigger)
+            spec = replace(live, trigger=trigger)
         case c.ChangeServiceOptions(after=options, after_raw=raw):
-            after = replace(service_spec(before) if before else ServiceSpec(kind), options=options, unsafe_raw=raw)
+            spec = replace(live, options=options, unsafe_raw=raw)
         case c.MoveServiceToCluster(after=cluster):
-            after = replace(service_spec(before) if before else ServiceSpec(kind), cluster=cluster)
+            spec = replace(live, cluster=cluster)
         case _:
             assert_never(change)
-    service = declared_service(after, before)
+    service = declared_service(spec, before)
     requires = to_alter_service(before) if before else to_create_service(service.kind)
     store.commit(table_id, [PutService(service)], requires)

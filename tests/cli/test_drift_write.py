@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.services.attached import alter_service, create_service, remove_service
 from deployer.state import open_store
+from deployer.state.services import Service, ServiceKind
 from deployer.state.updates import RenameTable, SetInstanceProperties
 from deployer.tables import admin
 from tests.cli.conftest import Deployer
@@ -64,6 +67,10 @@ indexes:
     columns: [delay]
 tags:
   owner: ops
+services:
+  compact: { cluster: nightly, options: { portion_bytes: 2GB, min_files: 3 } }   # at night
+  clean:
+    trigger: { commits: 100 }   # often
 """
 PLANES = """\
 kind: Table
@@ -77,7 +84,7 @@ row_keys: [id]
 @pytest.fixture
 def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two tables, applied; the current folder."""
-    instance = INSTANCE.replace("lakes/demo", str(tmp_path / "lake"))
+    instance = INSTANCE.replace("lakes/demo", str(tmp_path / "lake")) + "clusters: {nightly: {kind: local}}\n"
     folder = make_project(tmp_path / "project", {"demo.yaml": instance, "flights.yaml": FLIGHTS, "planes.yaml": PLANES})
     monkeypatch.chdir(folder)
     assert deployer("up", "--yes").code == 0
@@ -85,6 +92,25 @@ def applied(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 Change = Callable[[Path, Deployer], None]
+
+
+def by_client(kind: ServiceKind, change: Callable[[Service], Service | None], table: str = "flights") -> Change:
+    """Somebody attaches, changes or detaches a service through the state store, as the client does."""
+
+    def changed(folder: Path, deployer: Deployer) -> None:
+        with closing(open_store(str(folder.parent / "lake"))) as store:
+            entry = store.instance().by_name(f"air.{table}")
+            assert entry is not None
+            before = store.table(entry.table_id).services.get(kind)
+            after = change(before or Service(kind))
+            if after is None:
+                remove_service(store, entry.table_id, kind)
+            elif before is None:
+                create_service(store, entry.table_id, after)
+            else:
+                alter_service(store, entry.table_id, before, after)
+
+    return changed
 
 
 def elsewhere(*edits: tuple[str, str], file: str = "flights.yaml") -> Change:
@@ -199,9 +225,20 @@ CASES: dict[str, Change] = {
         ("owner: ops", "owner: night"),
         ("sort_keys: [origin, delay]\n", "sort_keys: [origin, delay]\ndescription: Hops.\n"),
     ),
-    "clusters": elsewhere(
-        ("engine: embedded\n", "engine: embedded\nclusters: {local: {kind: local}}\n"), file="demo.yaml"
+    "service-attached": by_client(
+        "CLUSTER",
+        lambda each: replace(each, trigger_mode="AUTOMATIC", trigger={"rows": 5}, options={"columns": ["delay"]}),
     ),
+    "service-attached-to-a-table-without": by_client("CLEAN", lambda each: each, "planes"),
+    "service-detached": by_client("CLEAN", lambda _: None),
+    "service-changed": several(
+        by_client("COMPACT", lambda each: replace(each, options={**each.options, "portion_bytes": 10**9 // 2})),
+        by_client("CLEAN", lambda each: replace(each, trigger_mode="ON_DEMAND", trigger={})),
+    ),
+    "service-moved": by_client("COMPACT", lambda each: replace(each, cluster=None, options={})),
+    "service-options-raw": by_client("CLEAN", lambda each: replace(each, unsafe_raw=True, options={"new": "on"})),
+    "services-elsewhere": elsewhere(("{ commits: 100 }   # often", "{schedule: 0 3 * * *, timezone: Asia/Tokyo}")),
+    "clusters": elsewhere(("nightly: {kind: local}", "nightly: {kind: local}, large: {kind: local}"), file="demo.yaml"),
     "instance-words": elsewhere(("name: demo\n", "name: demo\ndescription: Of all.\ntags: {a: b}\n"), file="demo.yaml"),
 }
 
