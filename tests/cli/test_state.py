@@ -17,7 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deployer.services.attached import create_service, pause_service
+from deployer.services.runs import queue_run
+from deployer.services.savepoints import take_savepoint
 from deployer.state import open_store
+from deployer.state.services import Service
 from deployer.state.updates import CommitStarted
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE
@@ -70,6 +74,25 @@ def test_log_lists_entries_in_words(filled: Path, deployer: Deployer) -> None:
         7,
         ["add 1 file with 10 rows (job load-2, dataset version 4)"],
     )
+
+
+def test_show_and_log_tell_services_runs_and_savepoints(filled: Path, deployer: Deployer) -> None:
+    table, before = table_id(filled), " ".join(deployer("state", "show", "flights").out.split())
+    assert "services none runs none under way, 0 ended savepoints none" in before
+    with closing(open_store(root(filled))) as store:
+        create_service(store, table, Service("COMPACT", "AUTOMATIC", {"commits": 10}))
+        queue_run(store, table, "COMPACT", cause="on demand", run_id="first")
+        take_savepoint(store, [table], "before-2026")
+        pause_service(store, table, "COMPACT")
+    shown = deployer("state", "show", "flights").out
+    assert "COMPACT (automatic, paused)" in shown and "first (COMPACT, QUEUED)" in shown
+    assert "before-2026 (version 4)" in shown
+    found = deployer("state", "show", "flights", "--json").json
+    assert [found[what][0] for what in ("services", "runs", "savepoints")]
+    assert (found["services"][0]["trigger"], found["runs"][0]["run_id"]) == ({"commits": 10}, "first")
+    log = deployer("state", "log", "flights").out
+    assert "queue run first of COMPACT (on demand)" in log and "take savepoint before-2026" in log
+    assert deployer("state", "verify").code == 0
 
 
 def test_log_says_what_is_no_longer_kept(filled: Path, deployer: Deployer) -> None:

@@ -15,8 +15,9 @@ from deployer.state.envelope import seal
 from deployer.state.mend import Step
 from deployer.state.model import INSTANCE_LOG, TableState
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.service_updates import RunQueued, SavepointRemoved, SavepointTaken
 from deployer.state.store import StateStore
-from deployer.state.updates import FilesAdded, RegisterTable
+from deployer.state.updates import DatasetRemoved, FilesAdded, RegisterTable, RewriteStarted, TableRewritten
 
 from .samples import (
     NEVER,
@@ -205,6 +206,25 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
     assert step.left and "was committed so" in step.what
 
 
+def test_a_savepoint_whose_dataset_is_gone_is_named(root: str) -> None:
+    store = store_at(root)
+    store.commit(TABLE, [creation(), SavepointTaken("old"), SavepointTaken("older")])
+    store.commit(TABLE, [RewriteStarted(2, "two", ""), TableRewritten(2, "one", b"s", 1, (), ())])
+    store.commit(TABLE, [SavepointRemoved("older"), SavepointTaken("new")])
+    assert said(root) == []
+    store.commit(TABLE, [DatasetRemoved(1)])
+    assert said(root) == [
+        f"the newest state of log {TABLE}: savepoint old is of dataset 1, which was removed",
+    ]
+
+
+def test_a_snapshot_that_has_other_runs_than_the_log_makes_is_named(root: str) -> None:
+    store = store_at(root)
+    state = store.commit(TABLE, [creation(), RunQueued("one", "CLEAN", "by hand")])
+    store._snapshots.take(replace(state, runs={"two": replace(state.runs["one"], run_id="two")}))
+    assert said(root) == [f"snapshot 1 of log {TABLE}: runs: only here two; only by the log one"]
+
+
 def test_tables_in_one_place_are_named(root: str) -> None:
     store = store_at(root)
     same = replace(entry("b" * 32, "planes"), location=entry().location)
@@ -220,9 +240,9 @@ def test_a_folder_that_nothing_points_to_is_no_difference(filled: str) -> None:
 
 
 def test_a_newer_format_is_refused(filled: str) -> None:
-    manifest = {"format": 2, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
+    manifest = {"format": 3, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
     change_pointer(filled, 40, seal(json.dumps(manifest).encode()))
-    with pytest.raises(Refused, match=r"written by a newer deployer \(format 2\)"):
+    with pytest.raises(Refused, match=r"written by a newer deployer \(format 3\)"):
         audit(filled)
 
 

@@ -19,8 +19,11 @@ from deployer.errors import Conflict
 from deployer.state import remove_store
 from deployer.state.commits import Part
 from deployer.state.model import INSTANCE_LOG, TableState
-from deployer.state.requirements import FilesPresent, JobNotDone, PartitionIsLeaf
+from deployer.state.requirements import FilesPresent, JobNotDone, PartitionIsLeaf, TableRequirement
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.service_conflicts import to_go_on, to_queue_run, to_start_run
+from deployer.state.service_updates import RunEnded, RunQueued, RunStarted, SavepointRemoved, SavepointTaken
+from deployer.state.services import FinalStatus
 from deployer.state.updates import (
     CommitStarted,
     FilesAdded,
@@ -29,6 +32,7 @@ from deployer.state.updates import (
     PartitionSplit,
     SetInstanceProperties,
     SetTableProperties,
+    TableUpdate,
 )
 
 from .samples import TABLE, creation, file, store_at
@@ -47,6 +51,8 @@ class Model:
     jobs: list[str] = field(default_factory=list)
     intents: set[str] = field(default_factory=set)
     description: str = ""
+    runs: dict[str, str] = field(default_factory=dict)
+    savepoints: dict[str, dict[int, str]] = field(default_factory=dict)
 
     def is_like(self, state: TableState) -> None:
         assert state.version == self.version
@@ -55,6 +61,8 @@ class Model:
         assert list(state.jobs) == self.jobs
         assert set(state.intents) == self.intents
         assert state.properties.description == self.description
+        assert {run.run_id: run.status for run in state.runs.values()} == self.runs
+        assert set(state.savepoints) == set(self.savepoints)
 
 
 class Interleavings(RuleBasedStateMachine):
@@ -131,6 +139,44 @@ class Interleavings(RuleBasedStateMachine):
         self.stores[writer].commit(TABLE, [FilesRemoved((gone,), self._next())])
         del self.model.files[gone]
         self.model.version += 1
+
+    @rule(writer=WRITERS, status=st.sampled_from(["SUCCEEDED", "FAILED"]))
+    def run(self, writer: int, status: FinalStatus) -> None:
+        """The next step of the one run that is open, of which a second writer who does the same is told."""
+        open_ones = {run_id: status for run_id, status in self.model.runs.items() if status in ("QUEUED", "RUNNING")}
+        run_id, now = next(iter(open_ones.items()), (f"run-{self._next()}", ""))
+        steps: dict[str, tuple[TableUpdate, list[TableRequirement], str]] = {
+            "": (RunQueued(run_id, "CLEAN", "by hand"), to_queue_run("CLEAN", needs_service=False), "QUEUED"),
+            "QUEUED": (RunStarted(run_id, "me", 1), to_start_run(run_id, "CLEAN"), "RUNNING"),
+            "RUNNING": (RunEnded(run_id, status), to_go_on(run_id, "me"), status),
+        }
+        update, requirements, after = steps[now]
+        self.stores[writer].commit(TABLE, [update], requirements)
+        self.model.runs[run_id] = after
+        self.model.version += 1
+        with pytest.raises(Conflict, match=run_id):
+            self.stores[writer - 1].commit(TABLE, [update], requirements)
+
+    @rule(writer=WRITERS)
+    def take_savepoint(self, writer: int) -> None:
+        name = f"savepoint-{self._next()}"
+        self.stores[writer].commit(TABLE, [SavepointTaken(name)])
+        self.model.savepoints[name] = dict(self.model.files)
+        self.model.version += 1
+
+    @rule(writer=WRITERS, data=st.data())
+    def remove_savepoint(self, writer: int, data: st.DataObject) -> None:
+        if self.model.savepoints:
+            name = data.draw(st.sampled_from(sorted(self.model.savepoints)))
+            self.stores[writer].commit(TABLE, [SavepointRemoved(name)])
+            del self.model.savepoints[name]
+            self.model.version += 1
+
+    @rule(reader=WRITERS)
+    def read_savepoints(self, reader: int) -> None:
+        for savepoint in self.stores[reader].table(TABLE).savepoints.values():
+            then = self.stores[reader].table(TABLE, at=savepoint.state_version)
+            assert {each.fragment_id: each.partition for each in then.files} == self.model.savepoints[savepoint.name]
 
     @rule(writer=WRITERS)
     def both_logs(self, writer: int) -> None:

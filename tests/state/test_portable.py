@@ -15,6 +15,8 @@ from deployer.state import create_store, open_store
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.portable import import_into
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.service_updates import PutService, RunQueued, SavepointTaken
+from deployer.state.services import Service
 from deployer.state.updates import RegisterTable, SetInstanceProperties
 
 from .samples import TABLE, added, creation, entry, objects_at, store_at
@@ -33,6 +35,7 @@ def fill(root: str, policy: SnapshotPolicy) -> None:
     tables = [RegisterTable(entry()), RegisterTable(entry(SECOND, "planes"))]
     store.commit(INSTANCE_LOG, [SetInstanceProperties({"name": "nyc"}), *tables])
     store.commit(SECOND, [creation()])
+    store.commit(SECOND, [PutService(Service("CLEAN")), RunQueued("one", "CLEAN", "by hand"), SavepointTaken("a")])
     for number in range(18):
         store.commit(TABLE, [added(number, f"job-{number}") if number else creation()])
     store.close()

@@ -18,6 +18,20 @@ from deployer.state.entries import LogEntry
 from deployer.state.inapplicable import Inapplicable
 from deployer.state.model import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
 from deployer.state.reducer import apply, empty_state, fold
+from deployer.state.service_updates import (
+    CancelWished,
+    LeaseRenewed,
+    PauseService,
+    PutService,
+    RemoveService,
+    ResumeService,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    SavepointRemoved,
+    SavepointTaken,
+)
+from deployer.state.services import Savepoint, Service
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -28,11 +42,13 @@ from deployer.state.updates import (
     RegisterTable,
     RemoveTable,
     RenameTable,
+    RewriteStarted,
     SetInstanceProperties,
     SetLanceVersion,
     SetSchema,
     SetTableProperties,
     SetTableStatus,
+    TableRewritten,
     Update,
 )
 
@@ -104,6 +120,50 @@ def test_a_split_leaf_keeps_its_files_and_has_two_children() -> None:
     assert [each.partition for each in state.files] == ["root"]
 
 
+SERVED: TableState = _after(
+    CREATED,
+    PutService(Service("COMPACT")),
+    RunQueued("over", "COMPACT", "schedule"),
+    RunStarted("over", "me", 1000),
+    RunEnded("over", "SUCCEEDED"),
+    RunQueued("going", "COMPACT", "schedule"),
+    RunStarted("going", "me", 1000),
+    RunQueued("waiting", "CLEAN", "by hand"),
+    SavepointTaken("one", 9, "a note"),
+)
+
+
+def test_runs_and_savepoints_have_the_time_and_author_of_their_entry() -> None:
+    going = SERVED.runs["going"]
+    assert (going.author, going.queued_at, going.started_at, going.lease_until) == ("ann", 5, 5, 1005)
+    assert SERVED.savepoints["one"] == Savepoint("one", 3, 1, 2, 5, 9, "ann", "a note")
+    renewed = _after(SERVED, LeaseRenewed("going", 1000, {"done": 1}), at=800).runs["going"]
+    assert (renewed.lease_until, renewed.progress, renewed.started_at) == (1800, {"done": 1}, 5)
+
+
+def test_pausing_is_told_to_the_run_and_cancelling_stands() -> None:
+    paused = _after(SERVED, PauseService("COMPACT"))
+    assert (paused.services["COMPACT"].paused, paused.runs["going"].wish) == (True, "pause")
+    assert paused.runs["over"] == SERVED.runs["over"]
+    resumed = _after(paused, ResumeService("COMPACT"))
+    assert (resumed.services["COMPACT"].paused, resumed.runs["going"].wish) == (False, None)
+    cancelled = _after(paused, CancelWished("going"))
+    assert _after(cancelled, ResumeService("COMPACT")).runs["going"].wish == "cancel"
+    assert _after(SERVED, PutService(Service("COMPACT", paused=True))).runs["going"].wish is None
+
+
+def test_a_rewrite_keeps_services_runs_and_savepoints() -> None:
+    rewritten = _after(
+        SERVED, RewriteStarted(2, "two", ""), TableRewritten(2, "one", b"s", 1, (), (), forgets_jobs=True)
+    )
+    assert (rewritten.services, rewritten.runs, rewritten.savepoints) == (
+        SERVED.services,
+        SERVED.runs,
+        SERVED.savepoints,
+    )
+    assert _after(rewritten, SavepointTaken("two")).savepoints["two"].dataset == 2
+
+
 SPLIT: TableState = _after(CREATED, PartitionSplit("root", b"m", "left", "right"))
 REFUSED: list[tuple[State, Update, str]] = [
     (INSTANCE, RegisterTable(entry(name="other")), f"table {TABLE} exists already"),
@@ -140,6 +200,21 @@ REFUSED: list[tuple[State, Update, str]] = [
     (SPLIT, PartitionSplit("left", b"m", "l", "r"), "the split point is not inside partition left"),
     (SPLIT, PartitionSplit("left", b"g", "right", "r"), "partition right exists already"),
     (SPLIT, PartitionSplit("left", b"g", "r", "r"), "partition r exists already"),
+    (TableState(table_id=TABLE), PutService(Service("CLEAN")), f"table {TABLE} was never created"),
+    (INSTANCE, PutService(Service("CLEAN")), "PutService is not an update of the instance"),
+    (SERVED, RemoveService("CLEAN"), "the table has no CLEAN service"),
+    (SERVED, PauseService("CLEAN"), "the table has no CLEAN service"),
+    (SERVED, RunQueued("going", "CLEAN", ""), "run going exists already"),
+    (SERVED, RunQueued("another", "COMPACT", ""), "run going of COMPACT is RUNNING"),
+    (SERVED, RunStarted("none", "me", 1), "there is no run none"),
+    (SERVED, RunStarted("going", "me", 1), "run going is RUNNING and cannot become RUNNING"),
+    (SERVED, RunEnded("over", "FAILED"), "run over is SUCCEEDED and cannot become FAILED"),
+    (SERVED, RunEnded("waiting", "SUCCEEDED"), "run waiting is QUEUED and cannot become SUCCEEDED"),
+    (SERVED, LeaseRenewed("waiting", 1), "run waiting is QUEUED, not RUNNING"),
+    (SERVED, CancelWished("over"), "run over is SUCCEEDED, not RUNNING"),
+    (SERVED, SavepointTaken("one"), "the table has a savepoint one already"),
+    (SERVED, SavepointTaken("../one"), "a savepoint cannot be called '../one'"),
+    (SERVED, SavepointRemoved("two"), "the table has no savepoint two"),
 ]
 
 

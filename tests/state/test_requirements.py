@@ -23,6 +23,21 @@ from deployer.state.requirements import (
     TableHasStatus,
     schema_fingerprint,
 )
+from deployer.state.service_requirements import (
+    LeaseEndsAt,
+    NoneRunning,
+    NoRunOpen,
+    RunHasStatus,
+    RunHeldBy,
+    SavepointNameFree,
+    SavepointThere,
+    ServiceIs,
+    ServiceMissing,
+    ServiceNotPaused,
+    ServiceThere,
+)
+from deployer.state.service_updates import PutService, RunQueued, RunStarted, SavepointTaken
+from deployer.state.services import Service
 from deployer.state.updates import PartitionSplit, RegisterTable, SetInstanceProperties, Update
 
 from .samples import TABLE, added, creation, entry
@@ -34,6 +49,16 @@ def _folded(log: str, *updates: Update) -> State:
 
 INSTANCE = _folded(INSTANCE_LOG, SetInstanceProperties({"name": "nyc", "tags": ["a"]}), RegisterTable(entry()))
 TABLE_STATE = _folded(TABLE, creation(), added(1, "nightly"), PartitionSplit("root", b"m", "left", "right"))
+SERVED = _folded(
+    TABLE,
+    creation(),
+    PutService(Service("COMPACT")),
+    PutService(Service("CLUSTER", paused=True)),
+    RunQueued("going", "COMPACT", "schedule"),
+    RunStarted("going", "me", 1000),
+    RunQueued("waiting", "CLEAN", "by hand"),
+    SavepointTaken("one"),
+)
 SCHEMA = schema_fingerprint(b"arrow schema")
 
 HOLD: list[tuple[Any, State]] = [
@@ -50,6 +75,18 @@ HOLD: list[tuple[Any, State]] = [
     (PartitionIsLeaf("left"), TABLE_STATE),
     (LanceVersionIs(3), TABLE_STATE),
     (DatasetIs(1), TABLE_STATE),
+    (ServiceThere("COMPACT"), SERVED),
+    (ServiceMissing("CLEAN"), SERVED),
+    (ServiceIs(Service("COMPACT")), SERVED),
+    (ServiceNotPaused("COMPACT"), SERVED),
+    (ServiceNotPaused("CLEAN"), SERVED),
+    (NoRunOpen("CLUSTER"), SERVED),
+    (NoneRunning(("CLUSTER", "CLEAN")), SERVED),
+    (RunHasStatus("waiting", "QUEUED"), SERVED),
+    (RunHeldBy("going", "me"), SERVED),
+    (LeaseEndsAt("going", 1001), SERVED),
+    (SavepointNameFree("two"), SERVED),
+    (SavepointThere("one"), SERVED),
 ]
 
 FAIL: list[tuple[Any, State, str]] = [
@@ -72,6 +109,21 @@ FAIL: list[tuple[Any, State, str]] = [
     (PartitionIsLeaf("root"), TABLE_STATE, "partition root was split into left and right"),
     (PartitionIsLeaf("none"), TABLE_STATE, "partition none does not exist"),
     (LanceVersionIs(2), TABLE_STATE, "the dataset is at version 3, not 2"),
+    (ServiceThere("CLEAN"), SERVED, "the table has no CLEAN service"),
+    (ServiceMissing("COMPACT"), SERVED, "the table has a COMPACT service already"),
+    (ServiceIs(Service("CLEAN")), SERVED, "the table has no CLEAN service"),
+    (ServiceIs(Service("COMPACT", cluster="emr")), SERVED, "the COMPACT service was changed meanwhile"),
+    (ServiceNotPaused("CLUSTER"), SERVED, "the CLUSTER service is paused"),
+    (NoRunOpen("CLEAN"), SERVED, "run waiting of CLEAN is QUEUED"),
+    (NoneRunning(("CLEAN", "COMPACT")), SERVED, "run going of COMPACT is RUNNING"),
+    (RunHasStatus("none", "QUEUED"), SERVED, "there is no run none"),
+    (RunHasStatus("going", "QUEUED"), SERVED, "run going is RUNNING, not QUEUED"),
+    (RunHeldBy("waiting", "me"), SERVED, "run waiting is QUEUED, not RUNNING"),
+    (RunHeldBy("going", "you"), SERVED, "run going is held by me, not you"),
+    (LeaseEndsAt("waiting", 1), SERVED, "run waiting is QUEUED, not RUNNING"),
+    (LeaseEndsAt("going", 1000), SERVED, "the lease of run going was renewed"),
+    (SavepointNameFree("one"), SERVED, "the table has a savepoint one already"),
+    (SavepointThere("two"), SERVED, "the table has no savepoint two"),
 ]
 
 

@@ -16,12 +16,15 @@ from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.state.backend import SnapshotRecord
 from deployer.state.cache import Known
 from deployer.state.clock import Clock
-from deployer.state.envelope import seal
+from deployer.state.envelope import refuse_newer, seal
 from deployer.state.history import Time
 from deployer.state.model import INSTANCE_LOG, TableState
 from deployer.state.retention import SnapshotPolicy
+from deployer.state.service_updates import PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
+from deployer.state.services import Figures, Service
+from deployer.state.snapshots import manifest_of
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties
+from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties, TableUpdate
 
 from .samples import (
     NEVER,
@@ -113,6 +116,38 @@ def test_any_parquet_reader_reads_one(root: str) -> None:
     instance = {Path(path).stem: objects.get(path) for path in objects.list(INSTANCE_LOG)}
     assert pq.read_table(pa.BufferReader(instance["tables"])).to_pylist()[0]["name"] == "flights"
     assert json.loads(pq.read_table(pa.BufferReader(instance["instance"]))["properties"][0].as_py()) == {"name": "nyc"}
+
+
+def test_services_runs_and_savepoints_are_in_one_that_an_older_deployer_refuses(root: str) -> None:
+    store = store_at(root, policy=NEVER)
+    store.commit(TABLE, [creation()])
+    store.snapshot(TABLE)
+    served: list[TableUpdate] = [
+        PutService(
+            Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *"}, {"target_rows": 10}, "local", declared=True)
+        ),
+        RunQueued("one", "COMPACT", "schedule", "local", "one.log"),
+        RunStarted("one", "me", 1000),
+        RunEnded("one", "SUCCEEDED", Figures(1, 2, 3, 4, 5, 6, {"files": 9}, {"files": 1}), progress={"done": 1.5}),
+        RunQueued("two", "CLEAN", "by hand"),
+        SavepointTaken("old", None, "a note"),
+    ]
+    state = store.commit(TABLE, served)
+    store.snapshot(TABLE)
+    store.remove_old(TABLE)
+    first, second = (manifest_of(pointer) for pointer in backend_of(store).snapshots(TABLE))
+    assert (first["format"], second["format"]) == (1, 2)
+    with pytest.raises(Refused, match=r"format 2\).*reads up to 1; upgrade"):
+        refuse_newer(second["format"], "a reader of before")
+    backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
+    assert store_at(root).table(TABLE) == state
+    files = {name: objects_at(root).get(_newest(root, name)) for name in second["parts"]}
+    parts = {name: pq.read_table(pa.BufferReader(data)) for name, data in files.items()}
+    run = {row["run_id"]: row for row in parts["runs"].to_pylist()}["one"]
+    assert (run["status"], json.loads(run["figures"])["after"]) == ("SUCCEEDED", {"files": 1})
+    assert json.loads(parts["services"].to_pylist()[0]["trigger"]) == {"schedule": "0 3 * * *"}
+    assert parts["savepoints"].to_pylist()[0]["lance_version"] == 1
+    assert parts["runs"].schema.metadata[b"deployer.format"] == b"2"
 
 
 # Days that the snapshots at versions 10, 20, 30 … are old, newest last; what is kept with keep=2 and 7 days.

@@ -5,6 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from deployer.state.service_updates import (
+    LeaseRenewed,
+    PutService,
+    RunEnded,
+    RunQueued,
+    RunStarted,
+    SavepointsExpired,
+    SavepointTaken,
+)
+from deployer.state.services import Service
 from deployer.state.updates import (
     CommitAbandoned,
     CommitStarted,
@@ -45,6 +55,17 @@ WORDS: list[tuple[Update, str]] = [
         TableRewritten(2, "old", b"s", 3, (), (file(1),)),
         "swap in dataset 2: 1 file with 10 rows, 1 leaf (dataset version 3)",
     ),
+    (
+        PutService(Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *", "rows": 9}, cluster="emr", paused=True)),
+        "set service COMPACT: AUTOMATIC, schedule = 0 3 * * *, rows = 9, on emr, paused",
+    ),
+    (RunQueued("7f", "CLEAN", "schedule", "local"), "queue run 7f of CLEAN (schedule, local)"),
+    (RunStarted("7f", "host-1", 60_000), "start run 7f (held by host-1 for 60 s)"),
+    (LeaseRenewed("7f", 1500, {"files": 3}), "run 7f goes on for 1.5 s: files = 3"),
+    (RunEnded("7f", "SUCCEEDED"), "run 7f is SUCCEEDED"),
+    (RunEnded("7f", "SKIPPED", reason="nothing\n to do"), "run 7f is SKIPPED: nothing to do"),
+    (SavepointTaken("a", 1_800_000_000_000), "take savepoint a until 2027-01-15T08:00:00+00:00"),
+    (SavepointsExpired(0), "remove savepoints that were kept until 1970-01-01T00:00:00+00:00 or before"),
 ]
 
 

@@ -13,7 +13,10 @@ import lance
 import pytest
 
 from deployer.errors import Refused
+from deployer.live.lance_io import open_dataset
+from deployer.services.savepoints import remove_savepoint, take_savepoint
 from deployer.state.updates import CommitStarted
+from deployer.tables import collect as collect_module
 from deployer.tables.collect import Collected, collect_garbage
 from deployer.tables.deletion import delete_counted
 from deployer.tables.reinitialise import reinitialise_table
@@ -118,6 +121,61 @@ def test_versions_go_only_when_asked_for_and_tags_stay(lake: Lake) -> None:
     assert lake.open().count() == 65
     with pytest.raises(Refused, match="grace period"):
         collect(lake, versions_older_than=zero)
+
+
+def test_the_version_of_a_savepoint_stays_until_its_time_is_over(lake: Lake) -> None:
+    table = lake.table()
+    for i in range(4):
+        lake.ingest(lake.file(flights(20, 20 * i)))
+        if i in (0, 2):
+            take_savepoint(lake.store, [table_id(lake)], f"after-{i}", expires_at=2_000_000_000_000 if i else None)
+    everything, after = {"grace": dt.timedelta(), "versions_older_than": dt.timedelta()}, 2_000_000_000
+
+    def kept() -> list[int]:
+        return [each["version"] for each in lance.dataset(table.opened.location).versions()]
+
+    assert collect(lake, **everything, dry_run=True).versions == 2 == collect(lake, **everything).versions
+    assert kept() == [2, 4, 5] and lance.dataset(table.opened.location, version=2).count_rows() == 20
+    for dry_run in (True, False):
+        done = collect(lake, **everything, now=after, dry_run=dry_run)
+        assert (done.savepoints, done.versions) == (("after-2",), 1)
+    assert kept() == [2, 5]
+    remove_savepoint(lake.store, [table_id(lake)], "after-0")
+    assert collect(lake, **everything).savepoints == () and kept() == [5] and lake.open().count() == 80
+
+
+def test_a_savepoint_that_is_taken_while_garbage_is_collected_keeps_its_version(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = lake.table()
+    lake.ingest(lake.file(flights(20)))
+    opened = open_dataset
+
+    def later(location: str, version: int | None = None) -> lance.LanceDataset:
+        if not lake.store.table(table_id(lake)).savepoints:
+            take_savepoint(lake.store, [table_id(lake)], "late")
+            lake.ingest(lake.file(flights(20, 20)))
+        return opened(location, version)
+
+    monkeypatch.setattr(collect_module, "open_dataset", later)
+    zero = dt.timedelta()
+    assert collect(lake, grace=zero, versions_older_than=zero).versions == 1
+    assert [v["version"] for v in lance.dataset(table.opened.location).versions()] == [2, 3]
+
+
+def test_the_replaced_dataset_of_a_savepoint_stays(lake: Lake) -> None:
+    lake.table()
+    lake.ingest(lake.file(flights(10)))
+    old = Path(lake.open().opened.location)
+    take_savepoint(lake.store, [table_id(lake)], "full")
+    reinitialise_table(lake.store, lake.root, table_id(lake), allow_destroy=True)
+    later = time.time() + 8 * 86_400
+    for dry_run in (True, False):
+        found = collect(lake, now=later, dry_run=dry_run)
+        assert found.datasets == () and "savepoints need it: full" in found.kept[0] and found.bytes == 0
+    assert old.exists()
+    remove_savepoint(lake.store, [table_id(lake)], "full")
+    assert len(collect(lake, now=later).datasets) == 1 and not old.exists()
 
 
 def test_commits_that_were_never_made_are_given_up_once_they_are_old(lake: Lake) -> None:
