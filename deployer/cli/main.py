@@ -32,6 +32,7 @@ from deployer.cli import (
     report,
     schema,
     sql,
+    stack_group,
     state_group,
     table_group,
     tables,
@@ -74,6 +75,7 @@ for name, command in (
 app.add_typer(schema.app)
 app.add_typer(table_group.app)
 app.add_typer(state_group.app)
+app.add_typer(stack_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 
 

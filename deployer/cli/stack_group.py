@@ -1,0 +1,132 @@
+"""`deployer stack`: Pulumi's state of a stack as one file, to move it between backends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
+from deployer.cli.up import Yes
+
+app = typer.Typer(
+    name="stack",
+    help="Move Pulumi's state of a stack between backends.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write, such as dev.json.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write what Pulumi's state of the stack holds into one file, as `pulumi stack export` does. Changes nothing.
+
+    Secrets are encrypted in it as they are in the state. What the lake holds is not in it: see `state export`.
+    """
+    import json
+    import os
+
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.planning import engine_for
+    from deployer.cli.workspace import open_workspace
+    from deployer.errors import InvalidInput, NotFound, Refused
+    from deployer.plan.words import count
+
+    workspace = open_workspace(project, stack, specs)
+    if file.exists() and not force:
+        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+    if not file.absolute().parent.is_dir():
+        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
+    exported = engine_for(workspace, workspace.lake()).export(workspace.stack_ref)
+    resources = _resources(exported)
+    if not resources and not exported["deployment"].get("pending_operations"):
+        raise NotFound(f"stack {stack} has no state", where=workspace.dir, remedy="check --stack and the backend's URL")
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
+        json.dump(exported, written, indent=4)
+    if as_json:
+        print_json({"file": str(file), "resources": len(resources)})
+    else:
+        stdout().print(f"wrote {file}: {count(len(resources), 'resource')}", soft_wrap=True)
+    return 0
+
+
+@app.command("import")
+def import_stack(
+    file: Annotated[
+        Path, typer.Argument(help="A file of `stack export` or `pulumi stack export`.", show_default=False)
+    ],
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    yes: Yes = False,
+    lock_timeout: LockTimeout = None,
+    as_json: AsJson = False,
+) -> int:
+    """Put an export in place of Pulumi's state of the stack; of what was there before, a copy is kept beside it.
+
+    Asks first where the stack has a state. No resource is touched: the next `preview` compares with what is there.
+    """
+    from deployer.cli.lock_wait import held_in_time
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.planning import engine_for
+    from deployer.cli.up import confirm
+    from deployer.cli.workspace import open_workspace
+    from deployer.plan.words import count
+
+    workspace = open_workspace(project, stack, specs)
+    exported = _read(file, f"urn:pulumi:{stack}::{workspace.project.name}::")
+    lake = workspace.lake()
+    with held_in_time(workspace, lake, lock_timeout):
+        engine = engine_for(workspace, lake)
+        there = len(_resources(engine.export(workspace.stack_ref)))
+        if there and not yes:
+            confirm(f"Stack {stack} has {count(there, 'resource')} in its state. Put this file in its place?")
+        engine.restore(workspace.stack_ref, exported)
+    resources = len(_resources(exported))
+    if as_json:
+        print_json({"file": str(file), "resources": resources, "replaced": there})
+    else:
+        stdout().print(f"imported {file}: {count(resources, 'resource')}; now run deployer preview", soft_wrap=True)
+    return 0
+
+
+def _read(file: Path, prefix: str) -> dict[str, Any]:
+    """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
+    import json
+
+    from deployer.errors import InvalidInput, NotFound
+
+    try:
+        exported = json.loads(file.read_bytes())
+        resources = _resources(exported)
+        others = sorted(
+            {urn.rpartition("::")[2] for each in resources if not (urn := str(each["urn"])).startswith(prefix)}
+        )
+        version = exported["version"]
+    except FileNotFoundError:
+        raise NotFound("no such file", where=file, remedy="give a file of `deployer stack export`") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidInput(
+            "not an export of a stack", where=file, remedy="write one by `deployer stack export`"
+        ) from None
+    if version != 3:
+        raise InvalidInput(f"an export of version {version}, this reads 3", where=file, remedy="use the Pulumi CLI")
+    if others:
+        raise InvalidInput(
+            f"it is of another project or stack: {', '.join(others[:3])}",
+            where=file,
+            remedy="give its project and --stack",
+        )
+    found: dict[str, Any] = exported
+    return found
+
+
+def _resources(exported: dict[str, Any]) -> list[dict[str, Any]]:
+    return list((exported.get("deployment") or {}).get("resources") or ())
