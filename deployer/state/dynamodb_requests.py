@@ -59,6 +59,7 @@ _CREDENTIALS = {
     "IncompleteSignatureException",
     "MissingAuthenticationTokenException",
 }
+_EXPIRED = {"ExpiredTokenException", "ExpiredToken"}
 _DENIED = {"AccessDeniedException", "AccessDenied"}
 
 
@@ -153,23 +154,29 @@ class Requests:
 
     def _sent(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         deadline = self._clock.monotonic() + self._patience
-        in_doubt, pause, last = False, _FIRST_PAUSE, ""
+        in_doubt, pause, last, looked_again, throttled = False, _FIRST_PAUSE, "", False, False
         while True:
             try:
                 answer: dict[str, Any] = getattr(self._client(), operation)(**parameters)
                 return answer
             except ClientError as error:
+                if error.operation_name.startswith("AssumeRole"):
+                    raise role_refused(error, self._where) from error
                 codes = _codes(error)
                 status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
                 if "ConditionalCheckFailed" in codes or "ConditionalCheckFailedException" in codes:
                     raise ConditionFailed(_found(error), in_doubt=in_doubt) from None
                 if codes & _CONFLICT and operation == "transact_write_items" and not in_doubt:
                     raise ConditionFailed((), in_doubt=False) from None
+                if codes & _EXPIRED and not looked_again:  # somebody may have renewed them on disk
+                    looked_again = True
+                    self._clients.pop(os.getpid(), None)
+                    continue
                 if codes & _UNSURE or status >= 500:
                     in_doubt = True
                 elif not codes & (_THROTTLED | _CONFLICT):
-                    raise self._in_words(error, codes) from error
-                last = ", ".join(sorted(codes))
+                    raise self._in_words(error, codes, operation) from error
+                last, throttled = ", ".join(sorted(codes)), bool(codes & _THROTTLED)
             except (NoCredentialsError, PartialCredentialsError, NoRegionError, ProfileNotFound) as error:
                 raise setting_missing(error, self._where) from error
             except (EndpointConnectionError, ConnectTimeoutError) as error:  # not even sent
@@ -182,10 +189,11 @@ class Requests:
                 ) from error
             left = deadline - self._clock.monotonic()
             if left <= 0:
-                what = f"no answer within {self._patience:g} s: {last}"
-                raise (OutcomeUnknown if in_doubt else TurnedAway)(
-                    what, where=self._where, remedy="check that the endpoint can be reached, then try again"
-                )
+                what = f"no answer to {_call(operation)} within {self._patience:g} s: {last}"
+                remedy = "check that the endpoint can be reached, then try again"
+                if throttled:
+                    remedy = "the table is too busy: try again later, or have it paid by request (docs/aws.md)"
+                raise (OutcomeUnknown if in_doubt else TurnedAway)(what, where=self._where, remedy=remedy)
             self._clock.sleep(min(left, self._clock.uniform(0, pause)))
             pause = min(2 * pause, _LONGEST_PAUSE)
 
@@ -198,7 +206,7 @@ class Requests:
             self._clients[os.getpid()] = client
         return client
 
-    def _in_words(self, error: ClientError, codes: set[str]) -> DeployerError:
+    def _in_words(self, error: ClientError, codes: set[str], operation: str) -> DeployerError:
         said = error.response.get("Error", {}).get("Message", "")
         if "ResourceNotFoundException" in codes:
             return NotFound(
@@ -210,15 +218,15 @@ class Requests:
             return InUse(said, where=self._where, remedy="try again in a moment")
         if codes & _DENIED:
             return DeployerError(
-                f"access was denied: {said}",
+                f"access was denied ({_call(operation)}): {said}",
                 where=self._where,
-                remedy="allow this identity the actions listed in docs/state-format.md",
+                remedy="allow this identity the actions listed in docs/aws.md",
             )
         if codes & _CREDENTIALS:
             return DeployerError(
-                f"AWS does not accept the credentials: {said}",
+                f"AWS does not accept the credentials ({_call(operation)}): {said or ', '.join(codes)}",
                 where=self._where,
-                remedy="renew them, or choose others by AWS_PROFILE",
+                remedy="renew them, or choose others by AWS_PROFILE, and run it again",
             )
         if "ValidationException" in codes and "schema" in said:
             return DeployerError(
@@ -229,6 +237,19 @@ class Requests:
         return DeployerError(
             f"DynamoDB refused the request: {said or ', '.join(codes)}", where=self._where, remedy="see the AWS error"
         )
+
+
+def role_refused(error: ClientError, where: object) -> DeployerError:
+    """A role that could not be assumed, in words: the profile's, or that of a web identity (OIDC)."""
+    found = error.response.get("Error", {})
+    said = " ".join(filter(None, (found.get("Code"), found.get("Message"))))
+    remedy = "check the role's trust policy, and who assumes it"
+    if error.operation_name == "AssumeRoleWithWebIdentity":
+        remedy = (
+            "check that the trust policy of AWS_ROLE_ARN names the identity's issuer, audience and subject, and that "
+            "the token in AWS_WEB_IDENTITY_TOKEN_FILE is not too old"
+        )
+    return DeployerError(f"the role could not be assumed ({error.operation_name}): {said}", where=where, remedy=remedy)
 
 
 def setting_missing(error: BotoCoreError, where: object) -> DeployerError:
@@ -256,3 +277,8 @@ def _codes(error: ClientError) -> set[str]:
 
 def _found(error: ClientError) -> Sequence[Mapping[str, Any]]:
     return [reason.get("Item", {}) for reason in error.response.get("CancellationReasons", ())]
+
+
+def _call(operation: str) -> str:
+    """`put_item` as AWS calls it."""
+    return operation.replace("_", " ").title().replace(" ", "")

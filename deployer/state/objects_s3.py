@@ -117,8 +117,9 @@ class S3Objects:
         key = self._key(path)
         bucket = bucket_of(self._name, self._access)
         while True:
+            client = bucket.client()  # a file of credentials that is missing is no missing object
             try:
-                return ask(bucket.client(), key)
+                return ask(client, key)
             except (AlreadyExistsError, PreconditionError):
                 raise
             except FileNotFoundError as error:

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.configprovider import ConfiguredEndpointProvider
-from botocore.exceptions import BotoCoreError, NoCredentialsError, ProfileNotFound
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ProfileNotFound
 from obstore.store import S3Store
 
+from deployer.errors import DeployerError
 from deployer.state.aws_session import aws_session
-from deployer.state.dynamodb_requests import setting_missing
+from deployer.state.dynamodb_requests import role_refused, setting_missing
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
@@ -76,6 +77,14 @@ class Bucket:
             frozen = found.credentials.get_frozen_credentials()
         except BotoCoreError as error:
             raise setting_missing(error, self.uri) from error
+        except ClientError as error:
+            raise role_refused(error, self.uri) from error
+        except OSError as error:  # such as the token of a web identity
+            raise DeployerError(
+                f"the credentials cannot be read: {error.strerror}",
+                where=error.filename,
+                remedy="look at the path (AWS_WEB_IDENTITY_TOKEN_FILE) and its rights",
+            ) from error
         with self._lock:
             if self._client is None or self._client[0] != frozen:
                 self._client = frozen, self._made(found, frozen)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import http.client
+import json
 import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 Fault = Literal[
     "lose request",
@@ -38,7 +39,25 @@ FIVE_PERCENT: Mapping[Fault, float] = {
     "throttle": 0.05,
 }
 
+#: What AWS calls a refusal: of DynamoDB (and all that has a target in its header), of the others, and the status.
+_REFUSALS: Mapping[str, tuple[str, str, int]] = {
+    "throttle": ("ProvisionedThroughputExceededException", "SlowDown", 503),
+    "deny": ("AccessDeniedException", "AccessDenied", 403),
+    "expired": ("ExpiredTokenException", "ExpiredToken", 400),
+    "moved": ("ResourceNotFoundException", "PermanentRedirect", 301),
+}
+
 _HOP_BY_HOP = ("connection", "expect", "transfer-encoding", "content-length")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as a rule sees it. `operation` is `PutItem`, `CreateRole` or, for REST, `PUT`."""
+
+    operation: str
+    service: str  #: as in the signature's scope, such as `s3`
+    path: str
+    token: str  #: the session's
 
 
 @dataclass
@@ -50,6 +69,8 @@ class Proxy:
     delay: float  # seconds, the longest
     seed: int
     only: Container[str] | None = None
+    rule: Callable[[Asked], Fault | None] | None = None  #: says which requests are to fail, whatever the rates
+    answered: Callable[[Asked, bytes], bytes] | None = None  #: sees every answer, and may give another
     url: str = ""
     requests: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
@@ -57,9 +78,13 @@ class Proxy:
     def __post_init__(self) -> None:
         self._random, self._lock = random.Random(self.seed), threading.Lock()  # noqa: S311
 
-    def draw(self, request: str) -> tuple[Fault | None, float]:
+    def draw(self, asked: Asked) -> tuple[Fault | None, float]:
+        request = asked.operation
         with self._lock:
             self.requests.append(request)
+            if self.rule is not None and (ruled := self.rule(asked)) is not None:
+                self.faults[ruled] += 1
+                return ruled, 0.0
             point, delay = self._random.random(), self._random.uniform(0, self.delay)
             spared = self.only is not None and request not in self.only
             for fault, rate in () if spared else self.rates.items():
@@ -93,6 +118,7 @@ def proxy(target: str, rates: Mapping[Fault, float], *, delay: float = 0.8, seed
 
 class _Handler(BaseHTTPRequestHandler):
     proxy: Proxy
+    _asked: Asked
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -101,8 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        operation = self.headers.get("X-Amz-Target", self.command).rpartition(".")[2]
-        fault, delay = self.proxy.draw(operation)
+        self._asked = self._described(body)
+        fault, delay = self.proxy.draw(self._asked)
         match fault:
             case None:
                 self._answer(*self._forwarded(body))
@@ -122,16 +148,17 @@ class _Handler(BaseHTTPRequestHandler):
             case "500 after":
                 self._forwarded(body)
                 self._fail()
-            case "throttle":
-                self._refuse("ProvisionedThroughputExceededException", 503, "SlowDown")
-            case "deny":
-                self._refuse("AccessDeniedException", 403, "AccessDenied")
-            case "expired":
-                self._refuse("ExpiredTokenException", 400, "ExpiredToken")
-            case "moved":
-                self._refuse("ResourceNotFoundException", 301, "PermanentRedirect")
+            case _:
+                self._refuse(*_REFUSALS[fault])
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = handle_any  # noqa: N815
+
+    def _described(self, body: bytes) -> Asked:
+        scope = self.headers.get("Authorization", "").partition("Credential=")[2].split("/")
+        named = parse_qs(body.decode("latin-1")) if "x-www-form" in self.headers.get("Content-Type", "") else {}
+        operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2] or named.get("Action", [self.command])[0]
+        service = scope[3] if len(scope) > 3 else "sts"  # AssumeRoleWithWebIdentity is not signed
+        return Asked(operation, service, self.path, self.headers.get("X-Amz-Security-Token", ""))
 
     def _forwarded(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(urlsplit(self.proxy.target).netloc, timeout=60)
@@ -141,7 +168,10 @@ class _Handler(BaseHTTPRequestHandler):
             }
             connection.request(self.command, self.path, body, headers)
             answer = connection.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
+            content = answer.read()
+            if self.proxy.answered is not None:
+                content = self.proxy.answered(self._asked, content)
+            return answer.status, answer.getheaders(), content
         finally:
             connection.close()
 
@@ -167,8 +197,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._answer(500, [], b"<Error><Code>InternalError</Code></Error>")
 
-    def _refuse(self, kind: str, status: int, code: str) -> None:
+    def _refuse(self, kind: str, code: str, status: int) -> None:
+        words = "refused by the test's rule"
         if "X-Amz-Target" in self.headers:
-            self._answer(400, [], b'{"__type": "com.amazonaws.dynamodb.v20120810#%s"}' % kind.encode())
+            self._answer(400, [], json.dumps({"__type": f"com.amazonaws#{kind}", "message": words}).encode())
+        elif self._asked.service == "emr-serverless":
+            self._answer(403, [("x-amzn-ErrorType", kind)], json.dumps({"message": words}).encode())
+        elif self._asked.service == "s3":
+            error = f"<Error><Code>{code}</Code><Message>{words}</Message></Error>"
+            self._answer(status, [], error.encode())
         else:
-            self._answer(status, [], b"<Error><Code>%s</Code></Error>" % code.encode())
+            error = f"<ErrorResponse><Error><Code>{code}</Code><Message>{words}</Message></Error></ErrorResponse>"
+            self._answer(status, [], error.encode())
