@@ -37,7 +37,7 @@ def log(
     """
     from contextlib import closing
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json
     from deployer.errors import Corrupt
     from deployer.plan.words import count
@@ -45,7 +45,7 @@ def log(
     from deployer.state.entries import Damaged
     from deployer.state.envelope import RECOVERY
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
         name, chosen = which_log(store, table, instance)
         newest = _newest(store, chosen)

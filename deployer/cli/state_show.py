@@ -40,13 +40,13 @@ def show(
     """
     from contextlib import closing
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json
     from deployer.errors import NotFound
     from deployer.state import open_store
     from deployer.state.model import InstanceState
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     moment = parse_at(at) if at is not None else None
     with closing(open_store(root)) as store:
         name, log = which_log(store, table, instance)

@@ -27,11 +27,11 @@ def export(
     """
     from contextlib import closing
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.errors import InvalidInput, Refused
     from deployer.state import open_store
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     if file.exists() and not force:
         raise Refused("the file is there already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():

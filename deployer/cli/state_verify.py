@@ -28,13 +28,13 @@ def verify(
     """
     from contextlib import closing
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
     from deployer.plan.words import count
     from deployer.state import open_store
     from deployer.tables.verify import verify as verified
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     total, listed = 0, []
     with closing(open_store(root)) as store:
         for each in verified(store, root, tables or (), full=full):
@@ -95,12 +95,12 @@ def repair(
     import time
     from contextlib import closing
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json, stdout
     from deployer.state import open_store
     from deployer.tables.verify import repair as repaired
 
-    root, _ = instance_of(project, stack, specs)
+    root = root_to_read(project, stack, specs)
     steps = []
     with closing(open_store(root)) as store:
         now = time.time_ns() // 1_000_000

@@ -32,15 +32,14 @@ def partitions(
     from deployer.plan.words import count, size
     from deployer.tables.partition_sizes import partition_infos
 
-    with looked_at(project, stack, specs, table) as target:
-        opened = target.opened()
+    with looked_at(project, stack, specs, table) as opened:
         found = partition_infos(opened)
     files = opened.state.files
     across = files.count - sum(node.sizes.files for node in found if node.leaf)
     if as_json:
         print_json(
             {
-                "table": target.name,
+                "table": opened.entry.full_name,
                 "row_keys": list(opened.state.properties.row_keys),
                 "rows": files.rows,
                 "bytes": files.bytes,
@@ -53,7 +52,7 @@ def partitions(
     leaves = count(sum(node.leaf for node in found), "leaf", "leaves")
     keys = f"by {', '.join(opened.state.properties.row_keys)}" if opened.kinds else "without row keys"
     held_in = f"{count(files.rows, 'row')} in {count(files.count, 'file')}, {size(files.bytes)}"
-    stdout().print(f"{target.name} {keys}: {leaves}, {held_in}")
+    stdout().print(f"{opened.entry.full_name} {keys}: {leaves}, {held_in}")
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
     shown.add_column("partition", overflow="fold")
     for name in ("rows", "size", "files", *(["across"] if across else [])):
@@ -93,10 +92,10 @@ def files(
     from deployer.plan.words import size
     from deployer.tables.partition_sizes import file_infos
 
-    with looked_at(project, stack, specs, table) as target:
-        found = file_infos(target.opened(), partition)
+    with looked_at(project, stack, specs, table) as opened:
+        found = file_infos(opened, partition)
     if as_json:
-        print_json({"table": target.name, "files": [asdict(file) for file in found]})
+        print_json({"table": opened.entry.full_name, "files": [asdict(file) for file in found]})
         return 0
     if not found:
         note("there are no files")

@@ -173,8 +173,7 @@ def _spec_of(project: Path | None, stack: str, specs: Path | None, name: str) ->
     named = [spec for spec in lake.tables if name in (spec.full_name, spec.name)]
     if len(named) == 1:
         return named[0]
-    with looked_at(project, stack, specs, name) as target:
-        opened = target.opened()
+    with looked_at(project, stack, specs, name) as opened:
         return live_table(opened.entry, opened.state).spec
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import typer
 
+from deployer.cli.lake_data import root_to_read
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import Interrupted, InvalidInput, NotFound
@@ -40,13 +41,11 @@ class Target:
 
 
 @contextmanager
-def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[Target]:
-    """The table of that name, whoever manages it. Raises NotFound with the nearest name."""
-    workspace = open_workspace(project, stack, specs)
-    lake = workspace.lake()
-    root = workspace.root(lake)
+def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[OpenTable]:
+    """The table of that name, whoever manages it, as it is live. Raises NotFound with the nearest name."""
+    root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
-        yield Target(workspace, lake, root, store, find_entry(store.instance().tables.values(), name))
+        yield open_entry(store, root, find_entry(store.instance().tables.values(), name))
 
 
 @contextmanager

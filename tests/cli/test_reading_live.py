@@ -14,6 +14,13 @@ READING = [
     pytest.param(("describe", "air.flights"), "delay", id="describe"),
     pytest.param(("history", "air.flights"), "version", id="history"),
     pytest.param(("query", "air.flights"), "delay", id="query"),
+    pytest.param(("state", "log", "air.flights"), "create", id="state-log"),
+    pytest.param(("state", "show", "air.flights"), "air.flights", id="state-show"),
+    pytest.param(("state", "verify"), "whole", id="state-verify"),
+    pytest.param(("state", "repair", "--dry-run"), "", id="state-repair"),
+    pytest.param(("state", "export", "lake.zip"), "wrote", id="state-export"),
+    pytest.param(("table", "partitions", "air.flights"), "1 leaf", id="table-partitions"),
+    pytest.param(("table", "files", "air.flights"), "", id="table-files"),
     pytest.param(("sql", "SELECT count(*) AS number FROM air.flights"), "number", id="sql"),
 ]
 WRONG_TYPE = table("flights", "delay: int33")
