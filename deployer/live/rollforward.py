@@ -143,8 +143,11 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     return updates
 
 
-def appended(dataset: lance.LanceDataset, state: TableState, mark: Mark) -> TableUpdate | None:
-    """What the job of an append records, from the dataset that its commit gave, one version above that of `state`.
+def appended(
+    dataset: lance.LanceDataset, state: TableState, mark: Mark, removed: Sequence[int] = ()
+) -> TableUpdate | None:
+    """What a job records, from the dataset that its commit gave, one version above that of `state`: an append, or files
+    in the place of those `removed`.
 
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
     ids. None when they are not found so.
@@ -157,6 +160,8 @@ def appended(dataset: lance.LanceDataset, state: TableState, mark: Mark) -> Tabl
         return None
     view = _View(dataset, state, {}, {}, state.leaves())
     added = tuple(view.file_of(fragment, marked[path]) for path, fragment in found.items())
+    if removed:
+        return FilesReplaced(tuple(removed), added, int(dataset.version), mark.job_id, mark.kind)
     return FilesAdded(added, int(dataset.version), mark.job_id, mark.rows, mark.kind)
 
 

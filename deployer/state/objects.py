@@ -46,6 +46,10 @@ class ObjectStore(Protocol):
         """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         ...
 
+    def size(self, path: str) -> int:
+        """Its bytes. Raises Missing."""
+        ...
+
     def list(self, prefix: str) -> Sequence[str]:
         """The paths of all objects in the folder `prefix` and below."""
         ...
@@ -95,6 +99,12 @@ class LocalObjects:
             return None
         self.put(path, data)
         return _tag(data)
+
+    def size(self, path: str) -> int:
+        try:
+            return (self._root / path).stat().st_size
+        except FileNotFoundError:
+            raise Missing(path) from None
 
     def list(self, prefix: str) -> Sequence[str]:
         # os.walk passes over folders that others remove meanwhile; Path.rglob raises.

@@ -50,6 +50,9 @@ class S3Objects:
     def get(self, path: str) -> bytes:
         return self._asked("GetObject", path, lambda store, key: bytes(obstore.get(store, key).bytes()))
 
+    def size(self, path: str) -> int:
+        return self._asked("HeadObject", path, lambda store, key: int(obstore.head(store, key)["size"]))
+
     def list(self, prefix: str) -> Sequence[str]:
         return [path for path, _ in self._listed(prefix)]
 

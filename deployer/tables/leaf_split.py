@@ -84,7 +84,7 @@ def split_leaves(
             where=table.address,
             remedy="give --max-rows, or declare `partitions: {max_rows_per_leaf: …}`",
         )
-    placed = 0 if dry_run else _place_files(table)
+    placed = 0 if dry_run else place_files(table)
     table = _again(table) if placed else table
     done: list[LeafSplit] = []
     unsplit: list[tuple[str, int]] = []
@@ -247,7 +247,7 @@ def _is_within(file: File, leaf: Partition) -> bool:
     )
 
 
-def _place_files(table: OpenTable) -> int:
+def place_files(table: OpenTable) -> int:
     """Records files in the leaf that holds all of them where they are recorded otherwise; gives how many."""
     for _ in range(ATTEMPTS):
         state = table.state

@@ -78,12 +78,35 @@ def write_sorted(
     if not rows.num_rows:
         return []
     rows = sorted_rows(rows, layout.order)
-    kinds = key_kinds(rows.schema, layout.row_keys)
+    made = _write(layout, rows.to_reader(), dataset)
+    return _in_order(layout, made, rows.select(list(layout.row_keys)), partition)
+
+
+def write_merged(
+    layout: Layout, batches: Iterable[pa.RecordBatch], partition: str | None, dataset: lance.LanceDataset | None = None
+) -> list[Written]:
+    """Writes rows that come in the table's order; of them only row keys and a few batches are held."""
+    names = list(layout.row_keys)
+    keys: list[pa.RecordBatch] = []
+
+    def noted() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            keys.append(batch.select(names))
+            yield batch
+
+    reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, noted())
+    made = _write(layout, reader, dataset)
+    of_keys = pa.schema([layout.arrow_schema.field(name) for name in names])
+    return _in_order(layout, made, pa.Table.from_batches(keys, of_keys), partition)
+
+
+def _in_order(layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None) -> list[Written]:
+    """Files of rows that are in the table's order, given the row keys of all of them."""
+    kinds = key_kinds(layout.arrow_schema, layout.row_keys)
     written, start = [], 0
-    for metadata in _write(layout, rows.to_reader(), dataset):
-        keys = rows.slice(start, metadata.physical_rows).select(list(layout.row_keys))
+    for metadata in made:
+        found = key_range(keys.slice(start, metadata.physical_rows), kinds, in_order=True)
         start += metadata.physical_rows
-        found = key_range(keys, kinds, in_order=True)
         written.append(_written(metadata, partition, found, is_sorted=bool(layout.order)))
     return written
 

@@ -1,0 +1,51 @@
+"""COMPACT: merges small files of a leaf, drops deleted rows, keeps the order. `compact_table` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.compute.local import LocalCluster
+    from deployer.services.compact.job import Compacted, Engine
+    from deployer.services.running import Asked
+    from deployer.tables.progress import OnProgress
+
+
+def compact_table(
+    root: str,
+    table: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cluster: Callable[[], LocalCluster] | None = None,
+    engine: Engine = "auto",
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+) -> Compacted:
+    """Compacts `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+
+    `options` are those of the service COMPACT in canonical form, sizes in bytes; None takes those of the table's own
+    service. `cluster` is asked when the work turns out to need Spark; `asked` names a run that is queued already, or
+    says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
+    Raises NotFound, InvalidInput, and Conflict when one is running already or others change the same rows without end.
+    """
+    from deployer.compute.local import LocalCluster, local_session
+    from deployer.services.compact.job import compact
+    from deployer.services.compact.options import CompactOptions
+    from deployer.services.running import Asked, as_run
+    from deployer.state import open_store
+    from deployer.tables.dataset import find_entry, open_entry
+    from deployer.tables.progress import untold
+
+    choose = cluster or LocalCluster
+    with closing(open_store(root)) as store:
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        service = opened.state.services.get("COMPACT")
+        chosen = CompactOptions.of(options if options is not None else service.options if service else {})
+
+        def work(run_id: str, told: OnProgress) -> Compacted:
+            return compact(opened.refreshed(), chosen, lambda: local_session(choose()), engine, told, run_id)
+
+        table_id = opened.entry.table_id
+        return as_run(store, table_id, "COMPACT", asked or Asked(), work, on_progress or untold)

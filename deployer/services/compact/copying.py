@@ -1,0 +1,79 @@
+"""Joins neighbouring fragments of a table without order: Lance copies their pages as they are where it can.
+
+Lance's own task does the work, from the JSON form that it has for other processes. Which fragments it joins is ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import DeployerError
+from deployer.live.lance_storage import objects_at
+from deployer.tables.writer import Written
+
+if TYPE_CHECKING:
+    import lance
+
+_ALL_ROWS = 1 << 62  # Lance then leaves no fragment out for its size
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A task on a table without keys, as much as a process needs to do it: Lance's task, and the leaf of its rows."""
+
+    version: int
+    lance_task: str
+    partition: str
+    rows: int
+
+
+def lance_tasks(dataset: lance.LanceDataset, groups: Sequence[Sequence[int]], data_storage_version: str) -> list[str]:
+    """Lance's task for each group of fragments, which makes one file of it, in JSON."""
+    from lance.optimize import Compaction
+
+    options: Any = {
+        "target_rows_per_fragment": _ALL_ROWS,
+        "materialize_deletions_threshold": 0.0,
+        "compaction_mode": "try_binary_copy",
+        "data_storage_version": data_storage_version,
+    }
+    found = [json.loads(task.json()) for task in Compaction.plan(dataset, options).tasks]
+    fragments = {each["id"]: each for task in found for each in task["task"]["fragments"]}
+    missing = sorted({number for group in groups for number in group} - fragments.keys())
+    if missing:
+        raise DeployerError(
+            f"Lance does not plan to rewrite fragments {', '.join(map(str, missing))}",
+            where=dataset.uri,
+            remedy="bring the table's indexes up to date, and run it again",
+        )
+    return [
+        json.dumps({**found[0], "task": {**found[0]["task"], "fragments": [fragments[number] for number in group]}})
+        for group in groups
+    ]
+
+
+def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:
+    """Writes the task's rows as one fragment, in their order; commits nothing. `dataset`: at the task's version."""
+    from lance.fragment import FragmentMetadata
+    from lance.optimize import CompactionTask
+
+    try:
+        done = json.loads(CompactionTask.from_json(task.lance_task).execute(dataset).json())
+    except (OSError, ValueError, RuntimeError) as failure:
+        raise DeployerError(
+            f"Lance cannot join fragments: {str(failure).splitlines()[0]}", where=dataset.uri, remedy="run it again"
+        ) from failure
+    made = [FragmentMetadata.from_json(json.dumps(each)).to_json() for each in done["new_fragments"]]
+    return [Written(each, task.partition, each["physical_rows"], None, False) for each in made]
+
+
+def with_sizes(location: str, written: Sequence[Written]) -> None:
+    """Notes the sizes of files in their fragments' metadata where Lance does not tell them: of pages it has copied."""
+    unknown = [file for each in written for file in each.metadata["files"] if not file["file_size_bytes"]]
+    objects = objects_at(location) if unknown else None
+    for file in unknown:
+        if objects is not None:
+            file["file_size_bytes"] = objects.size(f"data/{file['path']}")

@@ -1,0 +1,101 @@
+"""The order in which sorted runs of rows are merged: a permutation of all their rows, found from their keys alone.
+
+Each key column becomes whole numbers in the same order, and these are packed into one number a row. Timsort finds the
+runs in it and merges them: time goes with the number of runs' doublings, and nothing is sorted that is sorted already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.live.key_ranges import comparable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST = 2**62  #: different values that one packed number can tell apart
+
+
+def merge_order(keys: pa.Table) -> NDArray[np.int64]:
+    """The places of the rows in ascending order of all columns, nulls last, equal rows in the order they came.
+
+    Strings order by their UTF-8 bytes, NaN after all numbers, as `deployer.tables.order.sorted_rows` has it.
+    """
+    packed: NDArray[np.int64] = np.zeros(keys.num_rows, np.int64)
+    different = 1
+    for column in keys.columns:
+        codes, count = _codes(column)
+        if different * count > _MOST:
+            packed, different = _dense(packed)
+        if different * count > _MOST:
+            codes, count = _dense(codes)
+        packed = packed * count + codes
+        different *= count
+    return np.argsort(packed, kind="stable")
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+    """A number a row, ordered as the values are, and how many there can be."""
+    values = comparable(column)
+    nulls = values.null_count
+    missing = np.asarray(pc.is_null(values).combine_chunks()) if nulls else None
+    if pa.types.is_null(values.type):
+        return np.zeros(len(values), np.int64), 1
+    if pa.types.is_boolean(values.type):
+        values = pc.cast(values, pa.int8())
+    codes, count = _of_integers(values) if pa.types.is_integer(values.type) else _of_others(values)
+    if missing is not None:
+        codes = np.where(missing, count, codes)
+        count += 1
+    return codes, count
+
+
+def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+    found = np.asarray(pc.fill_null(values, 0) if values.null_count else values)
+    if not len(found):
+        return found.astype(np.int64), 1
+    least, most = int(found.min()), int(found.max())
+    if most - least >= _MOST:
+        return _dense(found)
+    apart = (found - found.dtype.type(least)).astype(np.int64)
+    step = int(np.gcd.reduce(apart)) if most - least > len(found) else 1  # times that are whole hours, such as these
+    return (apart // step, (most - least) // step + 1) if step > 1 else (apart, most - least + 1)
+
+
+def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+    """By the distinct values, which are sorted alone."""
+    encoded = values.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    distinct = encoded.dictionary
+    order = np.asarray(pc.sort_indices(distinct))
+    ranks = np.empty(len(order) + 1, np.int64)
+    ranks[order] = np.arange(len(order))
+    if pa.types.is_floating(distinct.type):  # 0.0 and -0.0 are two values and one key
+        ranks[order] = _ranks_of_equal(np.asarray(distinct)[order])
+    indices = np.asarray(pc.fill_null(encoded.indices, len(order)) if values.null_count else encoded.indices)
+    return ranks[indices], max(1, len(order))
+
+
+def _ranks_of_equal(ordered: NDArray[np.floating]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(ordered[1:] != ordered[:-1]))) if len(ordered) else np.zeros(0, np.int64)
+
+
+def _dense(codes: NDArray[np.integer]) -> tuple[NDArray[np.int64], int]:
+    distinct, found = np.unique(codes, return_inverse=True)
+    return found.astype(np.int64), max(1, len(distinct))
+
+
+def is_in_order(order: NDArray[np.int64]) -> bool:
+    """Whether the rows were in order as they came."""
+    return bool((order[1:] > order[:-1]).all()) if len(order) else True
+
+
+def runs_of(counts: Sequence[int]) -> NDArray[np.int32]:
+    """The number of the run that each row belongs to, of runs with so many rows."""
+    return np.repeat(np.arange(len(counts), dtype=np.int32), counts)

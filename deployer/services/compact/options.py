@@ -1,0 +1,38 @@
+"""The options of COMPACT as values: what specs, the client and commands give is checked by the schema of specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.services.compact.planning import Sizes, Strategy
+from deployer.specs.service_schema import all_options
+
+
+@dataclass(frozen=True, slots=True)
+class CompactOptions:
+    """What is merged, and how much at a time; sizes in bytes. `target_rows` None: the table's `max_rows_per_file`."""
+
+    target_file_bytes: int = 256_000_000
+    target_rows: int | None = None
+    strategy: Strategy = "size"
+    min_files: int = 2
+    max_deleted_share: float = 0.1
+    portion_bytes: int = 1_000_000_000
+
+    @staticmethod
+    def of(declared: Mapping[str, Any]) -> CompactOptions:
+        """From options in canonical form (see `service_schema`); those that are left out have their defaults."""
+        return CompactOptions(**all_options("COMPACT", declared))
+
+    def sizes(self, table_rows: int) -> Sizes:
+        """For a table whose files have at most `table_rows` rows."""
+        return Sizes(
+            self.target_file_bytes,
+            min(self.target_rows or table_rows, table_rows),
+            self.min_files,
+            self.max_deleted_share,
+            max(self.portion_bytes, self.target_file_bytes),
+            self.strategy,
+        )

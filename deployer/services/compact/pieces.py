@@ -1,0 +1,78 @@
+"""The files of a table as planning sees them, and planned tasks as work: what is read from the dataset for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.live.indexes import observed_indexes
+from deployer.services.compact.copying import Copy, lance_tasks
+from deployer.services.compact.planning import Piece, Sizes, Task, plan_by_leaf, plan_in_order
+from deployer.services.compact.rewriting import Merge
+from deployer.services.compact.work import Job
+from deployer.tables.dataset import OpenTable
+from deployer.tables.ingest.ranges import Ranges
+
+if TYPE_CHECKING:
+    import lance
+
+
+def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes) -> tuple[Task, ...]:
+    """What there is to do. `dataset` is the table's at its recorded version."""
+    pieces = _pieces(table, dataset)
+    leaves = table.state.leaves()
+    if table.layout().order:
+        return plan_by_leaf(pieces, leaves, sizes)
+    return plan_in_order(pieces, leaves[0].partition_id, sizes)
+
+
+def _pieces(table: OpenTable, dataset: lance.LanceDataset) -> list[Piece]:
+    kinds = _kinds(dataset)
+    found = []
+    for fragment in dataset.get_fragments():
+        file = table.state.files.get(fragment.fragment_id)
+        if file is not None:
+            kind = kinds.get(fragment.fragment_id, "")
+            found.append(Piece(file, fragment.metadata.num_deletions, kind))
+    return found
+
+
+def _kinds(dataset: lance.LanceDataset) -> dict[int, str]:
+    """Which indexes have each fragment, where Lance keeps indexes through a rewrite: it refuses to join fragments that
+    an index has with others that it has not."""
+    if not dataset.has_stable_row_ids:
+        return {}
+    kinds: dict[int, str] = {}
+    for name, index in sorted(observed_indexes(dataset).items()):
+        for number in index.fragments:
+            kinds[number] = f"{kinds.get(number, '')} {name}"
+    return kinds
+
+
+def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
+    """The tasks with all that a process needs to do them."""
+    layout, state = table.layout(), table.state
+    if not layout.order:
+        groups = [task.fragments for task in tasks]
+        made = lance_tasks(dataset, groups, layout.data_storage_version)
+        return [Copy(dataset.version, text, task.leaves[0], task.rows) for text, task in zip(made, tasks, strict=True)]
+    points = dict(zip((leaf.partition_id for leaf in state.leaves()[1:]), table.splits, strict=True))
+    return [
+        Merge(
+            dataset.version,
+            task.fragments,
+            frozenset(number for number in task.fragments if _is_sorted(table, number)),
+            Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
+            replace(layout, max_rows_per_file=sizes.file_rows),
+            sizes,
+            task.rows,
+            task.bytes,
+        )
+        for task in tasks
+    ]
+
+
+def _is_sorted(table: OpenTable, number: int) -> bool:
+    file = table.state.files.get(number)
+    return file is not None and file.sorted

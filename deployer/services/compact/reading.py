@@ -1,0 +1,116 @@
+"""Sorted runs of a table's rows, which are read piece by piece while they are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from deployer.services.compact.merging import merge_order
+
+if TYPE_CHECKING:
+    import lance
+
+STREAM_BYTES = 1_000_000  #: a file below this is read at once: to open it costs more than to hold it
+HELD_BYTES = 32_000_000  #: so much is read at once, whatever files it is in
+BUFFER_BYTES = 16_000_000  #: what Lance reads ahead of each file
+ROWS_READ_AHEAD = 1_048_576  #: of all runs together
+_BATCH_ROWS = (1024, 16_384)
+
+
+class Run(Protocol):
+    """Rows in order; `take` gives the next ones."""
+
+    rows: int
+
+    def take(self, rows: int) -> list[pa.RecordBatch]: ...
+
+
+class Held:
+    """A run that is in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self.rows, self._table, self._place = table.num_rows, table, 0
+
+    def take(self, rows: int) -> list[pa.RecordBatch]:
+        found: list[pa.RecordBatch] = self._table.slice(self._place, rows).to_batches()
+        self._place += rows
+        return found
+
+
+class Streamed:
+    """A run that is read as it is taken."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch], rows: int) -> None:
+        self.rows, self._batches, self._place = rows, batches, 0
+        self._now: Any = None
+
+    def take(self, rows: int) -> list[pa.RecordBatch]:
+        found = []
+        while rows:
+            if self._now is None or self._place == self._now.num_rows:
+                self._now, self._place = next(self._batches), 0
+            part = self._now.slice(self._place, rows)
+            found.append(part)
+            self._place += part.num_rows
+            rows -= part.num_rows
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What is merged, and the key columns of all of its rows, run by run."""
+
+    runs: tuple[Run, ...]
+    keys: pa.Table
+    schema: pa.Schema
+
+
+def open_runs(
+    dataset: lance.LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str]
+) -> Runs:
+    """The rows of the fragments as runs in the order of these columns; `in_order` are fragments that are so already.
+
+    What is small, or has to be sorted, is one run in memory. Deleted rows are in none.
+    """
+    found = [dataset.get_fragment(number) for number in fragments]
+    sizes = {each.fragment_id: sum(file.file_size_bytes or 0 for file in each.metadata.files) for each in found}
+    at_once = sum(sizes.values()) <= HELD_BYTES
+    held = [
+        each for each in found if at_once or each.fragment_id not in in_order or sizes[each.fragment_id] < STREAM_BYTES
+    ]
+    apart = {each.fragment_id for each in held}
+    streamed = [each for each in found if each.fragment_id not in apart]
+    runs: list[Run] = []
+    keys = []
+    schema = _scanner(dataset, found[:1]).projected_schema
+    if held:
+        table = _sorted(_scanner(dataset, held).to_table(), order)
+        runs.append(Held(table))
+        keys.append(table.select(list(order)))
+    if streamed:
+        keys.append(_scanner(dataset, streamed, columns=list(order)).to_table().select(list(order)))
+    least, most = _BATCH_ROWS
+    batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
+    for each in streamed:
+        ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
+        runs.append(Streamed(iter(_scanner(dataset, [each], **ahead).to_batches()), each.count_rows()))
+    return Runs(tuple(runs), pa.concat_tables(keys) if len(keys) > 1 else keys[0], schema)
+
+
+def _scanner(dataset: lance.LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
+    """`with_row_id` only where ids are stable: others are places, which change."""
+    return dataset.scanner(
+        fragments=list(fragments),
+        scan_in_order=True,
+        blob_handling="all_binary",
+        with_row_id=bool(dataset.has_stable_row_ids),
+        **options,
+    )
+
+
+def _sorted(table: pa.Table, order: Sequence[str]) -> pa.Table:
+    table = table.combine_chunks()
+    return table.take(pa.array(merge_order(table.select(list(order)))))

@@ -1,0 +1,160 @@
+"""Merges the fragments of one task on a table whose rows are in order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import DeployerError
+from deployer.services.compact.merging import merge_order, runs_of
+from deployer.services.compact.planning import Sizes, files_of
+from deployer.services.compact.reading import Runs, open_runs
+from deployer.services.row_ids import ROW_ID, with_ids, without_ids
+from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.writer import Layout, Written, write_merged
+
+if TYPE_CHECKING:
+    import lance
+    from numpy.typing import NDArray
+
+WINDOW_ROWS = 65_536  #: rows that are merged at a time
+_WINDOWS_AHEAD = 2  #: merged windows that wait to be written
+
+OnRows = Callable[[int], None]  #: told how many more rows are merged; what it raises ends the work
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A task on a table with keys, as much as a process needs to do it. `ranges` are the leaves its rows may go to."""
+
+    version: int
+    fragments: tuple[int, ...]
+    in_order: frozenset[int]
+    ranges: Ranges
+    layout: Layout
+    sizes: Sizes
+    rows: int
+    bytes: int
+
+
+def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
+    """Writes the rows of the task's fragments in the order of their keys, each leaf's apart; commits nothing.
+
+    `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
+    """
+    layout, order = task.layout, task.layout.order
+    runs = open_runs(dataset, task.fragments, task.in_order, order)
+    if not runs.keys.num_rows:
+        return []
+    places = merge_order(runs.keys)
+    stored = pa.schema([field for field in runs.schema if field.name != ROW_ID])
+    windows = _Ahead(_windows(runs, places, on_rows))
+    written: list[Written] = []
+    try:
+        for partition, rows in _segments(task, runs.keys, places):
+            size = task.bytes * rows // len(places)
+            most = -(-rows // files_of(rows, size, task.sizes))
+            ids: list[pa.Array] = []
+            own = replace(layout, schema=stored.serialize().to_pybytes(), max_rows_per_file=most)
+            made = write_merged(own, without_ids(windows.next_rows(rows), ids), partition, dataset)
+            written += with_ids(made, ids)
+    except DeployerError:
+        if windows.failure is not None:
+            raise windows.failure from None  # Lance wraps it in words of its own
+        raise
+    finally:
+        windows.stop()
+    return written
+
+
+def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tuple[str, int]]:
+    """How many of the merged rows go to each leaf that gets any, in the order of the leaves."""
+    names = task.ranges.partitions
+    if len(names) == 1:
+        return [(names[0], len(places))]
+    row_keys = task.layout.row_keys
+    splitter = task.ranges.splitter(keys.schema, row_keys)
+    numbers = splitter.ranges([keys[name].combine_chunks() for name in row_keys], keys.num_rows)
+    counts = np.bincount(numbers, minlength=len(names))
+    return [(names[i], int(count)) for i, count in enumerate(counts) if count]
+
+
+def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator[pa.RecordBatch]:
+    """The rows of all runs in the order of `places`, some at a time."""
+    if len(runs.runs) == 1 and bool((np.diff(places) > 0).all()):
+        for start in range(0, len(places), WINDOW_ROWS):
+            for batch in runs.runs[0].take(min(WINDOW_ROWS, len(places) - start)):
+                yield batch
+                on_rows(batch.num_rows)
+        return
+    counts = [run.rows for run in runs.runs]
+    run_of, taken = runs_of(counts), np.cumsum([0, *counts[:-1]])  # `taken`: the place of each run's next row
+    for start in range(0, len(places), WINDOW_ROWS):
+        window = places[start : start + WINDOW_ROWS]
+        sources = run_of[window]
+        numbers = np.bincount(sources, minlength=len(counts))
+        parts = [part for i in np.flatnonzero(numbers) for part in runs.runs[i].take(int(numbers[i]))]
+        here = window - taken[sources] + (np.cumsum(numbers) - numbers)[sources]
+        taken += numbers
+        rows = pa.Table.from_batches(parts, runs.schema).combine_chunks()
+        yield from rows.take(pa.array(here)).to_batches()
+        on_rows(len(window))
+
+
+class _Ahead:
+    """Merges in a thread of its own while what it merged is written."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self.failure: BaseException | None = None
+        self._batches, self._left = batches, list[pa.RecordBatch]()
+        self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WINDOWS_AHEAD)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
+        self._thread.start()
+
+    def next_rows(self, rows: int) -> Iterator[pa.RecordBatch]:
+        """The next rows, exactly so many."""
+        while rows:
+            batch = self._left.pop() if self._left else self._next()
+            if batch.num_rows > rows:
+                self._left.append(batch.slice(rows))
+                batch = batch.slice(0, rows)
+            rows -= batch.num_rows
+            yield batch
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _next(self) -> pa.RecordBatch:
+        found = self._queue.get()
+        if isinstance(found, BaseException):
+            raise found
+        if found is None:
+            raise RuntimeError("fewer rows were merged than there are keys")
+        return found
+
+    def _run(self) -> None:
+        try:
+            for batch in self._batches:
+                if not self._put(batch):
+                    return
+            self._put(None)
+        except BaseException as failure:  # told to the thread that waits for rows
+            self.failure = failure
+            self._put(failure)
+
+    def _put(self, found: pa.RecordBatch | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(found, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False

@@ -1,0 +1,101 @@
+"""Does a service's work as a run: queued and started, its lease kept, wishes obeyed, ended with what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
+from deployer.services.runs import HeldRun, fail_dead_runs, queue_run, start_run
+from deployer.state.json_values import JSON
+from deployer.state.services import Figures, FinalStatus, ServiceKind
+from deployer.state.store import StateStore
+from deployer.tables.progress import OnProgress, Progress, untold
+
+
+class RunCancelled(Interrupted):
+    """Somebody asked for the run's end; what it committed until then stands."""
+
+
+class Outcome(Protocol):
+    """What work came to, as far as its run's record tells it."""
+
+    @property
+    def status(self) -> FinalStatus: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def figures(self) -> Figures: ...
+
+
+T = TypeVar("T", bound=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who wants a run and why. With a `run_id` it is queued already; else it is queued now, attached or not."""
+
+    run_id: str | None = None
+    cause: str = "on demand"
+    cluster: str | None = None
+    author: str | None = None
+
+
+def as_run(
+    store: StateStore,
+    table_id: str,
+    service: ServiceKind,
+    asked: Asked,
+    work: Callable[[str, OnProgress], T],
+    on_progress: OnProgress = untold,
+) -> T:
+    """Does `work`, given the run's id and what it is to tell its progress, and gives what came of it.
+
+    What it tells its progress raises RunCancelled when somebody asks for the end, waits while the run is paused, and
+    raises Conflict when the run was lost. Raises Conflict when one of the service is queued or running already. A run
+    whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
+    """
+    fail_dead_runs(store, table_id)
+    run_id = asked.run_id
+    if run_id is None:
+        run_id = queue_run(
+            store,
+            table_id,
+            service,
+            cause=asked.cause,
+            cluster=asked.cluster,
+            author=asked.author,
+            needs_service=False,
+        ).run_id
+    held = start_run(store, table_id, run_id)
+
+    def told(now: Progress) -> None:
+        _obey(held, now)
+        on_progress(now)
+
+    with held.kept():
+        try:
+            outcome = work(run_id, told)
+        except BaseException as failure:
+            _fail(held, failure)
+            raise
+    held.finish(outcome.status, figures=outcome.figures, reason=outcome.why)
+    return outcome
+
+
+def _obey(held: HeldRun, now: Progress) -> None:
+    progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
+    with suppress(CommitTimedOut, OutcomeUnknown):  # the lease is kept by another thread, which tries again
+        if held.wait_while_paused(progress) == "cancel":
+            raise RunCancelled("the run was cancelled", remedy="what it had committed stands")
+
+
+def _fail(held: HeldRun, failure: BaseException) -> None:
+    stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
+    reason = str(failure) or ("interrupted" if stopped else type(failure).__name__)
+    with suppress(DeployerError):  # a run that was lost is somebody else's to end
+        held.finish("CANCELLED" if stopped else "FAILED", reason=reason)
