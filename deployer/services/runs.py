@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.state.clock import Clock
 from deployer.state.model import JSON, TableState
+from deployer.state.requirements import TableRequirement
 from deployer.state.service_conflicts import (
     to_ask_to_end,
     to_end_queued_run,
@@ -85,13 +86,17 @@ class HeldRun:
     def run_id(self) -> str:
         return self.run.run_id
 
+    def requirements(self) -> list[TableRequirement]:
+        """What a commit of the run's own work requires too: who lost the run then commits nothing more of it."""
+        return to_go_on(self.run_id, self._holder)
+
     def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
         """Renews the lease and records the progress now; says what is wished. Raises Conflict when the run was lost."""
         with self._lock:
             self._progress = self._progress if progress is None else progress
             started = self._clock.monotonic()
             update = LeaseRenewed(self.run_id, self._lease_ms, self._progress)
-            state = self._store.commit(self._table_id, [update], to_go_on(self.run_id, self._holder))
+            state = self._store.commit(self._table_id, [update], self.requirements())
             self.run, self._renewed, self._looked = state.runs[self.run_id], started, started
             return self.run.wish
 
@@ -106,7 +111,7 @@ class HeldRun:
                 return self.renew()
             if now - self._looked >= LOOK:
                 state = self._store.table(self._table_id)
-                for requirement in to_go_on(self.run_id, self._holder):
+                for requirement in self.requirements():
                     if words := requirement.failure(state):
                         raise Conflict(words, where=f"table {self._table_id}", remedy="stop: it is not ours any more")
                 self.run, self._looked = state.runs[self.run_id], now
@@ -132,7 +137,7 @@ class HeldRun:
             update = RunEnded(self.run_id, status, figures or Figures(), reason, last)
             # The id settles a repetition after an answer that was lost.
             txn_id = f"end-{self.run_id}-{self._holder}"
-            state = self._store.commit(self._table_id, [update], to_go_on(self.run_id, self._holder), txn_id=txn_id)
+            state = self._store.commit(self._table_id, [update], self.requirements(), txn_id=txn_id)
             self.run = find_run(state, self.run_id)
             return self.run
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, NotFound
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
@@ -16,6 +16,7 @@ from deployer.specs.arrow import columns_of
 from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
 from deployer.tables.order import sorted_rows
+from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
     import lance
@@ -53,7 +54,7 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     except DeployerError as error:
         return DatasetAudit((Difference(where, f"{error.what} ({location})", lasting=True),))
     audit = _DatasetAudit(dataset, location, state, where)
-    found = [*audit.columns(), *audit.files()]
+    found = [*audit.columns(), *audit.files(), *_savepoints(root, location, state, where)]
     chosen = audit.chosen(full)
     by_file = {file.fragment_id: list(audit.keys(file)) for file in chosen}
     found += [difference for differences in by_file.values() for difference in differences]
@@ -69,6 +70,18 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
 def _behind(where: str, newest: int, state: TableState) -> Difference:
     words = f"the dataset is at version {newest}, but version {state.lance_version} was recorded"
     return Difference(where, f"{words}: somebody put an older copy in its place", lasting=True)
+
+
+def _savepoints(root: str, location: str, state: TableState, where: str) -> Iterator[Difference]:
+    """Savepoints whose version of the dataset is gone, which only others than deployer remove."""
+    old = {each.number: dataset_uri(root, each.location) for each in state.datasets}
+    for savepoint in sorted(state.savepoints.values(), key=lambda each: each.name):
+        place = location if savepoint.dataset == state.dataset else old.get(savepoint.dataset, location)
+        try:
+            open_dataset(place, savepoint.lance_version)
+        except NotFound:
+            words = f"savepoint {savepoint.name} is of version {savepoint.lance_version} of dataset {savepoint.dataset}"
+            yield Difference(where, f"{words}, which is not there any more", lasting=True)
 
 
 @dataclass(slots=True)

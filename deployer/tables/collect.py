@@ -169,21 +169,18 @@ def _due(state: TableState, at: float, before: float) -> Iterator[str]:
 def _with_versions(table: OpenTable, found: Collected, older_than: dt.timedelta, *, dry_run: bool) -> Collected:
     dataset = open_dataset(table.location)
     limit = dt.datetime.now() - older_than  # noqa: DTZ005 -- Lance gives times without a zone, in that of the machine
+    state = table.state
     kept = {int(tag["version"]) for tag in dataset.tags.list().values()}
-    versions = dataset.versions()
-    # Read after the versions: a savepoint that is not in this state is of its newest version or a newer one.
-    state = table.store.table(table.state.table_id)
-    if state.dataset != table.state.dataset:
-        return found  # it was rewritten meanwhile: what was opened is kept as a replaced dataset
     kept |= {
         each.lance_version
-        for name, each in state.savepoints.items()
-        if each.dataset == state.dataset and name not in found.savepoints
+        for each in state.savepoints.values()
+        if each.dataset == state.dataset and each.name not in found.savepoints
     }
+    # A savepoint that this state does not have yet is of its newest version or of a newer one.
     old = [
-        version
-        for version, committed in ((int(each["version"]), each["timestamp"]) for each in versions)
-        if committed < limit and version not in kept and version < min(state.lance_version, dataset.version)
+        int(each["version"])
+        for each in dataset.versions()
+        if each["timestamp"] < limit and each["version"] < state.lance_version and each["version"] not in kept
     ]
     if not old or dry_run:
         return replace(found, versions=len(old))

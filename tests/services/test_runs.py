@@ -29,7 +29,7 @@ from deployer.services.runs import (
 from deployer.state.clock import Clock
 from deployer.state.services import RUNS_KEPT, Figures, Service
 from deployer.state.store import StateStore
-from tests.state.samples import TABLE, creation, store_at
+from tests.state.samples import TABLE, added, creation, store_at
 
 WORKER = str(Path(__file__).with_name("run_worker.py"))
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -141,7 +141,9 @@ def test_a_dead_run_is_failed_by_one_of_those_who_look_and_its_holder_is_told(
     for call in (working.renew, working.look, working.finish):
         with pytest.raises(Conflict, match="run run-1 is FAILED, not RUNNING"):
             call()
-    assert again.renew() is None
+    with pytest.raises(Conflict, match="run run-1 is FAILED, not RUNNING"):
+        store.commit(TABLE, [added(1)], working.requirements())
+    assert again.renew() is None and store.commit(TABLE, [added(1)], again.requirements()).files.count == 1
     for each in others:
         each.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.services.savepoints import take_savepoint
 from deployer.state.model import File, TableEntry, TableState
 from deployer.state.updates import CommitStarted, FilesAdded, FilesRemoved, FilesReplaced, SetSchema, TableUpdate
 from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
@@ -165,6 +167,16 @@ def test_damaged_data_is_named_and_left_as_it_is(name: str, loaded: Lake) -> Non
     assert steps and all(left for left, _ in steps)
     assert any(words in said and "restore the file from a backup" in said for _, said in steps)
     assert states(loaded) == before
+
+
+def test_a_savepoint_whose_version_others_removed_is_named(loaded: Lake) -> None:
+    take_savepoint(loaded.store, [loaded.open().opened.entry.table_id], "kept")
+    loaded.ingest(loaded.file(flights(10, 100)), job_id="third")
+    assert differences(loaded) == []
+    lance.dataset(loaded.open().opened.location).cleanup_old_versions(older_than=dt.timedelta())
+    words = "savepoint kept is of version 3 of dataset 1, which is not there any more"
+    assert differences(loaded) == [f"table/air.flights: {words}"]
+    assert [left for left, _ in repaired(loaded)] == [True]
 
 
 def test_an_older_copy_of_the_dataset_is_named(lake: Lake) -> None:
