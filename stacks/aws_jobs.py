@@ -6,11 +6,9 @@ from pathlib import Path
 import pulumi
 import pulumi_aws as aws
 
-from deployer.compute.job_code import OUTPUT
+from deployer.compute.job_code import OUTPUT, PREFIX
 from deployer.compute.job_package import FOLDER, JobPackage, PackagedFile, architectures, build_package, read_package
 from deployer.specs.model import InstanceSpec
-
-PREFIX = "_jobs"
 
 #: A job that runs may still ask for the code that it was started with, so objects of earlier builds stay.
 KEPT = pulumi.ResourceOptions(retain_on_delete=True)

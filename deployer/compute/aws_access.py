@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from deployer.compute.job_code import PREFIX
+
 Policy = Mapping[str, Any]
 
 POLICY_VERSION = "2012-10-17"
@@ -55,7 +57,10 @@ def job_policy(root: str, table_arn: str, log_group_arn: str, log_uri: str | Non
 
 
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
-    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table."""
+    """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
+
+    The code of jobs is read only, so that no job changes what others run.
+    """
     parts = urlsplit(root)
     prefix = parts.path.strip("/")
     bucket = f"arn:{partition_of(table_arn)}:s3:::{parts.netloc}"
@@ -67,6 +72,12 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Effect": "Allow",
         "Action": list(OBJECT_ACTIONS),
         "Resource": f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*",
+    }
+    code = {
+        "Sid": "KeepJobCode",
+        "Effect": "Deny",
+        "Action": [action for action in OBJECT_ACTIONS if action != "s3:GetObject"],
+        "Resource": f"{bucket}/{prefix}/{PREFIX}/*" if prefix else f"{bucket}/{PREFIX}/*",
     }
     items = {
         "Sid": "ReadAndWriteState",
@@ -80,7 +91,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Action": "dynamodb:Query",
         "Resource": f"{table_arn}/index/*",
     }
-    return [listing, objects, items, index]
+    return [listing, objects, code, items, index]
 
 
 def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from deployer.compute.aws_access import ITEM_ACTIONS, OBJECT_ACTIONS, POLICY_VERSION, Policy, readable
 from deployer.compute.emr_access import deploying_emr_grants
 from deployer.compute.grants import Grant
+from deployer.compute.job_code import PREFIX
 from deployer.state.dynamodb_table import table_name
 
 
@@ -54,6 +55,13 @@ def deploying_grants(
             (bucket,),
             condition=listing,
             context={"s3:prefix": below},
+        ),
+        Grant(
+            "JobCode",
+            "clusters",
+            ("s3:GetObjectTagging",),
+            (f"{bucket}/{below}{PREFIX}/*",),
+            (f"{bucket}/{below}{PREFIX}/example/deployer.zip",),
         ),
         Grant("StateTable", "table", _TABLE_ACTIONS, (tables,), (named_table,)),
         Grant("LakeState", "lake", ITEM_ACTIONS, (tables,), (named_table,)),

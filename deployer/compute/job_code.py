@@ -14,6 +14,7 @@ from deployer.errors import NotFound
 from deployer.specs.model import Cluster
 
 OUTPUT = "jobs"  #: the stack's output
+PREFIX = "_jobs"  #: where the code is, below the instance's root
 REMOTE_KINDS = ("emr-serverless", "emr")
 ENVIRONMENT = "environment"  #: the folder that the archive is unpacked as, beside where driver and executors run
 

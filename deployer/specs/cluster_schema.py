@@ -12,7 +12,7 @@ _MEMORY = text(
     patternErrorMessage="write a number and m or g, such as 4g",
     examples=["4g"],
 )
-_RELEASE = text("EMR release.", pattern="^emr-[0-9].*$", patternErrorMessage="write it as emr-7.12.0")
+_RELEASE = text("EMR release.", pattern="^emr-(spark-)?[0-9].*$", patternErrorMessage="write it as emr-spark-8.0.0")
 _ROLE = text("ARN of the role that jobs run as; made by the stack unless set.")
 _S3_FOLDER = {"pattern": "^s3://[^/]+(/.*)?$", "patternErrorMessage": "write it as s3://bucket/prefix"}
 _TYPE: Json = {"pattern": "^[a-z0-9-]+[.][a-z0-9-]+$", "patternErrorMessage": "write it as r7g.xlarge"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,8 @@ _KEPT = ("type", "inputs", "protect", "retainOnDelete")
 
 def graph_of(project: Path, stack: str = "dev") -> list[dict[str, Any]]:
     """Resources by name: type, inputs, protection, parent and dependencies, the last two as names."""
-    file = project / ".pulumi" / "stacks" / "lakes" / f"{stack}.json"
-    text = re.sub(r"(:/applications/)\w+", r"\1ID", file.read_text(encoding="utf-8"))
-    text = re.sub(r"(/_jobs/)[0-9a-f]{64}/", r"\1SHA256/", text)
-    resources = json.loads(text, object_hook=_asset)["checkpoint"]["latest"]["resources"]
     found = []
-    for resource in resources:
+    for resource in _resources(project, stack, _without_ids):
         if resource["type"].startswith("pulumi:"):
             continue
         kept = {name: resource[name] for name in _KEPT if resource.get(name)}
@@ -36,12 +33,30 @@ def graph_of(project: Path, stack: str = "dev") -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: (each["type"], each["name"]))
 
 
+def outputs_of(project: Path, stack: str = "dev") -> dict[str, Any]:
+    """What the stack exports."""
+    resources = _resources(project, stack, str)
+    found: dict[str, Any] = next(each for each in resources if each["type"] == "pulumi:pulumi:Stack")["outputs"]
+    return found
+
+
 def check_golden(graph: list[dict[str, Any]], golden: Path) -> None:
     """`UPDATE_GOLDEN=1` writes the file instead."""
     text = json.dumps(graph, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
+
+
+def _resources(project: Path, stack: str, rewritten: Callable[[str], str]) -> Any:
+    file = project / ".pulumi" / "stacks" / "lakes" / f"{stack}.json"
+    text = rewritten(file.read_text(encoding="utf-8"))
+    return json.loads(text, object_hook=_asset)["checkpoint"]["latest"]["resources"]
+
+
+def _without_ids(text: str) -> str:
+    text = re.sub(r"(:/applications/)\w+", r"\1ID", text)
+    return re.sub(r"(/_jobs/)[0-9a-f]{64}/", r"\1SHA256/", text)
 
 
 def _asset(value: dict[str, Any]) -> dict[str, Any]:

@@ -36,6 +36,8 @@ ALLOWED = [
     *(Call(f"s3:{each}Object", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance") for each in ("Get", "Put", "Delete")),
     Call("s3:AbortMultipartUpload", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance"),
     Call("s3:GetObject", f"{BUCKET}/demo/_state/store.json"),
+    Call("s3:GetObject", f"{BUCKET}/demo/_jobs/8b28/environment-arm64.tar.gz"),
+    Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/_jobs/"}),
     Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/air/"}),
     Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/"}),
     *(
@@ -53,6 +55,9 @@ ALLOWED = [
     Call("logs:PutLogEvents", f"{LOGS}:log-stream:a"),
 ]  # fmt: skip
 FORBIDDEN = [
+    Call("s3:PutObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
+    Call("s3:DeleteObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
+    Call("s3:GetObject", f"{BUCKET}/other/_jobs/8b28/ingest.py"),
     Call("s3:GetObject", f"{BUCKET}/other/air/flights-1.lance/data/a.lance"),
     Call("s3:GetObject", f"{BUCKET}/demo-2/air/flights-1.lance/data/a.lance"),
     Call("s3:GetObject", "arn:aws:s3:::golden-lakes-2/demo/a"),
@@ -197,6 +202,8 @@ def test_examples_of_a_grant_are_covered_by_its_statement(grant: Grant) -> None:
 ROLE = "arn:aws:iam::123456789012:role/deployer-demo-small-7e8ceebc"
 APPLICATION = "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"
 DEPLOYING = [
+    Call("s3:PutObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
+    Call("s3:GetObjectTagging", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
     *(call for call in ALLOWED if not call.action.startswith("logs:")),
     Call("logs:DescribeLogGroups", "arn:aws:logs:eu-central-1:123456789012:log-group::log-stream:"),
     *(
@@ -245,6 +252,7 @@ def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
     [
         Call("s3:DeleteBucket", BUCKET),
         Call("s3:GetObject", f"{BUCKET}/other/a"),
+        Call("s3:GetObjectTagging", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance"),
         Call("s3:PutBucketPolicy", "arn:aws:s3:::other-lakes"),
         Call("dynamodb:DeleteTable", TABLE),
         Call("dynamodb:UpdateTable", TABLE.replace("deployer-demo", "orders")),

@@ -1,4 +1,4 @@
-"""Every resource of the golden graph has exactly the arguments that its type in the pinned pulumi_aws has."""
+"""Every resource of the golden graphs has exactly the arguments that its type in the pinned pulumi_aws has."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ from typing import Any
 import pytest
 from pulumi import _types
 
-GRAPH: list[dict[str, Any]] = json.loads(Path(__file__).with_name("graph.json").read_text(encoding="utf-8"))
-RESOURCES = [each for each in GRAPH if each["type"].startswith("aws:")]
+GRAPHS = {
+    name: json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
+    for name in ("graph", "nyc_prod")
+}
+RESOURCES = {
+    f"{name} {each['name']}": each
+    for name, graph in GRAPHS.items()
+    for each in graph
+    if each["type"].startswith("aws:")
+}
 
 
 def arguments_class(type_: str) -> Any:
@@ -61,7 +69,7 @@ def _classes(hint: Any) -> set[type]:
     return {hint} if isinstance(hint, type) else set()
 
 
-@pytest.mark.parametrize("resource", RESOURCES, ids=[each["name"] for each in RESOURCES])
+@pytest.mark.parametrize("resource", RESOURCES.values(), ids=RESOURCES)
 def test_arguments(resource: dict[str, Any]) -> None:
     assert not list(wrong(resource["inputs"], arguments_class(resource["type"])))
 

@@ -19,6 +19,7 @@ from typing import Any
 from moto.dynamodb import responses
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.table import Table
+from moto.emrserverless.models import EMRServerlessBackend
 from moto.iam.access_control import IAMPolicy, PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeBucket
@@ -27,6 +28,7 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 from tests.state import aws_server_emr
 
 _transact = DynamoDBBackend.transact_write_items
+_create_application = EMRServerlessBackend.create_application
 _lock = threading.Lock()
 _WITHOUT_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -66,6 +68,14 @@ def get_permission(self: FakeBucket, action: str, resource: str) -> Any:
     return policy.is_action_permitted(action, resource)
 
 
+def create_application(self: EMRServerlessBackend, *, release_label: str, **about: Any) -> Any:
+    """moto's own, which has not heard of EMR's releases for Spark 4."""
+    known = release_label.replace("emr-spark-", "emr-")
+    application = _create_application(self, release_label=known, **about)
+    application.release_label = release_label
+    return application
+
+
 def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
     def locked(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         with _lock:
@@ -79,6 +89,8 @@ def main(unlocked: bool) -> None:
     bucket: Any = FakeBucket
     bucket.get_permission = get_permission
     aws_server_emr.extend()
+    emr: Any = EMRServerlessBackend
+    emr.create_application = create_application
     responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
     if not unlocked:
         patched: Any = DynamoDBBackend
