@@ -34,7 +34,7 @@ def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
         description=str(values.get("description", "")).strip(),
         engine=str(values.get("engine", "auto")),
         state=_state(document.get("state"), remote, problems),
-        clusters=tuple(read_clusters(document.get("clusters"), problems)),
+        clusters=tuple(sorted(read_clusters(document.get("clusters"), problems), key=lambda each: each.name)),
         tags=read_tags(document),
         notify=_notify(document.get("notify"), problems),
         sources={"": document.node.at} | {key: node.key_at for key, node in document.node.value.items()},

@@ -220,7 +220,7 @@ def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
         state=StateBackend(state.pop("backend", "sqlite"), state),
         clusters=tuple(
             Cluster(name, options["kind"], {key: value for key, value in options.items() if key != "kind"})
-            for name, options in plain(form.get("clusters", {})).items()
+            for name, options in sorted(plain(form.get("clusters", {})).items())  # Pulumi keeps no order of them
         ),
         tags=dict(form.get("tags", {})),
         notify=tuple(form.get("notify", ())),

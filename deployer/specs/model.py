@@ -44,7 +44,7 @@ class InstanceSpec:
     description: str = ""
     engine: str = "auto"  #: `auto`, `embedded` or `cli`
     state: StateBackend = StateBackend()
-    clusters: tuple[Cluster, ...] = ()
+    clusters: tuple[Cluster, ...] = ()  #: by name
     tags: Mapping[str, str] = field(default_factory=dict)
     notify: tuple[str, ...] = ()  #: e-mail addresses that are told of failed runs
     sources: Sources = field(default_factory=dict, compare=False, repr=False)

@@ -113,8 +113,14 @@ def test_defaults_are_left_out() -> None:
     }
 
 
-def test_the_lake_of_the_examples_comes_back() -> None:
-    lake = load_lake(PROJECT, Path("specs/nyc"))
+def test_clusters_have_no_order() -> None:
+    form = {"name": "demo", "root": "lakes/demo", "clusters": {each: {"kind": "local"} for each in "bca"}}
+    assert [each.name for each in instance_from_json(form).clusters] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("stack", ["dev", "prod"])
+def test_the_lake_of_the_examples_comes_back(stack: str) -> None:
+    lake = load_lake(PROJECT, Path("specs/nyc"), stack)
     assert instance_from_json(instance_to_json(lake.instance)) == lake.instance
     for table in lake.tables:
         assert table_from_json(through_protobuf(table_to_json(table))) == table
