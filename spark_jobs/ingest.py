@@ -1,22 +1,23 @@
 """The job that loads files into a table: in this process when they are small, else with Spark.
 
-As a Spark application: `spark-submit spark_jobs/ingest.py --root ROOT --table DATABASE.NAME [options] FILE…`.
+As a Spark application: `spark-submit spark_jobs/ingest.py --root ROOT --table DATABASE.NAME [options] FILE…`; it then
+uses the session that spark-submit made.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from deployer.compute.local import LocalCluster, local_session
+from deployer.compute.local import LocalCluster
 from deployer.compute.progress import Tasks, job_group
+from deployer.compute.session import job_session
 from deployer.errors import DeployerError, Interrupted
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry, open_entry
@@ -25,6 +26,7 @@ from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.sources import Format, ReadOptions
 from deployer.tables.progress import OnProgress, Progress, untold
+from spark_jobs.program import run_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +46,7 @@ def run(
     """
 
     def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
-        return load_with_spark(local_session(cluster()), plan, progress)
+        return load_with_spark(job_session(cluster), plan, progress)
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
@@ -89,6 +91,28 @@ def _first_line(failure: Exception) -> str:
     return (own or lines or [type(failure).__name__])[-1 if own else 0]
 
 
+def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ...]:
+    """The command line that says what `main` is to load; of a request that has a job id."""
+    options = {
+        "--root": root,
+        "--table": table,
+        "--format": request.format,
+        "--delimiter": request.options.delimiter,
+        "--bad-rows": request.bad_rows,
+        "--job-id": request.job_id,
+        "--engine": request.engine,
+    }
+    flags = {"--ignore-extra": request.ignore_extra, "--no-indexes": not request.indexes}
+    # Joined by =, so that a value may begin with a dash.
+    return (
+        *(f"{name}={value}" for name, value in options.items() if value is not None),
+        *(f"--null-value={text}" for text in request.options.null_values),
+        *(name for name, wanted in flags.items() if wanted),
+        "--",
+        *request.paths,
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
@@ -104,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
     parser.add_argument("--no-indexes", action="store_true", help="do not bring the table's indexes up to date")
+    parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv)
     request = IngestRequest(
@@ -116,16 +141,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.engine,
         not given.no_indexes,
     )
-    try:
-        result = run(given.root, given.table, request, lambda: LocalCluster(given.cores, given.memory))
-    except DeployerError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted: the table is as it was\n")
-        return Interrupted.exit_code
-    sys.stdout.write(json.dumps(asdict(result)) + "\n")
-    return 0
+
+    def work(on_progress: OnProgress) -> Mapping[str, Any]:
+        sizes = LocalCluster(given.cores, given.memory)
+        return asdict(run(given.root, given.table, request, lambda: sizes, on_progress))
+
+    return run_program(given.root, given.tell, work)
 
 
 if __name__ == "__main__":

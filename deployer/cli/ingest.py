@@ -11,9 +11,6 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
-    from deployer.tables.indexes import CaughtUp
-    from deployer.tables.ingest.job import IngestResult
-    from deployer.tables.leaf_split import SplitResult
     from deployer.tables.progress import Progress
 
 
@@ -37,7 +34,9 @@ class EngineName(StrEnum):
 
 def ingest(
     table: TableName,
-    files: Annotated[list[str], typer.Argument(help="Files, folders or globs.", metavar="FILE…")],
+    files: Annotated[
+        list[str], typer.Argument(help="Files, folders or globs, here or at s3:// addresses.", metavar="FILE…")
+    ],
     format: Annotated[
         FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
     ] = None,
@@ -68,13 +67,17 @@ def ingest(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that Spark runs on: the only local one unless given, or the one called `default`.",
+            help="Declared cluster that the load runs on, which may be on AWS. Unless given, Spark runs on the only "
+            "local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
         ),
     ] = None,
     no_indexes: Annotated[
         bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later load.")
+    ] = False,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="On a cluster on AWS: start the load and do not wait for its end.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -85,10 +88,11 @@ def ingest(
     from dataclasses import asdict
     from functools import partial
 
-    from deployer.cli.lake_data import instance_of
+    from deployer.cli.ingest_result import print_result
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json
-    from deployer.compute.clusters import local_cluster
+    from deployer.cli.workspace import open_workspace
+    from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.job import IngestRequest
     from deployer.tables.ingest.sources import Format, ReadOptions
@@ -96,9 +100,14 @@ def ingest(
 
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
-    root, instance = instance_of(project, stack, specs)
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    root, instance = workspace.root(lake), lake.instance
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
-    if cluster is not None:
+    remote = remote_cluster(instance.clusters, cluster, instance.address)
+    if detach and remote is None:
+        raise InvalidInput("--detach is for clusters on AWS", remedy="name one with --cluster, or leave it out")
+    if cluster is not None and remote is None:
         choose()  # one that cannot be is said at once; else it is chosen when Spark is needed
     request = IngestRequest(
         tuple(files),
@@ -110,6 +119,10 @@ def ingest(
         engine.value,
         not no_indexes,
     )
+    if remote is not None:
+        from deployer.cli.ingest_remote import ingest_on
+
+        return ingest_on(remote, workspace, lake, table, request, as_json=as_json, detach=detach)
     with Meter(as_json=as_json) as meter:
 
         def begun(engine: str, reason: str) -> None:
@@ -126,53 +139,5 @@ def ingest(
     if as_json:
         print_json(asdict(result))
     else:
-        _print(result, bad_rows)
+        print_result(result, bad_rows)
     return 0
-
-
-def _print(result: IngestResult, bad_rows: Path | None) -> None:
-    from rich.filesize import decimal
-
-    from deployer.cli.output import stdout
-    from deployer.plan.words import count
-
-    if result.already_done:
-        stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
-        _print_splits(result.splits)
-        _print_indexes(result.indexes)
-        return
-    rate = result.rows / result.seconds if result.seconds else 0
-    stdout().print(
-        f"{result.table}: {count(result.rows, 'row')} added in {count(result.files, 'file')}, "
-        f"{decimal(result.bytes)}, version {result.lance_version} ({result.seconds:.1f} s, {rate:,.0f} rows/s)"
-    )
-    stdout().print(f"job {result.job_id}", style="dim")
-    if result.bad_rows:
-        bad = count(result.bad_rows, "bad row was", "bad rows were")
-        stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
-    _print_splits(result.splits)
-    _print_indexes(result.indexes)
-
-
-def _print_splits(splits: SplitResult | None) -> None:
-    from deployer.cli.output import note, stdout
-    from deployer.plan.words import count
-
-    if splits is None:
-        return
-    if splits.split:
-        were = count(len(splits.split), "leaf", "leaves")
-        stdout().print(f"{were} with more than {splits.max_rows:,} rows split: there are {splits.leaves:,} now")
-    if splits.failure:
-        note(f"the rows are loaded, and leaves are not split: {splits.failure}; the next load tries again")
-
-
-def _print_indexes(indexes: CaughtUp) -> None:
-    from deployer.cli.output import note, stdout
-
-    if indexes.built:
-        stdout().print(f"indexes built: {', '.join(indexes.built)}")
-    if indexes.updated:
-        stdout().print(f"indexes brought up to date: {', '.join(indexes.updated)}")
-    if indexes.failure:
-        note(f"the rows are loaded, and indexes are behind: {indexes.failure}; the next load tries again")

@@ -9,7 +9,7 @@ from typing import Any
 from deployer.cli.planning import engine_for
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine
-from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of
+from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
 from deployer.specs import known_lake
 
 
@@ -29,6 +29,13 @@ def applied_resources(workspace: Workspace, engine: Engine) -> dict[str, Applied
         for resource in deployment.get("resources") or ()
         if not resource.get("delete") and (address := address_of(resource["urn"]))
     }
+
+
+def stack_outputs(workspace: Workspace, engine: Engine) -> Mapping[str, Any]:
+    """What the program exported when it was last applied; empty for a stack without state."""
+    deployment = engine.export(workspace.stack_ref).get("deployment") or {}
+    stacks = (each for each in deployment.get("resources") or () if type_of(each["urn"]) == "pulumi:pulumi:Stack")
+    return next((each.get("outputs") or {} for each in stacks), {})
 
 
 def apply_only(workspace: Workspace, addresses: Collection[str]) -> None:

@@ -25,9 +25,9 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
     if not local:
         names = ", ".join(f"{each.name} ({each.kind})" for each in clusters)
         raise Refused(
-            f"jobs run on clusters of kind local in this release, and only {names} is declared",
+            f"no cluster of kind local is declared, and none of {names} is used without being asked for",
             where=where,
-            remedy="declare one of kind local too, or none for one of default sizes",
+            remedy=f"say `--cluster {clusters[0].name}`, or declare one of kind local too",
         )
     chosen = local if len(local) == 1 else [each for each in local if each.name == DEFAULT]
     if not chosen:
@@ -37,6 +37,12 @@ def local_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> 
             remedy=f"call one of them {DEFAULT}, or say which with `ingest --cluster NAME`",
         )
     return _sizes(chosen[0], where)
+
+
+def remote_cluster(clusters: Sequence[Cluster], name: str | None, where: str) -> Cluster | None:
+    """The cluster `name` when it is not this machine; None when it is, or none is named. Raises NotFound."""
+    found = None if name is None else _named(clusters, name, where)
+    return None if found is None or found.kind == "local" else found
 
 
 def _named(clusters: Sequence[Cluster], name: str, where: str) -> Cluster:
@@ -50,7 +56,7 @@ def _named(clusters: Sequence[Cluster], name: str, where: str) -> Cluster:
 def _sizes(cluster: Cluster, where: str) -> LocalCluster:
     if cluster.kind != "local":
         raise Refused(
-            f"cluster {cluster.name} is of kind {cluster.kind}, and this release runs jobs on kind local only",
+            f"cluster {cluster.name} is of kind {cluster.kind}, and this is done on this machine",
             where=where,
             remedy="name a cluster of kind local",
         )

@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[tuple[Cluster, ...], str | None, type[DeployerError], s
     "no such name": ((SMALL, LARGE), "smal", NotFound, "no cluster 'smal' is declared; there are: small, large"),
     "none and a name": ((), "small", NotFound, "there are: none"),
     "another kind by name": ((SMALL, REMOTE), "remote", Refused, "cluster remote is of kind emr-serverless"),
-    "another kind alone": ((REMOTE,), None, Refused, r"only remote \(emr-serverless\) is declared"),
+    "another kind alone": ((REMOTE,), None, Refused, r"none of remote \(emr-serverless\) is used without being asked"),
 }
 
 
@@ -82,7 +82,7 @@ def asked(spark: Any, monkeypatch: pytest.MonkeyPatch) -> list[LocalCluster | No
         return spark
 
     monkeypatch.setattr("spark_jobs.rewrite.local_session", session)
-    monkeypatch.setattr("spark_jobs.ingest.local_session", session)
+    monkeypatch.setattr("deployer.compute.session.local_session", session)
     return found
 
 
@@ -109,9 +109,9 @@ def test_ingest_runs_on_the_cluster(
     assert asked == [sizes]
 
 
-def test_ingest_refuses_other_kinds_before_it_reads(loaded: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ingest", "air.t", "no-such-file.parquet", "--cluster", "remote"]) == Refused.exit_code
-    assert "this release runs jobs on kind local only" in capsys.readouterr().err
+def test_a_cluster_that_the_stack_has_not_made_is_said(loaded: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ingest", "air.t", "s3://bucket/rows.parquet", "--cluster", "remote"]) == NotFound.exit_code
+    assert "the stack has made no cluster remote yet; run `deployer up`" in capsys.readouterr().err
 
 
 def test_a_small_load_needs_no_cluster(loaded: Path) -> None:

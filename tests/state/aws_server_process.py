@@ -25,7 +25,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from moto.s3.models import FakeBucket
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from tests.state import aws_server_emr
+from tests.state import aws_server_emr, aws_server_runs
 
 _transact = DynamoDBBackend.transact_write_items
 _create_application = EMRServerlessBackend.create_application
@@ -91,6 +91,7 @@ def main(unlocked: bool) -> None:
     aws_server_emr.extend()
     emr: Any = EMRServerlessBackend
     emr.create_application = create_application
+    aws_server_runs.extend()
     responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
     if not unlocked:
         patched: Any = DynamoDBBackend
@@ -98,6 +99,7 @@ def main(unlocked: bool) -> None:
         patched = Table
         patched.__deepcopy__ = lambda self, memo: self
         application = one_at_a_time(application)
+    application = aws_server_runs.with_states(application)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(server.server_port, flush=True)

@@ -26,6 +26,7 @@ Fault = Literal[
     "deny",
     "expired",
     "moved",
+    "no role",
 ]
 
 #: Each of dropping, delaying, duplicating, failing and throttling happens to 5% of the requests.
@@ -45,6 +46,7 @@ _REFUSALS: Mapping[str, tuple[str, str, int]] = {
     "deny": ("AccessDeniedException", "AccessDenied", 403),
     "expired": ("ExpiredTokenException", "ExpiredToken", 400),
     "moved": ("ResourceNotFoundException", "PermanentRedirect", 301),
+    "no role": ("ValidationException", "NoRole", 400),
 }
 
 _HOP_BY_HOP = ("connection", "expect", "transfer-encoding", "content-length")
@@ -202,6 +204,8 @@ class _Handler(BaseHTTPRequestHandler):
         if "X-Amz-Target" in self.headers:
             self._answer(400, [], json.dumps({"__type": f"com.amazonaws#{kind}", "message": words}).encode())
         elif self._asked.service == "emr-serverless":
+            kind = "ThrottlingException" if code == "SlowDown" else kind
+            words = "Could not assume the role arn:aws:x" if code == "NoRole" else words
             self._answer(403, [("x-amzn-ErrorType", kind)], json.dumps({"message": words}).encode())
         elif self._asked.service == "s3":
             error = f"<Error><Code>{code}</Code><Message>{words}</Message></Error>"

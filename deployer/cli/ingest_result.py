@@ -1,0 +1,70 @@
+"""What a load came to, in words: the same wherever it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.tables.indexes import CaughtUp
+    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.leaf_split import SplitResult
+
+
+def result_from(told: Mapping[str, Any]) -> IngestResult:
+    """The result as a job's program tells it."""
+    from deployer.tables.indexes import CaughtUp
+    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.leaf_split import SplitResult
+
+    splits = SplitResult(**told["splits"]) if told["splits"] else None
+    return IngestResult(**{**told, "indexes": CaughtUp(**told["indexes"]), "splits": splits})
+
+
+def print_result(result: IngestResult, bad_rows: object) -> None:
+    """The load in words; `bad_rows` is where bad ones were set aside."""
+    from rich.filesize import decimal
+
+    from deployer.cli.output import stdout
+    from deployer.plan.words import count
+
+    if result.already_done:
+        stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
+        _print_splits(result.splits)
+        _print_indexes(result.indexes)
+        return
+    rate = result.rows / result.seconds if result.seconds else 0
+    stdout().print(
+        f"{result.table}: {count(result.rows, 'row')} added in {count(result.files, 'file')}, "
+        f"{decimal(result.bytes)}, version {result.lance_version} ({result.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    stdout().print(f"job {result.job_id}", style="dim")
+    if result.bad_rows:
+        bad = count(result.bad_rows, "bad row was", "bad rows were")
+        stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
+    _print_splits(result.splits)
+    _print_indexes(result.indexes)
+
+
+def _print_splits(splits: SplitResult | None) -> None:
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count
+
+    if splits is None:
+        return
+    if splits.split:
+        were = count(len(splits.split), "leaf", "leaves")
+        stdout().print(f"{were} with more than {splits.max_rows:,} rows split: there are {splits.leaves:,} now")
+    if splits.failure:
+        note(f"the rows are loaded, and leaves are not split: {splits.failure}; the next load tries again")
+
+
+def _print_indexes(indexes: CaughtUp) -> None:
+    from deployer.cli.output import note, stdout
+
+    if indexes.built:
+        stdout().print(f"indexes built: {', '.join(indexes.built)}")
+    if indexes.updated:
+        stdout().print(f"indexes brought up to date: {', '.join(indexes.updated)}")
+    if indexes.failure:
+        note(f"the rows are loaded, and indexes are behind: {indexes.failure}; the next load tries again")

@@ -1,0 +1,137 @@
+"""Running a job on a cluster that is not this machine: start, follow, cancel, and how to go on after a stop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from deployer.cli.meter import Meter
+from deployer.cli.options import DEFAULT_STACK
+from deployer.cli.output import note
+from deployer.cli.planning import engine_for
+from deployer.cli.stack_state import stack_outputs
+from deployer.cli.workspace import Workspace
+from deployer.compute.aws_calls import CallFailed
+from deployer.compute.connect import connect
+from deployer.compute.following import TooEarly, Watcher, follow
+from deployer.compute.remote import RemoteCluster, RemoteJob, Run, RunState, RunStatus
+from deployer.compute.told import Started, remember
+from deployer.errors import Interrupted
+from deployer.specs.model import Cluster, Lake
+from deployer.state.clock import Clock
+from deployer.tables.progress import Progress
+
+TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
+
+
+def run_on(
+    cluster: Cluster, workspace: Workspace, lake: Lake, job: RemoteJob, *, as_json: bool, detach: bool
+) -> Mapping[str, Any] | None:
+    """The result of the job, run on the declared cluster; None when it was only started.
+
+    Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or left
+    alone. Ctrl-C asks whether to cancel; without a terminal it cancels.
+    """
+    outputs = stack_outputs(workspace, engine_for(workspace, lake))
+    there = connect(cluster, outputs, f"stack {workspace.stack}")
+    root, attempt = workspace.root(lake), 1
+    again = follow_command(job.job_id, workspace.stack)
+    if not as_json:
+        note(f"job {job.job_id}")
+    for left in reversed(range(TOO_EARLY_ATTEMPTS)):
+        run = _started(there, job, attempt)
+        started = Started(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
+        remember(root, started)
+        if detach:
+            note(f"{there.words(run.run_id)} has started; follow it: {again}")
+            return None
+        try:
+            return follow_run(there, root, started, again, as_json=as_json)
+        except TooEarly:
+            if not left:
+                raise
+            note("AWS does not know the role everywhere yet: the run is started again")
+            Clock().sleep(10.0)
+            attempt = run.attempt + 1
+    raise AssertionError  # the last one returns or raises
+
+
+def _started(cluster: RemoteCluster, job: RemoteJob, attempt: int) -> Run:
+    try:
+        return cluster.start(job, attempt)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "stopped while the run was being started, and it may run",
+            where=f"cluster {cluster.name}",
+            remedy=f"the same command with --job-id {job.job_id} finds it, or starts it if it does not run",
+        ) from None
+
+
+def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, *, as_json: bool) -> Mapping[str, Any]:
+    """Follows a run to the end of its job; `again` is the command that follows it on. Raises as `run_on` does."""
+    words = cluster.words(started.run_id)
+    asked = False
+    while True:
+        try:
+            with Meter(as_json=as_json) as meter:
+                meter.begin(started.title, started.title)
+                watcher = _watcher(meter, started.title, words)
+                return follow(cluster, root, started.run_id, started.key, watcher, Clock())
+        except KeyboardInterrupt:
+            if asked or (wanted := _wants_to_cancel(words)) is None:
+                raise Interrupted("the run goes on", where=words, remedy=f"follow it: {again}") from None
+            if wanted:
+                cluster.cancel(started.run_id)
+                asked = True
+                note("the run is asked to end; Ctrl-C leaves it to that")
+        except CallFailed as failure:
+            raise CallFailed(
+                failure.cause,
+                failure.said,
+                failure.what,
+                where=words,
+                remedy=f"{failure.remedy}. The run goes on; follow it: {again}",
+            ) from failure
+
+
+def follow_command(job_id: str, stack: str) -> str:
+    """The command that follows a job on, as somebody may type it."""
+    from shlex import quote
+
+    return f"deployer follow {quote(job_id)}" + ("" if stack == DEFAULT_STACK else f" --stack {quote(stack)}")
+
+
+def _wants_to_cancel(words: str) -> bool | None:
+    """None: Ctrl-C again."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    try:
+        return typer.confirm(f"cancel {words}?", default=False, err=True)
+    except (typer.Abort, KeyboardInterrupt):
+        return None
+
+
+def _watcher(meter: Meter, name: str, words: str) -> Watcher:
+    def on_status(status: RunStatus) -> None:
+        doing = f"{status.state} ({status.said})"
+        meter.tell(name, doing, 0, None, "")
+        if meter.as_json:
+            meter.event("status", run=words, state=status.state, said=status.said, detail=status.detail)
+        elif status.state in (RunState.WAITING, RunState.RUNNING):
+            meter.console.print(Text(f"{words}: {doing}", "dim"), soft_wrap=True)
+
+    def on_progress(progress: Progress) -> None:
+        doing = f"{progress.doing}, {progress.rows:,} rows read" if progress.rows else progress.doing
+        meter.tell(name, doing, progress.done, progress.total, progress.unit)
+
+    def on_line(line: str) -> None:
+        if meter.as_json:
+            meter.event("line", line=line)
+        else:
+            meter.console.print(Text(line, "dim"), soft_wrap=True)
+
+    return Watcher(on_status, on_progress, on_line)

@@ -1,0 +1,44 @@
+"""From a declared cluster and what the stack exports of it to one that runs jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.compute.job_code import JobCode, architecture_of
+from deployer.compute.remote import RemoteCluster
+from deployer.errors import NotFound
+from deployer.specs.model import Cluster
+
+OUTPUT = "clusters"  #: the stack's output
+
+
+def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteCluster:
+    """The cluster as the stack made it. Raises NotFound when it has not."""
+    found = (outputs.get(OUTPUT) or {}).get(cluster.name)
+    if not isinstance(found, Mapping):
+        what = "has not been applied" if not outputs else f"has made no cluster {cluster.name} yet"
+        raise NotFound(f"the stack {what}", where=where, remedy="run `deployer up`, and then this again")
+
+    def code() -> JobCode:
+        return JobCode.from_outputs(outputs, architecture_of(cluster))
+
+    from deployer.compute.emr_serverless import EmrServerless
+
+    return EmrServerless(
+        cluster.name,
+        str(found["application"]),
+        str(found["role"]),
+        cluster.options,
+        code,
+        _region(),
+        found.get("log_group"),
+    )
+
+
+def _region() -> str | None:
+    """The region that this machine uses, which the job is to use as well."""
+    from deployer.state.aws_session import aws_session
+
+    region: str | None = aws_session().region_name
+    return region

@@ -1,0 +1,38 @@
+"""What spark-submit is told beside where job code is: sizes, region, and what sessions of our own have too."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+#: What `deployer.compute.local` sets for a session of its own too.
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.log.level": "WARN",  # EMR's own is INFO, in which nobody finds what a job says
+}
+
+
+def settings(options: Mapping[str, Any], region: str | None, driver_env: str) -> dict[str, str]:
+    """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there."""
+    found = dict(_ALWAYS)
+    if "cores" in options:
+        found |= dict.fromkeys(("spark.driver.cores", "spark.executor.cores"), str(options["cores"]))
+    if "memory" in options:
+        found |= dict.fromkeys(("spark.driver.memory", "spark.executor.memory"), str(options["memory"]))
+    if "max_workers" in options:
+        found["spark.dynamicAllocation.maxExecutors"] = str(options["max_workers"])
+    if region is not None:
+        found[f"{driver_env}AWS_REGION"] = found["spark.executorEnv.AWS_REGION"] = region
+    return found
+
+
+def as_options(settings: Mapping[str, str]) -> list[str]:
+    """The settings as options of spark-submit."""
+    return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+
+
+def as_text(settings: Mapping[str, str]) -> str:
+    """The settings as one line of options."""
+    return shlex.join(as_options(settings))

@@ -1,0 +1,66 @@
+"""What the programs of all jobs share: errors in words, exit codes, and telling whoever follows them from elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deployer.compute.told import Told, tell
+from deployer.errors import DeployerError, Interrupted
+from deployer.tables.progress import OnProgress, Progress, untold
+
+INTERVAL = 5.0  #: seconds between two words on how far the job is
+
+
+def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
+    """Does the work, and prints its result as JSON or an error in words; gives the exit code.
+
+    With `key`, the name of the attempt, progress and outcome are told below `root` too.
+    """
+    try:
+        result = work(_Teller(root, key) if key else untold)
+    except DeployerError as error:
+        sys.stderr.write(f"error: {error}\n")
+        _tell_end(root, key, Told(error=error))
+        return error.exit_code
+    except KeyboardInterrupt:
+        stopped = Interrupted("interrupted: the table is as it was")
+        sys.stderr.write(f"{stopped}\n")
+        _tell_end(root, key, Told(error=stopped))
+        return stopped.exit_code
+    except Exception as failure:
+        # A bug: its trace is for the log, and whoever follows the job hears of it as well.
+        _tell_end(root, key, Told(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
+        raise
+    sys.stdout.write(json.dumps(result) + "\n")
+    _tell_end(root, key, Told(result=result))
+    return 0
+
+
+def _tell_end(root: str, key: str | None, told: Told) -> None:
+    if key is not None:
+        tell(root, key, told)
+
+
+class _Teller:
+    """Tells progress now and then, one word at a time."""
+
+    def __init__(self, root: str, key: str) -> None:
+        self._root, self._key = root, key
+        self._lock, self._next = threading.Lock(), 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            if time.monotonic() >= self._next:
+                with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
+                    tell(self._root, self._key, Told(progress))
+                self._next = time.monotonic() + INTERVAL
+        finally:
+            self._lock.release()

@@ -1,0 +1,36 @@
+"""What a job tells of itself below the root: whole, and by ids that never become paths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deployer.compute.told import FOLDER, Started, Told, read_told, remember, remembered, tell
+from deployer.errors import Corrupt
+from deployer.tables.progress import Progress
+
+
+def test_what_is_told_is_read(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    assert read_told(root, "a") == Told()
+    for told in (Told(Progress("loading", 1, None)), Told(result={"rows": 3, "splits": None})):
+        tell(root, "a", told)
+        assert read_told(root, "a") == told
+    assert read_told(root, "b") == Told()
+
+
+@pytest.mark.parametrize("job_id", ["monday", "../../etc/passwd", "a b/ü\n"])
+def test_a_job_is_found_by_its_id(tmp_path: Path, job_id: str) -> None:
+    started = Started(job_id, "ingest", "ingest air.flights", "small", "00abc", "key")
+    assert remembered(str(tmp_path), job_id) is None
+    remember(str(tmp_path), started)
+    assert remembered(str(tmp_path), job_id) == started
+    assert [file.parent.name for file in tmp_path.rglob("*") if file.is_file()] == [FOLDER]
+
+
+def test_what_is_not_ours_is_said(tmp_path: Path) -> None:
+    tell(str(tmp_path), "a", Told())
+    (tmp_path / FOLDER / "a.json").write_text("[", encoding="utf-8")
+    with pytest.raises(Corrupt, match="what is kept of the run cannot be read; run it again"):
+        read_told(str(tmp_path), "a")

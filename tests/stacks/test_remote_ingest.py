@@ -1,0 +1,314 @@
+"""A load on EMR Serverless from end to end: the stack applied to moto, the job started by the command and run as it was
+submitted, its rows in Lance on S3, its state in DynamoDB. And the ends that the runs of a command can come to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from deployer.cli import remote_run
+from deployer.cli.main import run as run_command
+from deployer.compute import aws_calls, following
+from deployer.compute.told import Told, remembered, tell
+from deployer.errors import Interrupted, Refused
+from tests.aws_provider.install import install_aws_provider
+from tests.cli.conftest import Deployer
+from tests.compute.aws_runs import Hands, runs_of, set_state
+from tests.compute.conftest import PutBetween, faulty  # noqa: F401 (fixture)
+from tests.compute.runner import runner
+from tests.projects import make_project, table
+from tests.stacks.conftest import MakeProject
+
+BUCKET = "remote-ingest-lakes"
+ROOT = f"s3://{BUCKET}/demo"
+INSTANCE = f"""kind: Instance
+name: demo
+root: {ROOT}
+engine: embedded
+clusters:
+  small: {{kind: emr-serverless, release: emr-7.12.0, cores: 2, memory: 1g, max_workers: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(aws: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a cluster, applied."""
+    folder = make_project(
+        tmp_path_factory.mktemp("remote") / "project",
+        {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")},
+    )
+    install_aws_provider(folder)
+    assert run_command(["up", "--yes", "--project", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def project(made: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(made)
+    return made
+
+
+@pytest.fixture
+def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
+    """The clock of who follows; what happens to a run happens while that sleeps."""
+    found = Hands()
+    monkeypatch.setattr(remote_run, "Clock", found.clock)
+    return found
+
+
+@pytest.fixture
+def running(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    monkeypatch.setattr(following, "PAUSE", 0.2)
+    with runner(aws, tmp_path / "cluster") as commands:
+        yield commands
+
+
+def put(name: str, text: str) -> str:
+    boto3.client("s3").put_object(Bucket=BUCKET, Key=f"demo/incoming/{name}", Body=text.encode())
+    return f"{ROOT}/incoming/{name}"
+
+
+def load(job_id: str, source: str = f"{ROOT}/incoming/x.csv", *more: str) -> tuple[str, ...]:
+    return ("ingest", "air.flights", source, "--cluster", "small", "--job-id", job_id, *more)
+
+
+def runs() -> list[dict[str, Any]]:
+    found = boto3.client("emr-serverless").list_applications()["applications"]
+    return [run for each in found if each["name"].startswith("deployer-demo-small") for run in runs_of(each["id"])]
+
+
+def run_of(job_id: str) -> dict[str, Any]:
+    (found,) = [run for run in runs() if run["name"] == f"ingest air.flights {job_id}"]
+    return found
+
+
+def test_rows_are_loaded_there_and_found_here(project: Path, deployer: Deployer, running: list[str]) -> None:
+    source = put("rows.csv", "id,delay\n1,5\n2,-3\n3,\n")
+    ran = deployer(*load("monday", source, "--engine", "spark"))
+    assert ran.code == 0, ran.err
+    assert "air.flights: 3 rows added" in ran.out and "job monday" in ran.out
+    assert "running (RUNNING)" in ran.err
+    assert [tuple(row.values()) for row in deployer("query", "air.flights", "--json").json["rows"]] == [
+        (1, 5),
+        (2, -3),
+        (3, None),
+    ]
+    again = deployer(*load("monday", source, "--engine", "spark"), "--json")
+    assert (again.code, again.json["rows"]) == (0, 3)  # the same start is the same run
+    followed = deployer("follow", "monday")
+    assert followed.code == 0 and "air.flights: 3 rows added" in followed.out
+    assert len(running) == 1 and "--engine=spark" in running[0]
+    here = deployer("ingest", "air.flights", source, "--job-id", "monday")  # the state knows the job by its id
+    assert "job monday was done before" in here.out
+
+    bad = put("bad.csv", "id,delay\n4,x\n")
+    there, here = deployer(*load("tuesday", bad)), deployer("ingest", "air.flights", bad)
+    assert there.code == here.code == Refused.exit_code
+    error = [line for line in here.err.splitlines() if line.startswith("error: ")]
+    assert error and error[0] in there.err.splitlines()
+    assert deployer("query", "air.flights", "--json").json["rows"] and run_of("tuesday")["state"] == "FAILED"
+
+
+def moves(aws: str, job_id: str, *steps: tuple[str, str]) -> Callable[[], None]:
+    """States that the run goes through, one each time that the follower sleeps."""
+    coming = iter(steps)
+
+    def step() -> None:
+        state, details = next(coming, ("", ""))
+        if state:
+            set_state(aws, run_of(job_id)["jobRunId"], state, details)
+
+    return step
+
+
+def test_a_run_that_loses_its_driver_says_where_to_look(
+    aws: str, project: Path, deployer: Deployer, hands: Hands
+) -> None:
+    hands.on_sleep = moves(aws, "lost", ("RUNNING", ""), ("FAILED", "The driver was lost"))
+    ran = deployer(*load("lost"))
+    run = run_of("lost")
+    assert ran.code == 1
+    assert (
+        f"error: job run {run['jobRunId']} of EMR Serverless application {run['applicationId']} (cluster small): "
+        in (ran.err)
+    )
+    assert "the run failed: The driver was lost; its job was ended before it could say why; look at" in ran.err
+
+
+def test_a_role_that_a_run_cannot_use_yet_is_tried_again(
+    aws: str, project: Path, deployer: Deployer, hands: Hands
+) -> None:
+    def step() -> None:
+        mine = [run for run in runs() if run["name"] == "ingest air.flights early"]
+        if len(mine) == 1:
+            set_state(aws, mine[0]["jobRunId"], "FAILED", "Could not assume runtime role arn:aws:iam::1:role/x")
+        else:
+            started = remembered(ROOT, "early")
+            assert started is not None and started.run_id == mine[1]["jobRunId"]
+            tell(ROOT, started.key, Told(result={**RESULT, "job_id": "early"}))
+            set_state(aws, started.run_id, "SUCCESS")
+
+    hands.on_sleep = step
+    ran = deployer(*load("early"))
+    assert ran.code == 0 and "the run is started again" in ran.err, ran.err
+
+
+RESULT = {
+    "table": "air.flights", "rows": 0, "files": 0, "bytes": 0, "bad_rows": 0, "lance_version": 1, "engine": "driver",
+    "reason": "", "seconds": 1.0, "already_done": False, "splits": None,
+    "indexes": {"built": [], "updated": [], "failure": None},
+}  # fmt: skip
+
+
+def test_ctrl_c_cancels_where_nobody_can_be_asked(aws: str, project: Path, deployer: Deployer, hands: Hands) -> None:
+    def interrupt() -> None:
+        hands.on_sleep = lambda: None
+        raise KeyboardInterrupt
+
+    hands.on_sleep = interrupt
+    ran = deployer(*load("stopped"))
+    assert ran.code == Interrupted.exit_code and "the run was cancelled" in ran.err
+    assert run_of("stopped")["state"] == "CANCELLED"
+
+
+def test_a_second_ctrl_c_leaves_the_run_alone(aws: str, project: Path, deployer: Deployer, hands: Hands) -> None:
+    def interrupt() -> None:
+        if run_of("left")["state"] == "SUBMITTED":
+            hands.on_sleep = again
+        raise KeyboardInterrupt
+
+    def again() -> None:
+        raise KeyboardInterrupt
+
+    def cancelling(self: object, run_id: str) -> None:
+        set_state(aws, run_id, "CANCELLING")  # as AWS does, which takes its time
+
+    hands.on_sleep = interrupt
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("deployer.compute.emr_serverless.EmrServerless.cancel", cancelling)
+        ran = deployer(*load("left"))
+    assert ran.code == Interrupted.exit_code
+    assert "the run goes on; follow it: deployer follow left" in ran.err
+
+
+@pytest.mark.parametrize(("answer", "code"), [(True, Interrupted.exit_code), (False, 0), (None, Interrupted.exit_code)])
+def test_ctrl_c_asks_somebody_at_a_terminal(
+    aws: str,
+    project: Path,
+    deployer: Deployer,
+    hands: Hands,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: bool | None,
+    code: int,
+) -> None:
+    job_id = f"asked-{answer}"
+
+    def confirm(question: str, **_: object) -> bool:
+        assert question.startswith("cancel job run ")
+        if answer is None:
+            raise KeyboardInterrupt
+        return answer
+
+    def end() -> None:
+        started = remembered(ROOT, job_id)
+        assert started is not None
+        tell(ROOT, started.key, Told(result=RESULT))
+        set_state(aws, started.run_id, "SUCCESS")
+
+    def interrupt() -> None:
+        hands.on_sleep = end
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", confirm)
+    hands.on_sleep = interrupt
+    ran = deployer(*load(job_id, "s3://x/y.csv", "--json"))
+    assert ran.code == code
+    assert (run_of(job_id)["state"] == "CANCELLED") is (answer is True)
+
+
+def test_a_start_without_waiting_is_followed_later(aws: str, project: Path, deployer: Deployer, hands: Hands) -> None:
+    ran = deployer(*load("detached"), "--detach")
+    assert ran.code == 0 and "has started; follow it: deployer follow detached" in ran.err
+    started = remembered(ROOT, "detached")
+    assert started is not None
+    tell(ROOT, started.key, Told(error=Refused("bad rows", where="table/air.flights")))
+    set_state(aws, started.run_id, "FAILED")
+    ran = deployer("follow", "detached")
+    assert ran.code == Refused.exit_code and "table/air.flights: bad rows" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("expired", "GetJobRun was not let in: the credentials are expired"),
+        (
+            "deny",
+            "GetJobRun was denied (AccessDeniedException: refused by the test's rule); allow this identity the action",
+        ),
+    ],
+)
+def test_who_may_not_look_any_more_is_told_how_to_follow(
+    aws: str,
+    project: Path,
+    deployer: Deployer,
+    hands: Hands,
+    faulty: PutBetween,  # noqa: F811
+    fault: Any,
+    said: str,
+) -> None:
+    between = faulty({}, only=("GET",))
+
+    def refuse() -> None:
+        between.rates = {fault: 1.0}
+
+    hands.on_sleep = refuse
+    ran = deployer(*load(f"mid-{fault}"))
+    assert ran.code == 1 and said in ran.err
+    assert f"The run goes on; follow it: deployer follow mid-{fault}" in ran.err
+
+
+def test_a_busy_service_at_the_start_is_said(
+    project: Path,
+    deployer: Deployer,
+    faulty: PutBetween,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(aws_calls, "ATTEMPTS", 1)
+    faulty({"throttle": 1.0}, only=("POST",))
+    ran = deployer(*load("busy"))
+    assert ran.code == 1 and "StartJobRun was throttled 1 times" in ran.err
+
+
+def test_what_cannot_run_there_is_said_before_anything_is_started(
+    project: Path, deployer: Deployer, on_aws: MakeProject
+) -> None:
+    before = len(runs())
+    for arguments, said in (
+        (load("x", "rows.csv"), "rows.csv: a cluster on AWS cannot read files of this machine; upload them"),
+        (load("x", "s3://b/x.csv", "--bad-rows", "bad.csv"), "cannot write files of this machine"),
+        (("ingest", "air.none", "s3://b/x.csv", "--cluster", "small"), "air.none"),
+        (("ingest", "air.flights", "x.csv", "--detach"), "--detach is for clusters on AWS"),
+        (("follow", "nothing"), "no job nothing was started on a cluster"),
+    ):
+        ran = deployer(*arguments)
+        assert ran.code == 1 and said in ran.err, ran.err
+    assert len(runs()) == before
+
+
+def test_a_stack_without_the_cluster_is_said(project: Path, deployer: Deployer) -> None:
+    specs = project / "specs" / "demo.yaml"
+    text = specs.read_text(encoding="utf-8")
+    try:
+        specs.write_text(text + "  other: {kind: emr-serverless, release: emr-7.12.0}\n", encoding="utf-8")
+        ran = deployer("ingest", "air.flights", "s3://b/x.csv", "--cluster", "other")
+    finally:
+        specs.write_text(text, encoding="utf-8")
+    assert ran.code == 1
+    assert "stack dev: the stack has made no cluster other yet; run `deployer up`" in ran.err
