@@ -8,10 +8,8 @@ import pulumi
 import pulumi_aws as aws
 from aws_emr import EmrCluster
 
-from deployer.compute.aws_access import CORES, MEMORY, capacity, job_policy, name_on_aws, trust_policy
+from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, capacity, job_policy, name_on_aws, trust_policy
 from deployer.specs.model import Cluster, InstanceSpec
-
-LOG_DAYS = 30
 
 
 class ServerlessCluster(pulumi.ComponentResource):

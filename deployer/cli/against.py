@@ -11,6 +11,7 @@ from typing import Any
 
 from deployer.cli.addresses import check_addresses
 from deployer.cli.git_files import extract_specs, resolve_ref
+from deployer.cli.monthly import with_cost
 from deployer.cli.policies import judged_at_ref
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import InvalidSpecs, Position, Problem
@@ -39,7 +40,7 @@ def plan_against(workspace: Workspace, ref: str, specs: Path | None, allow_destr
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
         check_addresses("--allow-destroy", allow_destroy, plan)
-        return judged_at_ref(workspace, plan, lake, live, project, ref)
+        return with_cost(workspace, judged_at_ref(workspace, plan, lake, live, project, ref), lake, live)
 
 
 def _lake_in(project: Path, workspace: Workspace, ref: str, specs: Path | None) -> Lake | None:

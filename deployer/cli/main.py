@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 
 from deployer import __version__
 from deployer.cli import (
+    cost,
     describe,
     destroy,
     doctor,
@@ -61,6 +62,7 @@ for name, command in (
     ("import", import_table.import_table),
     ("drift", drift.drift),
     ("doctor", doctor.doctor),
+    ("cost", cost.cost),
     ("ingest", ingest.ingest),
     ("follow", follow.follow),
     ("query", query.query),

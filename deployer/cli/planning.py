@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
+from deployer.cli.monthly import with_cost
 from deployer.cli.package import package_for
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
@@ -86,7 +87,8 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
         plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    return Planned(judged(workspace, plan, lake, live), lake, engine, config, live, frozenset(allow_destroy))
+    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live)
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:

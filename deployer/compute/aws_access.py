@@ -22,6 +22,8 @@ POLICY_VERSION = "2012-10-17"
 #: Of a worker whose size is not declared: EMR Serverless's own.
 CORES, MEMORY = 4, "14g"
 
+LOG_DAYS = 30  #: for which the logs of jobs are kept
+
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
 ITEM_ACTIONS = (
     "dynamodb:BatchGetItem",
@@ -140,7 +142,11 @@ def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:
 
     `memory` is that of one worker, such as `4g`; EMR Serverless counts in vCPU and whole GB.
     """
-    megabytes = int(memory[:-1]) * (1024 if memory.endswith("g") else 1)
-    gigabytes = -(-megabytes * 11 // (10 * 1024))
     number = max_workers + 1
-    return {"cpu": f"{number * cores} vCPU", "memory": f"{number * gigabytes} GB"}
+    return {"cpu": f"{number * cores} vCPU", "memory": f"{number * worker_gigabytes(memory)} GB"}
+
+
+def worker_gigabytes(memory: str) -> int:
+    """What a worker with that much memory takes, Spark's own tenth with it."""
+    megabytes = int(memory[:-1]) * (1024 if memory.endswith("g") else 1)
+    return -(-megabytes * 11 // (10 * 1024))

@@ -14,6 +14,7 @@ from deployer.specs.service_form import service_to_json, trigger_to_json
 from deployer.specs.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
+    from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
 #: Raised when a reader of the document must know; readers refuse a later one.
@@ -34,6 +35,20 @@ def plan_as_json(plan: Plan, against: str | None = None) -> dict[str, Any]:
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
+        **({"cost": _cost(plan.cost)} if plan.cost else {}),
+    }
+
+
+def _cost(cost: MonthlyCost) -> dict[str, Any]:
+    known = cost.region is not None
+    return {
+        "monthly_before": round(cost.before, 4) if known else None,
+        "monthly_after": round(cost.after, 4) if known else None,
+        "monthly_change": round(cost.change, 4) if known else None,
+        "currency": cost.currency,
+        "region": cost.region,
+        "dated": cost.dated,
+        "unknown": list(cost.unknown),
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deployer.plan.monthly import cost_words
 from deployer.plan.plan import Plan
 from deployer.plan.templating import render_page
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
@@ -25,6 +26,7 @@ def plan_as_html(plan: Plan, against: str | None = None) -> str:
         parted=resources,
         against=against,
         any_risky=any(risky for _, risky, _ in resources),
+        cost=cost_words(plan.cost) if plan.cost else "",
         counts=plan.counts(),
         describe=describe,
         extents=extents(plan),

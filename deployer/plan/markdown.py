@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from deployer.plan.escaping import markdown_code, markdown_text
+from deployer.plan.monthly import cost_words
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
@@ -82,6 +83,8 @@ def _head(plan: Plan, against: str | None) -> str:
         facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
         facts.append(f"{_MARKS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
+    if plan.cost:
+        facts.append(f"💰 **cost** {markdown_text(cost_words(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
 
 

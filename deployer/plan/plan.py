@@ -19,6 +19,7 @@ from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types import Column
 
 if TYPE_CHECKING:
+    from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
 Action = Literal["create", "update", "delete", "same"]
@@ -59,12 +60,16 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Resources in the order of the graph, deletions last. `verdict` is None where the project has no policies."""
+    """Resources in the order of the graph, deletions last.
+
+    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed.
+    """
 
     instance: str
     resources: tuple[ResourcePlan, ...]
     foreign: tuple[Foreign, ...] = ()
     verdict: Verdict | None = None
+    cost: MonthlyCost | None = None
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:

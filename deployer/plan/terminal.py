@@ -14,6 +14,7 @@ from deployer.plan.totals import foreign_counts, note_of
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
+    from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
@@ -33,7 +34,8 @@ def plan_as_tree(plan: Plan) -> RenderableType:
             _add_resource(tree, resource)
     for item in plan.foreign:
         tree.add(_foreign(item))
-    return Group(tree, Text(), *policies, summary(plan))
+    cost = [_cost(plan.cost)] if plan.cost else []
+    return Group(tree, Text(), *policies, summary(plan), *cost)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
@@ -97,6 +99,12 @@ def _change(planned: PlannedChange) -> Text:
     if planned.refused:
         line.append(f"\n         refused: {planned.refused}", style="bold red")
     return line
+
+
+def _cost(cost: MonthlyCost) -> Text:
+    from deployer.plan.monthly import cost_words
+
+    return Text("Cost: ", style="bold").append(cost_words(cost), style="not bold")
 
 
 def _foreign(item: Foreign) -> Text:

@@ -1,0 +1,1 @@
+"""What a lake on AWS is expected to cost a month, by declarations, sizes, assumptions and a price file."""

@@ -1,0 +1,73 @@
+"""What turns one estimate into another, for a plan. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from deployer.cost.estimate import Estimate, Held, Holding, Line
+from deployer.live.model import LiveLake
+from deployer.plan.monthly import MonthlyCost
+from deployer.plan.plan import Plan
+from deployer.specs.model import Lake
+
+
+def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tuple[Holding | None, Holding]:
+    """What is paid for before the plan (None: there is no lake yet) and once it is applied.
+
+    Tables are as large after it as before; new ones and a new state's table are empty.
+    """
+    before = None
+    if live.instance is not None:
+        before = Holding(live.instance, tuple(_held(live, address) for address in sorted(live.tables)), None, managed)
+    gone = {resource.address for resource in plan.resources if resource.action == "delete"}
+    left = replace(live, tables={address: table for address, table in live.tables.items() if address not in gone})
+    return before, declared_holding(lake, left, 0 if before is None else None, managed)
+
+
+def declared_holding(lake: Lake, live: LiveLake | None, state_bytes: int | None, managed: str) -> Holding:
+    """What is declared with the sizes of what is there, and with the tables that others keep beside it.
+
+    `live` is None where nothing could be read: then no size is known.
+    """
+    if live is None:
+        return Holding(lake.instance, tuple(Held(table, None) for table in lake.tables), state_bytes, managed)
+    sizes = {address: _held(live, address).bytes for address in live.tables}
+    former = {f"table/{table.former_name}": table.address for table in lake.tables if table.former_name}
+    sizes |= {after: sizes[before] for before, after in former.items() if before in sizes}
+    declared = {table.address for table in lake.tables}
+    tables = [Held(table, sizes.get(table.address, 0)) for table in lake.tables]
+    tables += [_held(live, address) for address in sorted(live.tables) if address not in declared | former.keys()]
+    return Holding(lake.instance, tuple(tables), state_bytes, managed)
+
+
+def _held(live: LiveLake, address: str) -> Held:
+    table = live.tables[address]
+    return Held(table.spec, table.statistics.bytes if table.statistics.known else None)
+
+
+def difference(before: Estimate | None, after: Estimate) -> MonthlyCost:
+    """What is not known, and the same on both sides, is no change; what else is not known is named and in no sum."""
+    old = {line.name: line for line in (before.lines if before is not None else ())}
+    new = {line.name: line for line in after.lines}
+    unknown = tuple(
+        name
+        for name in dict.fromkeys((*old, *new))
+        if old.get(name) != new.get(name) and not (_is_known(old.get(name)) and _is_known(new.get(name)))
+    )
+    return MonthlyCost(
+        _sum(old, unknown),
+        _sum(new, unknown),
+        after.prices.currency,
+        after.region,
+        after.prices.dated,
+        unknown,
+    )
+
+
+def _is_known(line: Line | None) -> bool:
+    return line is None or line.monthly is not None
+
+
+def _sum(lines: Mapping[str, Line], without: Collection[str]) -> float:
+    return sum(line.monthly or 0.0 for name, line in lines.items() if name not in without)

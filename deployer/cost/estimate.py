@@ -1,0 +1,168 @@
+"""The expected monthly cost of a lake on AWS, line by line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, worker_gigabytes
+from deployer.cost.assumptions import Assumptions
+from deployer.cost.prices import PriceList, amount, unit_of
+from deployer.cost.runs import MONTH, runs_a_month
+from deployer.specs.model import Cluster, InstanceSpec, TableSpec
+from deployer.state.dynamodb_table import table_name
+
+GB = 1024**3  #: bytes that AWS counts as a GB
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A table of the lake and the bytes of its files; None where they are not known."""
+
+    spec: TableSpec
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What is paid for: the instance as declared, its tables, and the bytes of its state's table (None: not known).
+
+    `managed` is what of AWS the stack declares: all, table or none.
+    """
+
+    instance: InstanceSpec
+    tables: tuple[Held, ...] = ()
+    state_bytes: int | None = None
+    managed: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One thing that is paid for. `quantity` is a month's, None where it is not known; so is `monthly` then, as where
+    the price is not known. `price` names the price, `unsized` the tables whose size is not known.
+    """
+
+    resource: str
+    what: str
+    quantity: float | None
+    price: str
+    monthly: float | None
+    unit_price: float | None = None  #: over all tiers
+    unsized: tuple[str, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        return unit_of(self.price)
+
+    @property
+    def name(self) -> str:
+        return f"{self.what} of {self.resource}"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """All lines. `region` is None where no region is known: then no price is."""
+
+    lines: tuple[Line, ...]
+    region: str | None
+    prices: PriceList
+    assumptions: Assumptions
+
+    @property
+    def known(self) -> float:
+        """What the lines come to whose cost is known."""
+        return sum(line.monthly for line in self.lines if line.monthly is not None)
+
+    @property
+    def unknown(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.monthly is None)
+
+
+class _Use(NamedTuple):
+    """A line before it is priced."""
+
+    resource: str
+    what: str
+    quantity: float | None
+    price: str
+    unsized: tuple[str, ...] = ()
+
+
+def estimate(holding: Holding, region: str | None, prices: PriceList, assumptions: Assumptions) -> Estimate:
+    """What a month costs; nothing for a root on a disk."""
+    uses = _uses(holding, assumptions) if holding.instance.root.startswith("s3://") else ()
+    lines = tuple(_priced(use, region, prices) for use in uses)
+    return Estimate(lines, region, prices, assumptions)
+
+
+def _priced(use: _Use, region: str | None, prices: PriceList) -> Line:
+    price = prices.price(region, use.price) if region else None
+    monthly = amount(price, use.quantity) if price is not None and use.quantity is not None else None
+    if use.quantity == 0:
+        monthly = 0.0
+    one = None if price is None else monthly / use.quantity if monthly and use.quantity else price[0].price
+    return Line(use.resource, use.what, use.quantity, use.price, monthly, one, use.unsized)
+
+
+def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
+    instance = holding.instance
+    bucket = f"bucket/{urlsplit(instance.root).netloc}"
+    unsized = tuple(table.spec.address for table in holding.tables if table.bytes is None)
+    stored = None if unsized else sum(table.bytes or 0 for table in holding.tables) / GB
+    loads = assumed.loads_per_day * MONTH
+    yield _Use(bucket, "storage", stored, "s3-storage", unsized)
+    yield _Use(bucket, "requests", loads * assumed.requests_per_load / 1000, "s3-writes")
+    options = instance.state.options
+    if "endpoint" not in options:  # else the table is not in AWS
+        table = f"state-table/{options.get('table') or table_name(instance.root, instance.name)}"
+        size = None if holding.state_bytes is None else holding.state_bytes / GB
+        yield _Use(table, "writes", loads * assumed.write_units_per_load / 1e6, "dynamodb-writes")
+        yield _Use(table, "storage", size, "dynamodb-storage")
+        if holding.managed != "none":
+            yield _Use(table, "point-in-time recovery", size, "dynamodb-recovery")
+    if holding.managed == "none":
+        return
+    scheduled = _scheduled(instance, [table.spec for table in holding.tables])
+    for cluster in instance.clusters:
+        runs = assumed.runs_per_day * MONTH + scheduled.get(cluster.name, 0.0)
+        if cluster.kind == "emr-serverless":
+            yield from _serverless(cluster, runs, assumed)
+        elif cluster.kind == "emr":
+            yield from _on_ec2(cluster, runs, assumed)
+
+
+def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
+    """Workers and a driver for the time of a run. An application that is idle costs nothing."""
+    options: Mapping[str, Any] = cluster.options
+    processors = options.get("architecture", "arm64")
+    workers = min(assumed.workers, options.get("max_workers", assumed.workers)) + 1
+    hours = runs * assumed.run_minutes / 60 * workers
+    gigabytes = worker_gigabytes(options.get("memory", MEMORY))
+    application = f"application/{cluster.name}"
+    yield _Use(application, "vCPUs", hours * options.get("cores", CORES), f"emr-serverless-vcpu-{processors}")
+    yield _Use(application, "memory", hours * gigabytes, f"emr-serverless-memory-{processors}")
+    logged = runs * assumed.log_mb_per_run / 1024
+    yield _Use(f"logs/{cluster.name}", "ingestion", logged, "logs-ingested")
+    yield _Use(f"logs/{cluster.name}", "storage", logged * LOG_DAYS / MONTH, "logs-kept")
+
+
+def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
+    """A primary and the core instances for the time of a run, and until the cluster ends as idle."""
+    options: Mapping[str, Any] = cluster.options
+    hours = runs * (assumed.run_minutes + options.get("idle_minutes", 15)) / 60 * (options.get("instances", 1) + 1)
+    kind = options.get("instance_type", "unknown type")
+    yield _Use(f"cluster/{cluster.name}", f"{kind} instances", hours, f"ec2/{kind}")
+    yield _Use(f"cluster/{cluster.name}", f"EMR on {kind}", hours, f"emr/{kind}")
+
+
+def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, float]:
+    """Runs a month of table services with a schedule, by cluster."""
+    only = instance.clusters[0].name if len(instance.clusters) == 1 else "default"
+    found: dict[str, float] = {}
+    for service in (service for table in tables for service in table.services):
+        if service.trigger is not None and service.trigger.schedule is not None:
+            cluster = service.cluster or only
+            found[cluster] = found.get(cluster, 0.0) + runs_a_month(service.trigger.schedule)
+    return found

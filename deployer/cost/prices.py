@@ -1,0 +1,161 @@
+"""Price files: dated lists of AWS's prices by region. docs/cost.md describes their format."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deployer.errors import InvalidInput, NotFound
+
+FORMAT_VERSION = 1
+
+#: What has a price, and per what. `ec2` and `emr` have one for each type of instance.
+UNITS: Mapping[str, str] = {
+    "s3-storage": "GB-month",
+    "s3-writes": "thousand requests",
+    "dynamodb-writes": "million write units",
+    "dynamodb-storage": "GB-month",
+    "dynamodb-recovery": "GB-month",
+    "logs-ingested": "GB",
+    "logs-kept": "GB-month",
+    "emr-serverless-vcpu-x86_64": "vCPU-hour",
+    "emr-serverless-memory-x86_64": "GB-hour",
+    "emr-serverless-vcpu-arm64": "vCPU-hour",
+    "emr-serverless-memory-arm64": "GB-hour",
+    "ec2": "instance-hour",
+    "emr": "instance-hour",
+}
+_BY_TYPE = ("ec2", "emr")
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A price for what is below `up_to` units a month (None: without end) and above the tier before."""
+
+    price: float
+    up_to: float | None = None
+
+
+Price = tuple[Tier, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    """`regions` has prices by name, such as `s3-storage` or `ec2/m5.xlarge`; `source` is the file."""
+
+    source: str
+    dated: str
+    currency: str
+    pages: Mapping[str, str]
+    regions: Mapping[str, Mapping[str, Price]]
+
+    def price(self, region: str, name: str) -> Price | None:
+        """None where it is not known."""
+        return self.regions.get(region, {}).get(name)
+
+
+def unit_of(name: str) -> str:
+    """Per what a price is."""
+    return UNITS[name.partition("/")[0]]
+
+
+def amount(price: Price, quantity: float) -> float:
+    """What so many units cost a month."""
+    total = below = 0.0
+    for tier in price:
+        end = quantity if tier.up_to is None else min(quantity, tier.up_to)
+        total += max(end - below, 0) * tier.price
+        below = max(end, below)
+    return total
+
+
+def read_prices(file: Path | None = None) -> PriceList:
+    """The prices of a file, else those that are part of deployer. Raises InvalidInput, naming what cannot be used."""
+    if file is None:
+        text = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_text(encoding="utf-8")
+        return _checked(text, "deployer/cost/prices/aws.yaml")
+    try:
+        return _checked(file.read_text(encoding="utf-8"), str(file))
+    except FileNotFoundError:
+        raise NotFound(
+            "there is no such file of prices", where=file, remedy="give --prices a file, see docs/cost.md"
+        ) from None
+    except UnicodeDecodeError:
+        raise InvalidInput("not UTF-8 text", where=file, remedy="save the file as UTF-8") from None
+    except OSError as error:
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at its rights") from error
+
+
+def _checked(text: str, source: str) -> PriceList:
+    def wrong(what: str, where: str = "") -> InvalidInput:
+        place = f"{source}: {where}" if where else source
+        return InvalidInput(what, where=place, remedy="write it as docs/cost.md says")
+
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise wrong(f"not valid YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(document, dict):
+        raise wrong("not a mapping")
+    version = document.get("format")
+    if version != FORMAT_VERSION:
+        raise wrong(f"its format is {version}, and this deployer reads {FORMAT_VERSION}")
+    if unknown := sorted(map(str, document.keys() - {"format", "dated", "currency", "pages", "regions"})):
+        raise wrong(f"unknown field {unknown[0]}")
+    dated, currency, pages = document.get("dated"), document.get("currency"), document.get("pages", {})
+    if not isinstance(dated, dt.date):
+        raise wrong("`dated` is no date such as 2025-06-30")
+    if not isinstance(currency, str):
+        raise wrong("`currency` is no text such as USD")
+    if not isinstance(pages, dict):
+        raise wrong("`pages` is not a mapping")
+    regions = document.get("regions")
+    if not isinstance(regions, dict):
+        raise wrong("`regions` is not a mapping")
+    found = {}
+    for region, prices in regions.items():
+        if not isinstance(prices, dict):
+            raise wrong("not a mapping", str(region))
+        found[str(region)] = dict(_prices(prices, str(region), wrong))
+    told = {str(name): str(page) for name, page in pages.items()}
+    return PriceList(source, dated.isoformat(), currency, told, found)
+
+
+def _prices(prices: Mapping[Any, Any], region: str, wrong: Any) -> Any:
+    for name, value in prices.items():
+        if name not in UNITS:
+            raise wrong(f"there is no price called {name}; there are {', '.join(UNITS)}", region)
+        if name not in _BY_TYPE:
+            yield name, _price(value, f"{region}.{name}", wrong)
+            continue
+        if not isinstance(value, dict):
+            raise wrong("not a mapping of instance types", f"{region}.{name}")
+        for kind, of_kind in value.items():
+            yield f"{name}/{kind}", _price(of_kind, f"{region}.{name}.{kind}", wrong)
+
+
+def _price(value: Any, where: str, wrong: Any) -> Price:
+    if not isinstance(value, list):
+        return (Tier(_number(value, where, wrong)),)
+    tiers: list[Tier] = []
+    for each in value:
+        if not isinstance(each, dict) or each.keys() - {"price", "up_to"}:
+            raise wrong("a tier has `price` and `up_to`", where)
+        up_to = _number(each["up_to"], where, wrong) if "up_to" in each else None
+        tiers.append(Tier(_number(each.get("price"), where, wrong), up_to))
+    ends = [tier.up_to for tier in tiers]
+    if not ends or ends[-1] is not None or None in ends[:-1] or ends[:-1] != sorted(set(ends[:-1]), key=float):  # type: ignore[arg-type]
+        raise wrong("tiers ascend by `up_to`, which the last one alone does not have", where)
+    return tuple(tiers)
+
+
+def _number(value: Any, where: str, wrong: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise wrong(f"{value!r} is no price", where)
+    return float(value)

@@ -1,0 +1,43 @@
+"""What a plan changes in a lake's expected monthly cost: data that every rendering shows. `deployer.cost` makes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class MonthlyCost:
+    """What the lake costs a month before and after, as far as it is known.
+
+    `unknown` names what the plan changes and has no known cost; `region` is None where none is set. `dated` is the day
+    of the prices.
+    """
+
+    before: float
+    after: float
+    currency: str
+    region: str | None
+    dated: str
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def change(self) -> float:
+        return self.after - self.before
+
+
+def cost_words(cost: MonthlyCost) -> str:
+    """`about +12.40 USD a month (3.10 → 15.50), by prices of 2025-06-30 in eu-central-1; not known: …`."""
+    unknown = f"; not known: {', '.join(cost.unknown)}" if cost.unknown else ""
+    if cost.region is None:
+        return "not known: no region is set"
+    by = f"by prices of {cost.dated} in {cost.region}"
+    if round(cost.change, 2) == 0:
+        told = "no known change" if cost.unknown else "no change"
+        return f"{told} ({_money(cost.after)} {cost.currency} a month), {by}{unknown}"
+    sign = "+" if cost.change > 0 else "-"
+    told = f"about {sign}{_money(abs(cost.change))} {cost.currency} a month"
+    return f"{told} ({_money(cost.before)} → {_money(cost.after)}), {by}{unknown}"
+
+
+def _money(value: float) -> str:
+    return f"{value:,.2f}"

@@ -1,0 +1,242 @@
+"""What declarations and sizes come to a month, and what a plan changes of it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from itertools import takewhile
+
+import pytest
+
+from deployer.cost.assumptions import Assumptions, assume
+from deployer.cost.difference import before_and_after, declared_holding, difference
+from deployer.cost.estimate import GB, Estimate, Held, Holding, estimate
+from deployer.cost.prices import UNITS, PriceList, Tier
+from deployer.cost.runs import MONTH, runs_a_month
+from deployer.errors import InvalidInput
+from deployer.graph import build_graph
+from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.plan import Plan, make_plan
+from deployer.specs.model import Cluster, InstanceSpec, Lake, ServiceSpec, StateBackend, TableSpec, Trigger
+from deployer.specs.schedules import firing_times
+from deployer.specs.types import Column, Scalar
+
+PRICES = PriceList(
+    "test",
+    "2026-01-31",
+    "EUR",
+    {},
+    {"here": {name: (Tier(float(2**index)),) for index, name in enumerate(UNITS)} | {"ec2/a.b": (Tier(3.0),)}},
+)
+SMALL = Cluster("small", "emr-serverless", {"release": "emr-7.12.0", "cores": 2, "memory": "4g", "max_workers": 3})
+LAKE = InstanceSpec("demo", "s3://lakes/demo", state=StateBackend("dynamodb"), clusters=(SMALL,))
+TABLE = TableSpec("air", "flights", (Column("id", Scalar("int64"), nullable=False),), row_keys=("id",))
+OTHER = replace(TABLE, name="planes")
+NOTHING = assume(["loads_per_day=0", "runs_per_day=0"], "")
+
+
+def of(holding: Holding, assumed: Assumptions = NOTHING, region: str | None = "here") -> Estimate:
+    return estimate(holding, region, PRICES, assumed)
+
+
+def quantities(found: Estimate) -> dict[str, float | None]:
+    """Those that are something, by name."""
+    return {line.name: line.quantity for line in found.lines if line.quantity != 0}
+
+
+def test_a_root_on_a_disk_costs_nothing() -> None:
+    assert of(Holding(InstanceSpec("demo", "lakes/demo"), (Held(TABLE, GB),)), Assumptions()).lines == ()
+
+
+def test_what_is_stored() -> None:
+    found = of(Holding(LAKE, (Held(TABLE, 2 * GB), Held(OTHER, GB // 2)), state_bytes=GB))
+    table = next(line.resource for line in found.lines if line.what == "writes")
+    assert table.startswith("state-table/deployer-demo-")
+    assert quantities(found) == {
+        "storage of bucket/lakes": 2.5, f"storage of {table}": 1.0, f"point-in-time recovery of {table}": 1.0,
+    }  # fmt: skip
+    assert found.known == 2.5 * 1 + 1 * 8 + 1 * 16 and not found.unknown
+
+
+def test_loads() -> None:
+    found = of(Holding(LAKE, state_bytes=0), assume(["loads_per_day=1000", "runs_per_day=0"], ""))
+    assert [line.quantity for line in found.lines if line.quantity] == [
+        pytest.approx(1000 * MONTH * 6 / 1000),
+        pytest.approx(1000 * MONTH * 12 / 1e6),
+    ]
+
+
+def test_runs_on_emr_serverless() -> None:
+    assumed = assume(["loads_per_day=0", "runs_per_day=2", "run_minutes=30", "workers=9", "log_mb_per_run=512"], "")
+    found = {name: value for name, value in quantities(of(Holding(LAKE, state_bytes=0), assumed)).items() if value}
+    hours = 2 * MONTH * 0.5 * 4  # at most 3 workers, and a driver
+    assert found == {
+        "vCPUs of application/small": pytest.approx(hours * 2),
+        "memory of application/small": pytest.approx(hours * 5),  # a tenth more than 4, in whole GB
+        "ingestion of logs/small": pytest.approx(MONTH),
+        "storage of logs/small": pytest.approx(30.0),
+    }
+    names = {line.price for line in of(Holding(LAKE), assumed).lines}
+    assert {"emr-serverless-vcpu-arm64", "emr-serverless-memory-arm64"} <= names
+    other = replace(SMALL, options={**SMALL.options, "architecture": "x86_64"})
+    names = {line.price for line in of(Holding(replace(LAKE, clusters=(other,))), assumed).lines}
+    assert "emr-serverless-vcpu-x86_64" in names and "emr-serverless-vcpu-arm64" not in names
+
+
+def test_clusters_on_ec2() -> None:
+    cluster = Cluster("big", "emr", {"instance_type": "a.b", "instances": 4, "idle_minutes": 30})
+    found = of(Holding(replace(LAKE, clusters=(cluster,)), state_bytes=0), assume(["loads_per_day=0"], ""))
+    lines = {line.price: line for line in found.lines if line.resource == "cluster/big"}
+    assert lines["ec2/a.b"].quantity == lines["emr/a.b"].quantity == pytest.approx(MONTH * 5)
+    assert lines["ec2/a.b"].monthly == pytest.approx(MONTH * 15)
+    assert lines["emr/a.b"].monthly is None and found.unknown == (lines["emr/a.b"],)
+
+
+def test_what_the_stack_does_not_declare() -> None:
+    found = of(Holding(LAKE, managed="none"), Assumptions())
+    assert {line.resource.partition("/")[0] for line in found.lines} == {"bucket", "state-table"}
+    assert "point-in-time recovery" not in {line.what for line in found.lines}
+    elsewhere = replace(LAKE, state=StateBackend("dynamodb", {"endpoint": "http://localhost:8000"}), clusters=())
+    assert {line.resource for line in of(Holding(elsewhere)).lines} == {"bucket/lakes"}
+    named = replace(LAKE, state=StateBackend("dynamodb", {"table": "ours"}), clusters=())
+    assert {line.resource for line in of(Holding(named)).lines} == {"bucket/lakes", "state-table/ours"}
+
+
+def scheduled(schedule: str | None, cluster: str | None = None) -> TableSpec:
+    trigger = Trigger(schedule=schedule) if schedule else Trigger(commits=5)
+    return replace(TABLE, services=(ServiceSpec("COMPACT", trigger, cluster), ServiceSpec("CLEAN")))
+
+
+@pytest.mark.parametrize(
+    ("table", "clusters", "runs"),
+    [
+        (scheduled("0 3 * * *", "small"), (SMALL,), MONTH),
+        (scheduled("0 3 * * *"), (SMALL,), MONTH),
+        (scheduled("0 3 * * *"), (SMALL, Cluster("default", "local")), 0),
+        (scheduled("0 3 * * *", "laptop"), (SMALL, Cluster("laptop", "local")), 0),
+        (scheduled(None, "small"), (SMALL,), 0),
+    ],
+)
+def test_scheduled_services_are_runs(table: TableSpec, clusters: tuple[Cluster, ...], runs: float) -> None:
+    found = of(Holding(replace(LAKE, clusters=clusters), (Held(table, 0),), 0))
+    assert quantities(found).get("ingestion of logs/small", 0) == pytest.approx(runs * 20 / 1024)
+
+
+@pytest.mark.parametrize(
+    "expression", ["* * * * *", "*/7 1-3 * * 1-5", "30 2,14 1 * *", "0 0 29 2 *", "5 4 * 1 0", "0 0 L * *"]
+)
+def test_runs_of_a_schedule_are_as_many_as_it_fires(expression: str) -> None:
+    begin = dt.datetime(2025, 1, 1, tzinfo=dt.UTC) - dt.timedelta(minutes=1)
+    end = begin.replace(year=begin.year + 4)
+    if expression == "* * * * *":
+        assert runs_a_month(expression) == pytest.approx(MONTH * 24 * 60)
+        return
+    fires = sum(1 for _ in takewhile(lambda time: time <= end, firing_times(expression, "UTC", begin)))
+    assert fires and runs_a_month(expression) == pytest.approx(fires / 48)
+
+
+def test_what_is_not_known_is_in_no_sum() -> None:
+    holding = Holding(LAKE, (Held(TABLE, None), Held(OTHER, GB)), state_bytes=None)
+    found = of(holding)
+    assert {line.what for line in found.unknown} == {"storage", "point-in-time recovery"} and found.known == 0
+    assert found.lines[0].unsized == (TABLE.address,)
+    busy = of(Holding(LAKE, (Held(OTHER, GB),), GB), Assumptions(), region="there")
+    assert len(busy.unknown) == len(busy.lines) and busy.known == 0
+    nowhere = of(Holding(LAKE, (Held(OTHER, GB),), GB), Assumptions(), region=None)
+    assert len(nowhere.unknown) == len(nowhere.lines)
+
+
+def test_assumptions() -> None:
+    assert assume([], "") == Assumptions()
+    found = assume(["runs_per_day=4", " workers = 2.5 ", "runs_per_day=0"], "")
+    assert (found.runs_per_day, found.workers) == (0, 2.5)
+    assert all(meaning for _, _, meaning in found.listed())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("run_per_day=1", "nothing assumed is called 'run_per_day'; did you mean runs_per_day?"),
+        ("x=1", "there are loads_per_day, requests_per_load"),
+        ("workers", "write workers=NUMBER"),
+        ("workers=many", "write workers=NUMBER"),
+        ("workers=-1", "write workers=NUMBER, 0 or more"),
+        ("workers=nan", "write workers=NUMBER"),
+        ("workers=inf", "write workers=NUMBER"),
+    ],
+)
+def test_what_cannot_be_assumed(text: str, said: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        assume([text], "--assume")
+    assert said in str(caught.value) and str(caught.value).startswith("--assume: ")
+
+
+def live(*tables: tuple[TableSpec, int | None], instance: InstanceSpec = LAKE) -> LiveLake:
+    def statistics(size: int | None) -> TableStatistics:
+        return TableStatistics(known=False) if size is None else TableStatistics(rows=1, bytes=size)
+
+    return LiveLake(
+        instance, {spec.address: LiveTable(spec, "t", "l", "me/dev", statistics(size)) for spec, size in tables}
+    )
+
+
+def planned(lake: Lake, found: LiveLake) -> Plan:
+    return make_plan("demo", build_graph(lake), found, owner="me/dev")
+
+
+def changed(lake: Lake, found: LiveLake, assumed: Assumptions = NOTHING) -> tuple[float, float, tuple[str, ...]]:
+    """Cost before and after what turns one into the other, and what is not known."""
+    before, after = before_and_after(planned(lake, found), found, lake, "all")
+    cost = difference(None if before is None else of(before, assumed), of(after, assumed))
+    assert (cost.currency, cost.region, cost.dated) == ("EUR", "here", "2026-01-31")
+    return cost.before, cost.after, cost.unknown
+
+
+def test_a_new_lake_is_empty() -> None:
+    assert changed(Lake(LAKE, (TABLE,)), LiveLake(None)) == (0, 0, ())
+    before, after, unknown = changed(Lake(LAKE, (TABLE,)), LiveLake(None), Assumptions())
+    assert (before, unknown) == (0, ()) and after > 0
+
+
+def test_a_table_that_goes() -> None:
+    found = live((TABLE, 3 * GB), (OTHER, GB))
+    assert changed(Lake(LAKE, (TABLE,)), found) == (4.0, 3.0, ())  # the state's own size is the same, whatever it is
+
+
+def test_a_table_that_comes_is_empty_and_one_that_is_renamed_keeps_its_rows() -> None:
+    assert changed(Lake(LAKE, (TABLE, OTHER)), live((TABLE, GB))) == (1.0, 1.0, ())
+    renamed = replace(TABLE, name="departures", renamed_from="flights")
+    assert changed(Lake(LAKE, (renamed,)), live((TABLE, GB))) == (1.0, 1.0, ())
+
+
+def test_tables_of_other_stacks_stay() -> None:
+    found = live((TABLE, GB), (OTHER, GB))
+    others = {address: replace(table, owner="they/dev") for address, table in found.tables.items()}
+    assert changed(Lake(LAKE, ()), replace(found, tables=others)) == (2.0, 2.0, ())
+
+
+def test_a_cluster_that_comes() -> None:
+    found = live((TABLE, GB), instance=replace(LAKE, clusters=()))
+    before, after, unknown = changed(Lake(LAKE, (TABLE,)), found, assume(["loads_per_day=0"], ""))
+    assert (before, unknown) == (1.0, ()) and after > 100
+    bare = PriceList("t", "2026-01-31", "EUR", {}, {"here": {"s3-storage": (Tier(1.0),)}})
+    sides = before_and_after(planned(Lake(LAKE, (TABLE,)), found), found, Lake(LAKE, (TABLE,)), "all")
+    one, other = (estimate(each, "here", bare, Assumptions()) for each in sides if each is not None)
+    cost = difference(one, other)
+    assert (cost.before, cost.after) == (1.0, 1.0)
+    assert cost.unknown == (
+        "vCPUs of application/small", "memory of application/small", "ingestion of logs/small", "storage of logs/small",
+    )  # fmt: skip
+
+
+def test_sizes_that_are_not_known() -> None:
+    found = live((TABLE, None), (OTHER, None))
+    assert changed(Lake(LAKE, (TABLE, OTHER)), found) == (0, 0, ())  # the same, whatever they are
+    assert changed(Lake(LAKE, (TABLE,)), found) == (0, 0, ("storage of bucket/lakes",))
+
+
+def test_what_is_declared_with_the_sizes_of_what_is_there() -> None:
+    renamed = replace(TABLE, name="departures", renamed_from="flights")
+    holding = declared_holding(Lake(LAKE, (renamed,)), live((TABLE, GB), (OTHER, 2 * GB)), 7, "table")
+    assert holding == Holding(LAKE, (Held(renamed, GB), Held(OTHER, 2 * GB)), 7, "table")
+    assert declared_holding(Lake(LAKE, (TABLE,)), None, None, "all").tables == (Held(TABLE, None),)
