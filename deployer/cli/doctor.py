@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,8 +11,10 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.cli.doctor_checks import Check, Result
+    from deployer.cli.doctor_aws import Aws
+    from deployer.cli.doctor_checks import Check, Finding, Result
     from deployer.cli.doctor_project import Place
+    from deployer.specs.model import Lake
 
 FORMAT_VERSION = 1
 
@@ -75,7 +78,7 @@ def _checks(place: Place) -> list[Check]:
     ]
 
 
-def _root(place: Place) -> Any:
+def _root(place: Place) -> Finding:
     from deployer.cli.doctor_checks import not_applicable
     from deployer.cli.doctor_project import local_root
 
@@ -84,7 +87,7 @@ def _root(place: Place) -> Any:
     return not_applicable("see `bucket`") if place.is_on_s3 else local_root(place.root)
 
 
-_OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "clock")
+_OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
 _OF_LAKE = ("bucket", "permissions", "quotas")
 
 
@@ -100,7 +103,6 @@ def _aws_checks(place: Place, managed: str) -> list[Check]:
 
     aws, lake, root = of_aws.Aws(), place.lake, place.root
     no_specs = not_applicable("the specs cannot be read")
-    no_clusters = not_applicable("no cluster of kind emr-serverless is declared")
     return [
         Check("aws", "credentials", lambda: of_aws.credentials(aws)),
         Check("aws", "region", lambda: of_aws.region(aws)),
@@ -108,17 +110,21 @@ def _aws_checks(place: Place, managed: str) -> list[Check]:
         Check("aws", "s3", lambda: of_aws.endpoint(aws, "s3")),
         Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
         Check("aws", "sts", lambda: of_aws.endpoint(aws, "sts", needed=False)),
-        Check(
-            "aws",
-            "emr-serverless",
-            lambda: of_aws.endpoint(aws, "emr-serverless") if of_lake.serverless(lake) else no_clusters,
-        ),
+        *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "clock", lambda: of_aws.clock(aws)),
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
         Check("lake", "state-store", lambda: state_store(root, lambda: of_lake.unready(aws))),
         Check("aws", "permissions", lambda: of_lake.permissions(aws, lake, root, managed) if lake else no_specs),
         Check("aws", "quotas", lambda: of_lake.quotas(aws, lake) if lake else no_specs),
     ]
+
+
+def _cluster_endpoint(aws: Aws, lake: Lake | None, kind: str) -> Finding:
+    from deployer.cli.doctor_aws import endpoint
+    from deployer.cli.doctor_checks import not_applicable
+    from deployer.cli.doctor_lake import clusters_of
+
+    return endpoint(aws, kind) if clusters_of(lake, kind) else not_applicable(f"no cluster of kind {kind} is declared")
 
 
 def _document(stack: str, results: Sequence[Result]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from deployer.specs.model import Cluster, Lake
 
 _NAMED = 6  #: calls that are told; the JSON has them all
 _PAGE = "docs/aws.md#permissions"
+_KINDS = ("emr-serverless", "emr")
 
 
 def unready(aws: Aws) -> str:
@@ -118,8 +119,8 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     table = lake.instance.state.options.get("table")
     grants = deploying_grants(root, lake.instance.name, region, account, partition, str(table) if table else None)
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
-    if managed != "none" and serverless(lake):
-        parts.add("clusters")
+    if managed != "none":
+        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
     wanted = [grant for grant in grants if grant.part in parts]
     try:
         denied = [call for grant in wanted for call in _denied(iam, principal, grant)]
@@ -166,13 +167,14 @@ def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
     ]
 
 
-def serverless(lake: Lake | None) -> list[Cluster]:
-    return [each for each in lake.instance.clusters if each.kind == "emr-serverless"] if lake else []
+def clusters_of(lake: Lake | None, kind: str) -> list[Cluster]:
+    """The declared clusters of a kind; none where the specs cannot be read."""
+    return [each for each in lake.instance.clusters if each.kind == kind] if lake else []
 
 
 def quotas(aws: Aws, lake: Lake) -> Finding:
     """The account's vCPUs of EMR Serverless against the largest declared cluster."""
-    clusters = serverless(lake)
+    clusters = clusters_of(lake, "emr-serverless")
     if not clusters:
         return not_applicable("no cluster of kind emr-serverless is declared")
     if why := unready(aws):

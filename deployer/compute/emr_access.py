@@ -80,7 +80,7 @@ def deploying_emr_grants(instance: str, region: str, account: str, partition: st
     ) -> Grant:
         condition = {kind: keys} if keys else {}
         context = {key: value.replace("*", "") for key, value in (keys or {}).items()}
-        return Grant(sid, "clusters", actions, (f"{place}*",), (f"{place}example",), condition, context)
+        return Grant(sid, "emr", actions, (f"{place}*",), (f"{place}example",), condition, context)
 
     return (
         grant("StartEmrClusters", ("elasticmapreduce:RunJobFlow",), clusters, "StringEquals", asked),

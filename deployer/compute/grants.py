@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: What a grant is for: the lake itself, or what the stack declares beside it.
-Part = Literal["lake", "bucket", "table", "clusters"]
+#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, or of one.
+Part = Literal["lake", "bucket", "table", "clusters", "emr-serverless", "emr"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, worker_gigabytes
+from deployer.compute.emr_flow import shape_of
 from deployer.cost.assumptions import Assumptions
 from deployer.cost.prices import PriceList, amount, unit_of
 from deployer.cost.runs import MONTH, runs_a_month
@@ -15,6 +17,7 @@ from deployer.specs.model import Cluster, InstanceSpec, TableSpec
 from deployer.state.dynamodb_table import table_name
 
 GB = 1024**3  #: bytes that AWS counts as a GB
+_HOURS = MONTH * 24  #: of a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +137,13 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
 
 
 def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
-    """Workers and a driver for the time of a run. An application that is idle costs nothing."""
+    """Workers and a driver for the time of a run. What is kept ready is paid for until the application stops."""
     options: Mapping[str, Any] = cluster.options
     processors = options.get("architecture", "arm64")
     workers = min(assumed.workers, options.get("max_workers", assumed.workers)) + 1
-    hours = runs * assumed.run_minutes / 60 * workers
+    ready = options["initial_workers"] + 1 if "initial_workers" in options else 0
+    hours = _hours(runs, assumed.run_minutes) * max(workers - ready, 0)
+    hours += _hours(runs, assumed.run_minutes + options.get("idle_minutes", 15)) * ready
     gigabytes = worker_gigabytes(options.get("memory", MEMORY))
     application = f"application/{cluster.name}"
     yield _Use(application, "vCPUs", hours * options.get("cores", CORES), f"emr-serverless-vcpu-{processors}")
@@ -149,12 +154,34 @@ def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator
 
 
 def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
-    """A primary and the core instances for the time of a run, and until the cluster ends as idle."""
+    """The instances that are declared, for as long as the cluster is there: none that scaling adds."""
     options: Mapping[str, Any] = cluster.options
-    hours = runs * (assumed.run_minutes + options.get("idle_minutes", 15)) / 60 * (options.get("instances", 1) + 1)
-    kind = options.get("instance_type", "unknown type")
-    yield _Use(f"cluster/{cluster.name}", f"{kind} instances", hours, f"ec2/{kind}")
-    yield _Use(f"cluster/{cluster.name}", f"EMR on {kind}", hours, f"emr/{kind}")
+    idle = options.get("idle_minutes")
+    if options.get("lifetime", "run") == "run":
+        hours = _hours(runs, assumed.run_minutes)
+    else:
+        hours = _HOURS if idle is None else _hours(runs, assumed.run_minutes + idle)
+    if "instance_type" not in options and not options.get("fleets"):  # live, from before specs had to say it
+        yield _Use(f"cluster/{cluster.name}", "instances", None, "ec2/not declared")
+        return
+    shape = shape_of(options)
+    numbers: Counter[str] = Counter()
+    for types, number in ((shape.primary, 1), (shape.core, shape.on_demand)):
+        numbers["|".join(types)] += number
+    for kind, number in numbers.items():
+        if number:
+            yield _Use(f"cluster/{cluster.name}", f"{kind} instances", hours * number, f"ec2/{kind}")
+    if shape.spot:  # its price is another each minute, and in no list
+        kind = "|".join(shape.core)
+        yield _Use(f"cluster/{cluster.name}", f"{kind} spot instances", hours * shape.spot, f"ec2/{kind} spot")
+        numbers[kind] += shape.spot
+    for kind, number in numbers.items():
+        yield _Use(f"cluster/{cluster.name}", f"EMR on {kind}", hours * number, f"emr/{kind}")
+
+
+def _hours(runs: float, minutes: float) -> float:
+    """Hours of a month in which something is there that a run keeps for so many minutes."""
+    return min(runs * minutes / 60, _HOURS)
 
 
 def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, float]:

@@ -83,13 +83,58 @@ def test_runs_on_emr_serverless() -> None:
     assert "emr-serverless-vcpu-x86_64" in names and "emr-serverless-vcpu-arm64" not in names
 
 
-def test_clusters_on_ec2() -> None:
-    cluster = Cluster("big", "emr", {"instance_type": "a.b", "instances": 4, "idle_minutes": 30})
-    found = of(Holding(replace(LAKE, clusters=(cluster,)), state_bytes=0), assume(["loads_per_day=0"], ""))
+def test_workers_that_are_kept_ready() -> None:
+    kept = replace(SMALL, options={**SMALL.options, "initial_workers": 1, "idle_minutes": 45})
+    assumed = assume(["loads_per_day=0", "runs_per_day=2", "run_minutes=15", "workers=3"], "")
+    found = quantities(of(Holding(replace(LAKE, clusters=(kept,)), state_bytes=0), assumed))
+    assert found["vCPUs of application/small"] == pytest.approx(2 * MONTH * (0.25 * 2 + 1.0 * 2) * 2)
+    busy = assume(["loads_per_day=0", "runs_per_day=48", "run_minutes=15", "workers=3"], "")
+    found = quantities(of(Holding(replace(LAKE, clusters=(kept,)), state_bytes=0), busy))
+    assert found["vCPUs of application/small"] == pytest.approx(MONTH * (12 * 2 + 24 * 2) * 2)  # no day has more hours
+
+
+ON_EC2: dict[str, tuple[dict[str, object], dict[str, float]]] = {
+    # name: (options, hours a month of each price with two runs of half an hour a day)
+    "a run's": ({"instance_type": "a.b", "instances": 4}, {"ec2/a.b": 5, "emr/a.b": 5}),
+    "another primary": (
+        {"instance_type": "a.b", "instances": 4, "primary_type": "c.d"},
+        {"ec2/a.b": 4, "emr/a.b": 4, "ec2/c.d": 1, "emr/c.d": 1},
+    ),
+    "long": ({"lifetime": "long", "instance_type": "a.b"}, {"ec2/a.b": 48, "emr/a.b": 48}),
+    "long, ends": (
+        {"lifetime": "long", "instance_type": "a.b", "idle_minutes": 30}, {"ec2/a.b": 4, "emr/a.b": 4}
+    ),
+    "long, seldom idle": (
+        {"lifetime": "long", "instance_type": "a.b", "idle_minutes": 3000}, {"ec2/a.b": 48, "emr/a.b": 48}
+    ),
+    "spot": (
+        {"fleets": {"types": ["a.b"], "spot": 3}}, {"ec2/a.b": 1, "ec2/a.b spot": 3, "emr/a.b": 4}
+    ),
+    "fleets": (
+        {"fleets": {"types": ["a.b", "c.d"], "on_demand": 2}, "primary_type": "a.b"},
+        {"ec2/a.b": 1, "ec2/a.b|c.d": 2, "emr/a.b": 1, "emr/a.b|c.d": 2},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ON_EC2)
+def test_clusters_on_ec2(name: str) -> None:
+    options, expected = ON_EC2[name]
+    cluster = Cluster("big", "emr", {"release": "emr-7.12.0", **options})
+    assumed = assume(["loads_per_day=0", "runs_per_day=2", "run_minutes=30"], "")
+    found = of(Holding(replace(LAKE, clusters=(cluster,)), state_bytes=0), assumed)
     lines = {line.price: line for line in found.lines if line.resource == "cluster/big"}
-    assert lines["ec2/a.b"].quantity == lines["emr/a.b"].quantity == pytest.approx(MONTH * 5)
-    assert lines["ec2/a.b"].monthly == pytest.approx(MONTH * 15)
-    assert lines["emr/a.b"].monthly is None and found.unknown == (lines["emr/a.b"],)
+    assert {price: line.quantity for price, line in lines.items()} == pytest.approx(
+        {price: hours * MONTH for price, hours in expected.items()}
+    )
+    assert len({line.name for line in lines.values()}) == len(lines)
+    assert {line.price for line in found.unknown} == expected.keys() - {"ec2/a.b"}  # the test's list has this alone
+    assert lines["ec2/a.b"].monthly == pytest.approx(expected["ec2/a.b"] * MONTH * 3)
+
+
+def test_a_cluster_that_was_declared_without_instances() -> None:
+    found = of(Holding(replace(LAKE, clusters=(Cluster("old", "emr", {}),)), state_bytes=0))
+    assert [line.name for line in found.unknown] == ["instances of cluster/old"]
 
 
 def test_what_the_stack_does_not_declare() -> None:

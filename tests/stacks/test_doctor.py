@@ -51,7 +51,7 @@ def looked(deployer: Deployer, *options: str) -> tuple[int, dict[str, Any]]:
 def test_everything_is_fine(lake: tuple[Path, Answers], deployer: Deployer) -> None:
     project, answers = lake
     code, found = looked(deployer)
-    expected = dict.fromkeys(found, "ok") | {"root": "not applicable", "state-store": "not applicable"}
+    expected = dict.fromkeys(found, "ok") | dict.fromkeys(("root", "state-store", "emr"), "not applicable")
     assert ({name: each["status"] for name, each in found.items()}, code) == (expected, 0), found
     assert found["identity"]["details"] == {"account": ACCOUNT, "arn": f"arn:aws:sts::{ACCOUNT}:user/moto"}
     assert found["credentials"]["details"] == {"source": "env", "expires": None}
@@ -237,6 +237,27 @@ def test_what_is_wrong_is_said_with_its_remedy(
     assert code == any(each["status"] == "wrong" for each in checks.values())
 
 
+def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], deployer: Deployer) -> None:
+    project, answers = lake
+
+    def services() -> set[str]:
+        answers.simulated.clear()
+        _, found = looked(deployer)
+        assert found["permissions"]["status"] == "ok", found["permissions"]
+        return {call.action.partition(":")[0] for _, call in answers.simulated}
+
+    assert services() == {"s3", "dynamodb", "emr-serverless", "iam", "logs"}
+    specs = project / "specs" / "demo.yaml"
+    text = specs.read_text(encoding="utf-8")
+    specs.write_text(text.split("clusters:")[0], encoding="utf-8")
+    assert services() == {"s3", "dynamodb"}
+    big = "clusters:\n  big: {kind: emr, release: emr-7.12.0, instance_type: m5.xlarge}\n"
+    specs.write_text(text.split("clusters:")[0] + big, encoding="utf-8")
+    _, found = looked(deployer)
+    assert (found["emr"]["status"], found["emr-serverless"]["status"]) == ("ok", "not applicable")
+    assert services() >= {"iam", "s3"} and "emr-serverless" not in services()
+
+
 def test_what_is_denied_is_told_whole_to_machines(lake: tuple[Path, Answers], deployer: Deployer) -> None:
     _less("BucketItself")(*lake, pytest.MonkeyPatch())
     _, found = looked(deployer)
@@ -286,4 +307,4 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
     assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
-    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 2 not applicable")
+    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 3 not applicable")
