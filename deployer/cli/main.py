@@ -33,6 +33,7 @@ from deployer.cli import (
     render,
     report,
     schema,
+    service_group,
     sql,
     stack_group,
     state_group,
@@ -79,6 +80,7 @@ for name, command in (
 app.add_typer(schema.app)
 app.add_typer(table_group.app)
 app.add_typer(state_group.app)
+app.add_typer(service_group.app)
 app.add_typer(stack_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 

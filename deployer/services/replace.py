@@ -119,9 +119,9 @@ def _commit(
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_WAIT[1], _WAIT[0] * 2**attempt)))  # noqa: S311 -- spreads writers
-            now, state = current(store, root, entry, store.table(entry.table_id))
-            if now.dataset != entry.dataset:
-                raise _moved(entry, "the table was rewritten meanwhile")
+        now, state = current(store, root, entry, store.table(entry.table_id) if attempt else state)
+        if now.dataset != entry.dataset:
+            raise _moved(entry, "the table was rewritten meanwhile")
         dataset = open_dataset(location, state.lance_version)
         _require_same(entry, dataset, old)
         groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)

@@ -151,6 +151,10 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
         dataset = open_dataset(dataset_location(root, entry))
         fragments = _fragments(dataset)
         behind = _behind(dataset, remembered, fragments)
+        for lost in _lost(dataset, remembered, fragments):
+            build_index(store, root, table_id, remembered[lost].index, on_progress)
+            built.append(lost)
+        behind = [name for name in behind if name not in built]
         if behind:
             _committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
             refresh(store, root, table_id)
@@ -173,6 +177,30 @@ def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], f
     observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
     ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
     return [name for name in ready if now - observed[name].fragments]
+
+
+def _lost(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+    """Those on a field of a struct that none of the fragments is in any more, as after all were rewritten: Lance cannot
+    go on from these."""
+    observed = observed_indexes(dataset)
+    nested = [name for name, each in remembered.items() if each.status == "ready" and "." in each.index.columns[0]]
+    return [name for name in nested if fragments and name in observed and not observed[name].fragments & fragments]
+
+
+def join_parts(store: StateStore, root: str, table_id: str) -> None:
+    """Make one part of each index that has several, as one on vectors has after some loads; all others stay.
+
+    Where row ids are stable, Lance refuses to join fragments that are in different parts of an index.
+    """
+    entry = store.instance().tables[table_id]
+    observed = observed_indexes(open_dataset(dataset_location(root, entry)))
+    for name, parts in ((name, len(each.segments)) for name, each in observed.items() if len(each.segments) > 1):
+
+        def joined(dataset: lance.LanceDataset, name: str = name, parts: int = parts) -> None:
+            dataset.optimize.optimize_indices(index_names=[name], num_indices_to_merge=parts)
+
+        _committed(entry, root, joined)
+    refresh(store, root, table_id)
 
 
 def index_infos(table: OpenTable) -> tuple[IndexInfo, ...]:

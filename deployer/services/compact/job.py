@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Conflict, Interrupted
+from deployer.live.indexes import observed_indexes
 from deployer.live.lance_storage import manifest_names
 from deployer.plan.words import count
 from deployer.plan.words import size as size_words
@@ -24,7 +25,7 @@ from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus
 from deployer.tables.commit import discard
 from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.indexes import CaughtUp, catch_up
+from deployer.tables.indexes import CaughtUp, catch_up, join_parts
 from deployer.tables.leaf_split import place_files
 from deployer.tables.progress import OnProgress, Progress, untold
 
@@ -120,9 +121,7 @@ def compact(
     started = time.monotonic()
     if place_files(table):
         table = open_entry(table.store, table.root, table.entry)
-    if table.dataset().has_stable_row_ids:  # files that no index has yet could not be joined with others
-        catch_up(table.store, table.root, table.entry.table_id, on_progress)
-        table = table.refreshed()
+    table = _with_whole_indexes(table, options, on_progress)
     before = Moment.of(table)
     run = _Run(options, session, engine, on_progress, run_id or uuid.uuid4().hex)
     status: FinalStatus = "SUCCEEDED"
@@ -149,6 +148,19 @@ def compact(
         time.monotonic() - started,
         indexes,
     )
+
+
+def _with_whole_indexes(table: OpenTable, options: CompactOptions, on_progress: OnProgress) -> OpenTable:
+    """Where Lance keeps indexes through a rewrite, fragments of which one is in a part of an index and one is not could
+    not be joined: so all are brought into one part of each, if there is anything to join at all."""
+    dataset = table.dataset()
+    if not dataset.has_stable_row_ids or not observed_indexes(dataset):
+        return table
+    sizes = options.sizes(table.layout().max_rows_per_file)
+    if planned(table, dataset, sizes, any_kind=True):
+        catch_up(table.store, table.root, table.entry.table_id, on_progress)
+        join_parts(table.store, table.root, table.entry.table_id)
+    return table.refreshed()
 
 
 class _Run:

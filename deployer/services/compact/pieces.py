@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from deployer.live.indexes import observed_indexes
 from deployer.services.compact.copying import Copy, lance_tasks
 from deployer.services.compact.planning import Piece, Sizes, Task, plan_by_leaf, plan_in_order
 from deployer.services.compact.rewriting import Merge
@@ -18,17 +17,18 @@ if TYPE_CHECKING:
     import lance
 
 
-def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes) -> tuple[Task, ...]:
-    """What there is to do. `dataset` is the table's at its recorded version."""
-    pieces = _pieces(table, dataset)
+def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
+    """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
+    pieces = _pieces(table, {} if any_kind else _kinds(dataset), dataset)
     leaves = table.state.leaves()
     if table.layout().order:
-        return plan_by_leaf(pieces, leaves, sizes)
+        found = sorted({piece.kind for piece in pieces})
+        apart = [[piece for piece in pieces if piece.kind == kind] for kind in found]
+        return tuple(task for own in apart for task in plan_by_leaf(own, leaves, sizes))
     return plan_in_order(pieces, leaves[0].partition_id, sizes)
 
 
-def _pieces(table: OpenTable, dataset: lance.LanceDataset) -> list[Piece]:
-    kinds = _kinds(dataset)
+def _pieces(table: OpenTable, kinds: dict[int, str], dataset: lance.LanceDataset) -> list[Piece]:
     found = []
     for fragment in dataset.get_fragments():
         file = table.state.files.get(fragment.fragment_id)
@@ -39,14 +39,15 @@ def _pieces(table: OpenTable, dataset: lance.LanceDataset) -> list[Piece]:
 
 
 def _kinds(dataset: lance.LanceDataset) -> dict[int, str]:
-    """Which indexes have each fragment, where Lance keeps indexes through a rewrite: it refuses to join fragments that
-    an index has with others that it has not."""
+    """Which parts of indexes have each fragment, where Lance keeps indexes through a rewrite: it refuses to join
+    fragments that a part has with others that it has not."""
     if not dataset.has_stable_row_ids:
         return {}
+    parts = [segment for index in dataset.describe_indices() for segment in index.segments]
     kinds: dict[int, str] = {}
-    for name, index in sorted(observed_indexes(dataset).items()):
-        for number in index.fragments:
-            kinds[number] = f"{kinds.get(number, '')} {name}"
+    for segment in sorted(parts, key=lambda each: str(each.uuid)):
+        for number in segment.fragment_ids:
+            kinds[number] = f"{kinds.get(number, '')} {segment.uuid}"
     return kinds
 
 

@@ -43,7 +43,7 @@ class Sizes:
 class Piece:
     """A file and what the dataset says of it: `deleted` rows are still in it, and not counted by `file.rows`.
 
-    Only pieces of the same `kind` may be joined: fragments that other indexes hold, for one.
+    Only pieces of the same `kind` may be joined: see `pieces`.
     """
 
     file: File

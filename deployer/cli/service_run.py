@@ -1,0 +1,129 @@
+"""`deployer service run`: one service on one table, now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.ingest import EngineName
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+
+if TYPE_CHECKING:
+    from deployer.services.compact.job import Compacted
+    from deployer.tables.progress import Progress
+
+
+def run(
+    table: TableName,
+    service: Annotated[str, typer.Argument(help="COMPACT.", metavar="SERVICE")],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option",
+            "-o",
+            metavar="NAME=VALUE",
+            help="An option of the service, such as target_file_bytes=512MB; repeatable. Without any, those of the "
+            "table's own service hold, else the defaults.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: Annotated[
+        EngineName, typer.Option(help="auto: small work in this process, large work with Spark.")
+    ] = EngineName.AUTO,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="Declared cluster that Spark runs on: the only local one unless given, or the one called `default`.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run a service on a table, whether the table has it or not. What is committed until Ctrl-C stands."""
+    from dataclasses import asdict
+    from functools import partial
+
+    from deployer.cli.lake_data import instance_of
+    from deployer.cli.meter import Meter
+    from deployer.cli.output import print_json
+    from deployer.compute.clusters import local_cluster
+    from deployer.errors import Interrupted
+    from deployer.services.run import run_service, runnable
+    from deployer.services.running import Asked
+    from deployer.specs.service_texts import options_from_text
+
+    kind = runnable(service)
+    options = options_from_text(kind, _pairs(option)) if option else None
+    root, instance = instance_of(project, stack, specs)
+    choose = partial(local_cluster, instance.clusters, cluster, instance.address)
+    if cluster is not None:
+        choose()  # one that cannot be is said at once
+    with Meter(as_json=as_json) as meter:
+        meter.begin(table, table)
+
+        def told(now: Progress) -> None:
+            meter.tell(table, now.doing, now.done, now.total, now.unit)
+
+        done = run_service(
+            root,
+            table,
+            kind,
+            options,
+            cluster=choose,
+            engine=engine.value,
+            on_progress=told,
+            asked=Asked(cluster=cluster),
+        )
+    if as_json:
+        print_json(asdict(done))
+    else:
+        _print(done)
+    return Interrupted.exit_code if done.status == "CANCELLED" else 0
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    from deployer.errors import InvalidInput
+
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f"--option {text!r} is no option", remedy="write NAME=VALUE")
+        if name.strip() in found:
+            raise InvalidInput(f"--option {name.strip()} is given twice", remedy="give it once")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _print(done: Compacted) -> None:
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count, size
+
+    out = stdout()
+    if done.status == "SKIPPED":
+        out.print(f"{done.table}: nothing to do: {done.why}")
+        return
+    before, after, work = done.before, done.after, done.work
+    rate = work.rows / done.seconds if done.seconds else 0
+    out.print(
+        f"{done.table}: {before.files:,} → {count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}, "
+        f"{count(work.rows, 'row')} rewritten, {count(work.deleted_rows, 'deleted row')} dropped, in "
+        f"{count(work.portions, 'portion')} ({done.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    where = "with Spark" if done.engine == "spark" else "in this process"
+    out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")
+    if work.conflicts:
+        were = count(work.conflicts, "portion was", "portions were")
+        note(f"{were} planned again, as others had changed their files")
+    if done.status == "CANCELLED":
+        note(f"the run ended early ({done.why}): what is told here is committed, and the rest is as it was")
+    if done.indexes.updated or done.indexes.built:
+        out.print(f"indexes brought up to date: {', '.join((*done.indexes.built, *done.indexes.updated))}")
+    if done.indexes.failure:
+        note(f"indexes are behind: {done.indexes.failure}; the next load or run tries again")

@@ -1,0 +1,49 @@
+"""Runs one service on one table, by its kind: what commands, jobs and the client call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+from deployer.errors import InvalidInput, Refused
+from deployer.services.compact import compact_table
+from deployer.state.services import ServiceKind
+
+if TYPE_CHECKING:
+    from deployer.compute.local import LocalCluster
+    from deployer.services.compact.job import Compacted, Engine
+    from deployer.services.running import Asked
+    from deployer.tables.progress import OnProgress
+
+#: The services that this release runs, each by a function with the arguments of `compact_table`.
+RUNNERS: Mapping[str, Callable[..., Compacted]] = {"COMPACT": compact_table}
+
+
+def run_service(
+    root: str,
+    table: str,
+    service: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cluster: Callable[[], LocalCluster] | None = None,
+    engine: Engine = "auto",
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+) -> Compacted:
+    """Runs `service` on `table` of the instance at `root` as a run, and gives what came of it (see `compact_table`).
+
+    Raises InvalidInput for what is no service, Refused for one that this release does not run.
+    """
+    return RUNNERS[runnable(service)](
+        root, table, options, cluster=cluster, engine=engine, on_progress=on_progress, asked=asked
+    )
+
+
+def runnable(service: str) -> str:
+    """The kind of that name, in any case. Raises InvalidInput and Refused as `run_service` does."""
+    kind = service.upper()
+    if kind not in get_args(ServiceKind):
+        raise InvalidInput(f"{service!r} is no service", remedy=f"use one of {', '.join(get_args(ServiceKind))}")
+    if kind not in RUNNERS:
+        raise Refused(f"this release does not run {kind}", remedy=f"it runs {', '.join(RUNNERS)}")
+    return kind
