@@ -34,6 +34,7 @@ def compact_table(
     from deployer.services.compact.job import compact
     from deployer.services.compact.options import CompactOptions
     from deployer.services.running import Asked, as_run
+    from deployer.specs.service_texts import options_from_text
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry, open_entry
     from deployer.tables.progress import untold
@@ -42,7 +43,11 @@ def compact_table(
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         service = opened.state.services.get("COMPACT")
-        chosen = CompactOptions.of(options if options is not None else service.options if service else {})
+        if options is None and service is not None:
+            options = service.options
+            if service.unsafe_raw:
+                options = options_from_text("COMPACT", {name: str(value) for name, value in options.items()})
+        chosen = CompactOptions.of(options or {})
 
         def work(run_id: str, told: OnProgress) -> Compacted:
             return compact(opened.refreshed(), chosen, lambda: local_session(choose()), engine, told, run_id)

@@ -13,9 +13,9 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.errors import Interrupted
+from deployer.errors import Interrupted, InvalidInput
 from deployer.services import replace
-from deployer.services.attached import create_service, pause_service, resume_service
+from deployer.services.attached import alter_service, create_service, pause_service, resume_service
 from deployer.services.compact import compact_table
 from deployer.services.runs import cancel_run, runs_of
 from deployer.state import open_store
@@ -175,6 +175,17 @@ def test_a_service_that_is_attached_gives_its_options(lake: Lake) -> None:
     create_service(lake.store, table_id, Service("COMPACT", options={"min_files": 5}))
     assert compact_table(lake.root, "flights").status == "SKIPPED"
     assert compact_table(lake.root, "flights", {}).status == "SUCCEEDED"
+
+
+def test_options_that_nobody_checked_are_checked_when_it_runs(lake: Lake) -> None:
+    table_id = lake.table(splits=()).opened.entry.table_id
+    append(lake, flights(400), 4)
+    create_service(lake.store, table_id, Service("COMPACT", options={"min_files": "5"}, unsafe_raw=True))
+    assert compact_table(lake.root, "flights").status == "SKIPPED"
+    before = lake.store.table(table_id).services["COMPACT"]
+    alter_service(lake.store, table_id, before, Service("COMPACT", options={"fast": "yes"}, unsafe_raw=True))
+    with pytest.raises(InvalidInput, match="COMPACT has no option `fast`"):
+        compact_table(lake.root, "flights")
 
 
 def test_rows_that_an_appender_has_ready_are_added_after_a_compaction(lake: Lake) -> None:
