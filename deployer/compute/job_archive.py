@@ -23,6 +23,7 @@ NEWEST_GLIBC, OLDEST_GLIBC = 34, 17
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 EPOCH = 315532800  #: 1980-01-01, the first time that zip files can have
 
+_BEGINS = re.compile(r"(?:Collecting |Processing (?:\S*/)?)([A-Za-z0-9._]+)")  # of an index, and of a folder
 _PYTHON = re.compile(r"3\.\d+")
 
 
@@ -70,9 +71,8 @@ def _download(
             assert pip.stdout is not None  # noqa: S101
             for line in pip.stdout:
                 said.append(line.strip())
-                if line.startswith("Collecting "):
-                    name = line.removeprefix("Collecting ").split("==")[0].strip()
-                    on_progress(Progress(f"downloading {name}", begun, len(pins), "packages"))
+                if match := _BEGINS.match(line):
+                    on_progress(Progress(f"downloading {match[1]}", begun, len(pins), "packages"))
                     begun += 1
         except BaseException:
             pip.terminate()

@@ -15,6 +15,7 @@ from deployer.errors import NotFound
 REQUIREMENTS = {
     "boto3": "boto3",
     "botocore": "botocore",
+    "cronsim": "cronsim",
     "datafusion": "datafusion",
     "datasketches": "datasketches",
     "lance": "pylance",

@@ -10,6 +10,7 @@ from tests.aws_provider.kinds import misfits
 from tests.aws_provider.provider import KINDS, _kind
 
 TABLE = "aws:dynamodb/table:Table"
+OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
 LIFECYCLE = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
 
 
@@ -23,6 +24,8 @@ LIFECYCLE = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
         (LIFECYCLE, {"rules": [{"filter": {"tag": {}}}]}, "rules[0].filter.tag"),
         (LIFECYCLE, {"rules": [{"noncurrentVersionExpiration": {"noncurrentDays": True}}]},
          "rules[0].noncurrentVersionExpiration.noncurrentDays"),
+        (OBJECT, {"bucket": "a", "acl": "private"}, "acl"),
+        (OBJECT, {"bucket": "a", "source": "a.txt"}, "source"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
