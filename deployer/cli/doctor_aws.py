@@ -28,7 +28,7 @@ from botocore.parsers import ResponseParserError
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
 from deployer.errors import DeployerError
 from deployer.state.aws_session import aws_session
-from deployer.state.dynamodb_requests import setting_missing
+from deployer.state.dynamodb_requests import role_refused, setting_missing
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
@@ -101,7 +101,7 @@ class Aws:
         except BotoCoreError as error:
             raise setting_missing(error, None) from None
         except ClientError as error:  # of STS, for a role
-            raise DeployerError(said(error), remedy="look at the profile's role, and at who may assume it") from error
+            raise role_refused(error, None) from error
         return found
 
     @cached_property
