@@ -178,7 +178,9 @@ ACCOUNT = "123456789012"
 
 def test_the_documentation_has_the_policy_of_the_code(update_golden: bool) -> None:
     page = REPOSITORY / "docs" / "aws.md"
-    before, rest = page.read_text(encoding="utf-8").split("```json\n", 1)
+    text = page.read_text(encoding="utf-8")
+    begin = text.index("```json\n", text.index("\n## Permissions\n"))
+    before, rest = text[:begin], text[begin:].removeprefix("```json\n")
     told, after = rest.split("```", 1)
     policy = deploying_policy("s3://our-lakes/nyc", "nyc", "REGION", "ACCOUNT")
     if update_golden:
