@@ -6,12 +6,13 @@ Loaded for roots on S3 only, since the package of AWS's types is large.
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pulumi
 from local import declare_lake
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.specs.model import InstanceSpec, Lake
+from deployer.specs.model import AwsSettings, InstanceSpec, Lake
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
 
@@ -24,7 +25,12 @@ except ModuleNotFoundError as error:
     ) from error
 
 UNFINISHED_UPLOAD_DAYS = 7
-OLD_VERSION_DAYS = 30
+TABLE_VERSION_DAYS = 30  #: of data files that were deleted or replaced
+#: Of the state and all else: as long as the state's table can be restored to what it was, its bodies are there.
+OLD_VERSION_DAYS = 35
+JOB_LOG_DAYS = 30
+#: S3 takes 1,000 rules; tables of databases beyond are cleaned as all else is.
+MOST_DATABASES = 900
 
 #: Of what holds data. `destroy` refuses it unless it is allowed by name, and even then AWS keeps it.
 KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
@@ -35,7 +41,7 @@ GUARD = pulumi.ResourceOptions(retain_on_delete=True)
 class DataBucket(pulumi.ComponentResource):
     """A bucket with versions, encrypted, closed to the public, reached by TLS alone, and cleaned of what is over."""
 
-    def __init__(self, name: str, tags: Mapping[str, str]) -> None:
+    def __init__(self, name: str, lake: Lake, key_arn: Any, tags: Mapping[str, str]) -> None:
         super().__init__("deployer:aws:DataBucket", name)
         self.bucket = aws.s3.Bucket(f"bucket/{name}", bucket=name, tags=tags, opts=self._with(KEPT))
         self.name = self.bucket.bucket
@@ -49,7 +55,7 @@ class DataBucket(pulumi.ComponentResource):
         aws.s3.BucketServerSideEncryptionConfiguration(
             f"encryption/{name}",
             bucket=self.name,
-            rules=[{"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}],
+            rules=[_encryption(key_arn)],
             opts=guard,
         )
         closed = aws.s3.BucketPublicAccessBlock(
@@ -69,7 +75,7 @@ class DataBucket(pulumi.ComponentResource):
             opts=_after(closed, guard),
         )
         aws.s3.BucketLifecycleConfiguration(
-            f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(), opts=_after(versions, guard)
+            f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(lake), opts=_after(versions, guard)
         )
         self.register_outputs({"bucket": self.name})
 
@@ -78,16 +84,19 @@ class DataBucket(pulumi.ComponentResource):
 
 
 class StateTable(pulumi.ComponentResource):
-    """The DynamoDB table of the state store: paid by request, restorable to any second, not deleted by mistake."""
+    """The DynamoDB table of the state store: restorable to any second, not deleted by mistake."""
 
-    def __init__(self, name: str, region: str | None, tags: Mapping[str, str]) -> None:
+    def __init__(self, name: str, region: str | None, aws_: AwsSettings, key_arn: Any, tags: Mapping[str, str]) -> None:
         super().__init__("deployer:aws:StateTable", name)
         keys = {key["KeyType"]: key["AttributeName"] for key in TABLE_SCHEMA["KeySchema"]}
         self.table = aws.dynamodb.Table(
             f"state-table/{name}",
             name=name,
             region=region,
-            billing_mode=TABLE_SCHEMA["BillingMode"],
+            billing_mode="PROVISIONED" if aws_.state_capacity else TABLE_SCHEMA["BillingMode"],
+            read_capacity=aws_.state_capacity[0] if aws_.state_capacity else None,
+            write_capacity=aws_.state_capacity[1] if aws_.state_capacity else None,
+            server_side_encryption={"enabled": True, "kms_key_arn": key_arn} if key_arn is not None else None,
             hash_key=keys["HASH"],
             range_key=keys["RANGE"],
             attributes=[
@@ -114,14 +123,20 @@ def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
     """Declare what the lake stands on, then the lake. `managed` is `all`, or `table` in a bucket that is there."""
     from aws_clusters import declare_clusters
     from aws_jobs import declare_jobs
+    from aws_key import LakeKey
 
     instance = lake.instance
     bucket_name = instance.root.removeprefix("s3://").split("/")[0]
     tags = _tags(instance)
     needs: list[pulumi.Resource] = []
+    key_arn: Any = instance.aws.kms_key
+    if managed in ("all", "table") and key_arn == "managed":
+        key = LakeKey(instance, tags, KEPT, GUARD)
+        key_arn = key.arn
+        pulumi.export("kms_key", key_arn)
     match managed:
         case "all":
-            bucket = DataBucket(bucket_name, tags)
+            bucket = DataBucket(bucket_name, lake, key_arn, tags)
             pulumi.export("bucket", bucket.name)
             needs.append(bucket)
         case "table":
@@ -134,10 +149,10 @@ def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
         # The state store looks for the same name.
         name = str(options.get("table") or table_name(instance.root, instance.name))
         region = str(options["region"]) if "region" in options else None
-        state = StateTable(name, region, tags)
+        state = StateTable(name, region, instance.aws, key_arn, tags)
         pulumi.export("state_table", state.table.name)
         needs.append(state)
-        declare_clusters(instance, state.table.arn, tags)
+        declare_clusters(instance, state.table.arn, tags, key_arn)
         declare_jobs(instance, bucket_alone, project_dir)
     declare_lake(lake, needs)
 
@@ -159,22 +174,51 @@ def _after(needed: pulumi.Resource, options: pulumi.ResourceOptions) -> pulumi.R
     return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[needed]))
 
 
-def _lifecycle() -> list[dict[str, object]]:
-    everything = {"prefix": ""}
+def _encryption(key_arn: Any) -> dict[str, object]:
+    """By S3's keys, or by the lake's, which S3 then asks for once for many objects (a bucket key) and not for each."""
+    if key_arn is None:
+        return {"apply_server_side_encryption_by_default": {"sse_algorithm": "AES256"}}
+    return {
+        "apply_server_side_encryption_by_default": {"sse_algorithm": "aws:kms", "kms_master_key_id": key_arn},
+        "bucket_key_enabled": True,
+    }
+
+
+def _lifecycle(lake: Lake) -> list[dict[str, object]]:
+    """Where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general rule."""
+    below = "".join(f"{part}/" for part in lake.instance.root.removeprefix("s3://").split("/")[1:] if part)
+    databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
+    tables: list[dict[str, object]] = [
+        {
+            "id": f"tables-of-{database}",
+            "status": "Enabled",
+            "filter": {"prefix": f"{below}{database}/"},
+            "noncurrent_version_expiration": {"noncurrent_days": TABLE_VERSION_DAYS},
+        }
+        for database in databases
+    ]
     return [
         {
             "id": "unfinished-uploads",
             "status": "Enabled",
-            "filter": everything,
+            "filter": {"prefix": ""},
             "abort_incomplete_multipart_upload": {"days_after_initiation": UNFINISHED_UPLOAD_DAYS},
         },
         {
             "id": "old-versions",
             "status": "Enabled",
-            "filter": everything,
+            "filter": {"prefix": ""},
             "noncurrent_version_expiration": {"noncurrent_days": OLD_VERSION_DAYS},
             "expiration": {"expired_object_delete_marker": True},
         },
+        {
+            "id": "job-logs",
+            "status": "Enabled",
+            "filter": {"prefix": f"{below}_job-logs/"},
+            "noncurrent_version_expiration": {"noncurrent_days": 1},
+            "expiration": {"days": JOB_LOG_DAYS},
+        },
+        *tables,
     ]
 
 

@@ -8,20 +8,36 @@ import pulumi
 import pulumi_aws as aws
 from aws_emr import EmrCluster
 
-from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, capacity, job_policy, name_on_aws, trust_policy
+from deployer.compute.aws_access import (
+    CORES,
+    LOG_DAYS,
+    MEMORY,
+    capacity,
+    job_policy,
+    name_on_aws,
+    trust_policy,
+    worker_size,
+)
 from deployer.specs.model import Cluster, InstanceSpec
 
 
 class ServerlessCluster(pulumi.ComponentResource):
     """An application that starts with a job and stops when idle. `role_arn` may do what this lake's jobs need."""
 
-    def __init__(self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str]) -> None:
+    def __init__(
+        self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str], key_arn: Any
+    ) -> None:
         super().__init__("deployer:aws:ServerlessCluster", cluster.name)
         own = pulumi.ResourceOptions(parent=self)
         name = name_on_aws(instance.root, instance.name, cluster.name)
         options: Mapping[str, Any] = cluster.options
         logs = aws.cloudwatch.LogGroup(
-            f"logs/{cluster.name}", name=f"/emr-serverless/{name}", retention_in_days=LOG_DAYS, tags=tags, opts=own
+            f"logs/{cluster.name}",
+            name=f"/emr-serverless/{name}",
+            retention_in_days=LOG_DAYS,
+            kms_key_id=key_arn,
+            tags=tags,
+            opts=own,
         )
         self.application = aws.emrserverless.Application(
             f"application/{cluster.name}",
@@ -32,9 +48,11 @@ class ServerlessCluster(pulumi.ComponentResource):
             auto_start_configuration={"enabled": True},
             auto_stop_configuration={"enabled": True, "idle_timeout_minutes": options.get("idle_minutes", 15)},
             maximum_capacity=_capacity(options),
+            initial_capacities=_ready(options),
             network_configuration=_network(options),
             monitoring_configuration={
-                "cloudwatch_logging_configuration": {"enabled": True, "log_group_name": logs.name}
+                "cloudwatch_logging_configuration": {"enabled": True, "log_group_name": logs.name},
+                **({"s3_monitoring_configuration": {"log_uri": options["log_uri"]}} if "log_uri" in options else {}),
             },
             tags=tags,
             opts=own,
@@ -53,8 +71,10 @@ class ServerlessCluster(pulumi.ComponentResource):
                 f"lake/{cluster.name}",
                 name="lake",
                 role=role.name,
-                policy=pulumi.Output.all(table_arn, logs.arn).apply(
-                    lambda arns: json.dumps(job_policy(instance.root, arns[0], arns[1], options.get("log_uri")))
+                policy=pulumi.Output.all(table_arn, logs.arn, key_arn).apply(
+                    lambda arns: json.dumps(
+                        job_policy(instance.root, arns[0], arns[1], options.get("log_uri"), arns[2])
+                    )
                 ),
                 opts=own,
             )
@@ -69,14 +89,14 @@ class ServerlessCluster(pulumi.ComponentResource):
         self.register_outputs(self.exported)
 
 
-def declare_clusters(instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str]) -> None:
-    """Declare every cluster on AWS, and export what jobs are started with."""
+def declare_clusters(instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None) -> None:
+    """Declare every cluster on AWS, and export what jobs are started with. `key_arn` is of the lake's KMS key."""
     kinds: Mapping[str, type[ServerlessCluster] | type[EmrCluster]] = {
         "emr-serverless": ServerlessCluster,
         "emr": EmrCluster,
     }
     found = {
-        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags).exported
+        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags, key_arn).exported
         for cluster in instance.clusters
         if cluster.kind in kinds
     }
@@ -88,6 +108,20 @@ def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:
     if "max_workers" not in options:
         return None
     return capacity(options["max_workers"], options.get("cores", CORES), options.get("memory", MEMORY))
+
+
+def _ready(options: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """A driver and workers that are kept ready while the application runs."""
+    if "initial_workers" not in options:
+        return None
+    size = worker_size(options.get("cores", CORES), options.get("memory", MEMORY))
+    return [
+        {
+            "initial_capacity_type": kind,
+            "initial_capacity_config": {"worker_count": number, "worker_configuration": size},
+        }
+        for kind, number in (("Driver", 1), ("Executor", options["initial_workers"]))
+    ]
 
 
 def _network(options: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -16,7 +16,9 @@ from deployer.specs.model import Cluster, InstanceSpec
 class EmrCluster(pulumi.ComponentResource):
     """Roles for EMR and for the instances. A `long` cluster is there; of another, `exported` has the template."""
 
-    def __init__(self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str]) -> None:
+    def __init__(
+        self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str], key_arn: Any
+    ) -> None:
         super().__init__("deployer:aws:EmrCluster", cluster.name)
         self.own = pulumi.ResourceOptions(parent=self)
         self.spec, self.tags = cluster, tags
@@ -24,7 +26,7 @@ class EmrCluster(pulumi.ComponentResource):
         self.options: Mapping[str, Any] = cluster.options
         self.log_uri = str(self.options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
         about = f"clusters {cluster.name} of the lake {instance.name}"
-        needed = [self._instances_role(instance, table_arn, f"Instances of the {about}")]
+        needed = [self._instances_role(instance, table_arn, key_arn, f"Instances of the {about}")]
         needed += self._service_role(instance, table_arn, f"EMR for the {about}")
         found = {"kind": "emr", "role": self.role_arn, "service_role": self.service_role.arn, "logs": self.log_uri}
         if self.options.get("lifetime", "run") == "long":
@@ -33,7 +35,9 @@ class EmrCluster(pulumi.ComponentResource):
             self.exported = {**found, "lifetime": "run", "template": self._template()}
         self.register_outputs(self.exported)
 
-    def _instances_role(self, instance: InstanceSpec, table_arn: Any, description: str) -> pulumi.Resource:
+    def _instances_role(
+        self, instance: InstanceSpec, table_arn: Any, key_arn: Any, description: str
+    ) -> pulumi.Resource:
         """Jobs act in this role. One that is declared gets a profile alone."""
         cluster = self.spec.name
         role_name: Any = None
@@ -55,8 +59,8 @@ class EmrCluster(pulumi.ComponentResource):
                 f"lake/{cluster}",
                 name="lake",
                 role=role.name,
-                policy=pulumi.Output.from_input(table_arn).apply(
-                    lambda arn: json.dumps(instance_policy(instance.root, arn, self.log_uri))
+                policy=pulumi.Output.all(table_arn, key_arn).apply(
+                    lambda arns: json.dumps(instance_policy(instance.root, arns[0], self.log_uri, arns[1]))
                 ),
                 opts=self.own,
             )

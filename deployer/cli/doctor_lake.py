@@ -121,6 +121,8 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
     if managed != "none":
         parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
+        if lake.instance.aws.kms_key:
+            parts.add("key")
     wanted = [grant for grant in grants if grant.part in parts]
     try:
         denied = [call for grant in wanted for call in _denied(iam, principal, grant)]

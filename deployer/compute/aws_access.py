@@ -37,10 +37,13 @@ ITEM_ACTIONS = (
 )
 
 
-def job_policy(root: str, table_arn: str, log_group_arn: str, log_uri: str | None = None) -> Policy:
+def job_policy(
+    root: str, table_arn: str, log_group_arn: str, log_uri: str | None = None, key_arn: str | None = None
+) -> Policy:
     """What jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
 
-    EMR Serverless wants to look for that group among all. `log_uri` is where logs are kept too.
+    EMR Serverless wants to look for that group among all. `log_uri` is where logs are kept too, `key_arn` the KMS key
+    of the lake.
     """
     find_logs = {
         "Sid": "FindLogs",
@@ -55,7 +58,8 @@ def job_policy(root: str, table_arn: str, log_group_arn: str, log_uri: str | Non
         "Resource": f"{log_group_arn}:*",
     }
     kept = log_statements(log_uri, root, table_arn) if log_uri else []
-    return {"Version": POLICY_VERSION, "Statement": [*lake_statements(root, table_arn), find_logs, write_logs, *kept]}
+    statements = [*lake_statements(root, table_arn), find_logs, write_logs, *kept]
+    return {"Version": POLICY_VERSION, "Statement": [*statements, *key_statements(key_arn, root, table_arn)]}
 
 
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
@@ -111,6 +115,50 @@ def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, An
     return [keep]
 
 
+def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[str, Any]]:
+    """What a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
+
+    S3 and DynamoDB use the key for whoever reads and writes, so a request counts only when it comes through them and
+    is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html).
+    """
+    if key_arn is None:
+        return []
+    parts, partition = urlsplit(root), partition_of(table_arn)
+    bucket = f"arn:{partition}:s3:::{parts.netloc}"
+    below = f"{bucket}/{parts.path.strip('/')}".rstrip("/")
+    through = {service: _through(service, key_arn) for service in ("s3", "dynamodb")}
+    objects = {
+        "Sid": "KeyOfObjects",
+        "Effect": "Allow",
+        "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
+        "Resource": key_arn,
+        # with bucket keys S3 asks for the bucket, and for objects from before them for the object
+        "Condition": {
+            "StringEquals": {"kms:ViaService": through["s3"]},
+            "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{below}/*"]},
+        },
+    }
+    state = {
+        "Sid": "KeyOfState",
+        "Effect": "Allow",
+        "Action": "kms:Decrypt",
+        "Resource": key_arn,
+        "Condition": {
+            "StringEquals": {
+                "kms:ViaService": through["dynamodb"],
+                "kms:EncryptionContext:aws:dynamodb:tableName": table_arn.rpartition("/")[2],
+            }
+        },
+    }
+    return [objects, state]
+
+
+def _through(service: str, key_arn: str) -> str:
+    _, partition, _, region, _, _ = key_arn.split(":", 5)
+    return f"{service}.{region}.{service_domain(partition)}"
+
+
 def trust_policy(application_arn: str) -> Policy:
     """Lets EMR Serverless act in a role, for the jobs of this one application alone."""
     statement = {
@@ -126,6 +174,11 @@ def partition_of(arn: str) -> str:
     return arn.split(":")[1]
 
 
+def service_domain(partition: str) -> str:
+    """What the names of AWS's services end with."""
+    return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
+
+
 def name_on_aws(root: str, instance: str, what: str) -> str:
     """A name of at most 64 of a-z, A-Z, 0-9 and -, for roles and applications; no two of different roots are equal."""
     digest = hashlib.blake2b(f"{root.rstrip('/')}\0{instance}\0{what}".encode(), digest_size=4).hexdigest()
@@ -138,15 +191,21 @@ def readable(text: str) -> str:
 
 
 def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:
-    """The most that an application takes at a time: its workers and one driver, each with a tenth more for Spark.
-
-    `memory` is that of one worker, such as `4g`; EMR Serverless counts in vCPU and whole GB.
-    """
+    """The most that an application takes at a time: its workers and one driver."""
     number = max_workers + 1
-    return {"cpu": f"{number * cores} vCPU", "memory": f"{number * worker_gigabytes(memory)} GB"}
+    return {"cpu": f"{number * cores} vCPU", "memory": f"{number * worker_gigabytes(cores, memory)} GB"}
 
 
-def worker_gigabytes(memory: str) -> int:
-    """What a worker with that much memory takes, Spark's own tenth with it."""
+def worker_size(cores: int, memory: str) -> Mapping[str, str]:
+    """What one worker takes."""
+    return {"cpu": f"{cores} vCPU", "memory": f"{worker_gigabytes(cores, memory)} GB"}
+
+
+def worker_gigabytes(cores: int, memory: str) -> int:
+    """The memory of a worker with the tenth more that Spark takes, as EMR Serverless has it for so many vCPU.
+
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/app-behavior.html#worker-configs
+    """
     megabytes = int(memory[:-1]) * (1024 if memory.endswith("g") else 1)
-    return -(-megabytes * 11 // (10 * 1024))
+    step = {8: 4, 16: 8}.get(cores, 1)
+    return max(2 * cores, -(-megabytes * 11 // (10 * 1024 * step)) * step)

@@ -11,6 +11,7 @@ from deployer.compute.aws_access import ITEM_ACTIONS, OBJECT_ACTIONS, POLICY_VER
 from deployer.compute.emr_access import deploying_emr_grants
 from deployer.compute.grants import Grant
 from deployer.compute.job_code import PREFIX
+from deployer.compute.key_access import deploying_key_grants
 from deployer.state.dynamodb_table import table_name
 
 
@@ -96,6 +97,7 @@ def deploying_grants(
         ),
         Grant("Roles", "clusters", _ROLE_ACTIONS, (f"{roles}*",), (f"{roles}example",)),
         *deploying_emr_grants(instance, region, account, partition),
+        *deploying_key_grants(instance, region, account, partition),
     )
 
 
@@ -166,9 +168,11 @@ _APPLICATION_ACTIONS = tuple(
 _LOG_ACTIONS = tuple(
     f"logs:{action}"
     for action in (
+        "AssociateKmsKey",
         "CreateLogGroup",
         "DeleteLogGroup",
         "DeleteRetentionPolicy",
+        "DisassociateKmsKey",
         "ListTagsForResource",
         "PutRetentionPolicy",
         "TagResource",

@@ -8,19 +8,25 @@ from __future__ import annotations
 from deployer.compute.aws_access import (
     POLICY_VERSION,
     Policy,
+    key_statements,
     lake_statements,
     log_statements,
     partition_of,
     readable,
+    service_domain,
 )
 from deployer.compute.grants import Grant
 
 _PASSED = {"iam:PassedToService": "ec2.amazonaws.com*"}
 
 
-def instance_policy(root: str, table_arn: str, log_uri: str) -> Policy:
+def instance_policy(root: str, table_arn: str, log_uri: str, key_arn: str | None = None) -> Policy:
     """What the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and logging."""
-    statements = [*lake_statements(root, table_arn), *log_statements(log_uri, root, table_arn)]
+    statements = [
+        *lake_statements(root, table_arn),
+        *log_statements(log_uri, root, table_arn),
+        *key_statements(key_arn, root, table_arn),
+    ]
     return {"Version": POLICY_VERSION, "Statement": statements}
 
 
@@ -29,7 +35,7 @@ def emr_trust(table_arn: str) -> Policy:
     _, partition, _, region, account, _ = table_arn.split(":", 5)
     statement = {
         "Effect": "Allow",
-        "Principal": {"Service": f"elasticmapreduce.{_domain(partition)}"},
+        "Principal": {"Service": f"elasticmapreduce.{service_domain(partition)}"},
         "Action": "sts:AssumeRole",
         "Condition": {
             "StringEquals": {"aws:SourceAccount": account},
@@ -43,7 +49,7 @@ def instance_trust(table_arn: str) -> Policy:
     """Lets EC2 act in a role, for the instances that have its profile."""
     statement = {
         "Effect": "Allow",
-        "Principal": {"Service": f"ec2.{_domain(partition_of(table_arn))}"},
+        "Principal": {"Service": f"ec2.{service_domain(partition_of(table_arn))}"},
         "Action": "sts:AssumeRole",
     }
     return {"Version": POLICY_VERSION, "Statement": [statement]}
@@ -94,10 +100,6 @@ def deploying_emr_grants(instance: str, region: str, account: str, partition: st
 
 def _service_policy(partition: str) -> str:
     return f"arn:{partition}:iam::aws:policy/service-role/AmazonEMRServicePolicy_v2"
-
-
-def _domain(partition: str) -> str:
-    return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
 
 
 _TO_EMR = {"iam:PassedToService": "elasticmapreduce.amazonaws.com*"}

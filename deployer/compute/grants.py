@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, or of one.
-Part = Literal["lake", "bucket", "table", "clusters", "emr-serverless", "emr"]
+#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, or of one; and its key.
+Part = Literal["lake", "bucket", "table", "clusters", "emr-serverless", "emr", "key"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,9 +144,10 @@ def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator
     ready = options["initial_workers"] + 1 if "initial_workers" in options else 0
     hours = _hours(runs, assumed.run_minutes) * max(workers - ready, 0)
     hours += _hours(runs, assumed.run_minutes + options.get("idle_minutes", 15)) * ready
-    gigabytes = worker_gigabytes(options.get("memory", MEMORY))
+    cores = options.get("cores", CORES)
+    gigabytes = worker_gigabytes(cores, options.get("memory", MEMORY))
     application = f"application/{cluster.name}"
-    yield _Use(application, "vCPUs", hours * options.get("cores", CORES), f"emr-serverless-vcpu-{processors}")
+    yield _Use(application, "vCPUs", hours * cores, f"emr-serverless-vcpu-{processors}")
     yield _Use(application, "memory", hours * gigabytes, f"emr-serverless-memory-{processors}")
     logged = runs * assumed.log_mb_per_run / 1024
     yield _Use(f"logs/{cluster.name}", "ingestion", logged, "logs-ingested")

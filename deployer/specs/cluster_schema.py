@@ -122,6 +122,32 @@ STATE_BACKENDS: Mapping[str, tuple[str, Mapping[str, Json]]] = {
 }
 
 
+AWS_SETTINGS = object_schema(
+    "AWS settings",
+    "What the stack makes for a root on S3. Of no account for a root on a disk.",
+    (),
+    {
+        "kms_key": text(
+            "What encrypts bucket, state and logs: `managed` for a KMS key of the lake's own, which the stack makes "
+            "and AWS renews each year, or the ARN of one that is there. S3's and DynamoDB's own keys unless set.",
+            pattern="^(managed|arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+)$",
+            patternErrorMessage="write managed, or a key's ARN: arn:aws:kms:REGION:ACCOUNT:key/ID",
+            examples=["managed"],
+        ),
+        "state_capacity": object_schema(
+            "State capacity",
+            "Units of DynamoDB that are set aside for the state's table, and paid for by the hour. Paid by request "
+            "unless set.",
+            ("read", "write"),
+            {
+                "read": count("Read units, each 4 KB of consistent reads a second.", 1, 40_000),
+                "write": count("Write units, each 1 KB of writes a second, half of it in transactions.", 1, 40_000),
+            },
+        ),
+    },
+)
+
+
 def cluster_schemas(named: bool) -> list[Json]:
     name = {"name": ref("dashed_name", "Name of the cluster, by which jobs choose it.")} if named else {}
     return [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
+from deployer.specs.cluster_schema import AWS_SETTINGS, STATE_BACKENDS, cluster_schemas
 from deployer.specs.index_kinds import index_schemas
 from deployer.specs.schema_parts import (
     Json,
@@ -198,6 +198,7 @@ _INSTANCE = object_schema(
         "services": ref(
             "services", "Services of all tables; what a table declares goes over it, property by property."
         ),
+        "aws": AWS_SETTINGS,
         "tags": _TAGS,
     },
     patternProperties={"^x-": True},

@@ -36,6 +36,14 @@ class StateBackend:
 
 
 @dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """What the stack makes of a lake on S3 otherwise than unless said."""
+
+    kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: S3's and DynamoDB's own keys
+    state_capacity: tuple[int, int] | None = None  #: read and write units of the state's table; None: paid by request
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceSpec:
     """A lake: where it lives, what computes for it."""
 
@@ -47,6 +55,7 @@ class InstanceSpec:
     clusters: tuple[Cluster, ...] = ()  #: by name
     tags: Mapping[str, str] = field(default_factory=dict)
     notify: tuple[str, ...] = ()  #: e-mail addresses that are told of failed runs
+    aws: AwsSettings = field(default=AwsSettings(), compare=False)  #: of the stack's resources, not of the lake itself
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

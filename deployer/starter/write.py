@@ -24,6 +24,7 @@ FILES = {
     "stacks/aws_clusters.py.txt": "stacks/aws_clusters.py",
     "stacks/aws_jobs.py.txt": "stacks/aws_jobs.py",
     "stacks/aws_emr.py.txt": "stacks/aws_emr.py",
+    "stacks/aws_key.py.txt": "stacks/aws_key.py",
     "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
@@ -35,6 +36,7 @@ PROGRAM = {
     "aws_clusters.py": "stacks/aws_clusters.py.txt",
     "aws_jobs.py": "stacks/aws_jobs.py.txt",
     "aws_emr.py": "stacks/aws_emr.py.txt",
+    "aws_key.py": "stacks/aws_key.py.txt",
     "local.py": "stacks/local.py.txt",
 }
 _IGNORED = (".git",)

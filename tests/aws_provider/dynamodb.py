@@ -27,12 +27,27 @@ def _create(dynamodb: Any, inputs: Values) -> str:
             {"AttributeName": each["name"], "AttributeType": each["type"]} for each in inputs["attributes"]
         ],
         **({"LocalSecondaryIndexes": indexes} if indexes else {}),
+        **_throughput(inputs),
+        **({"SSESpecification": _encryption(inputs)} if "serverSideEncryption" in inputs else {}),
         DeletionProtectionEnabled=inputs.get("deletionProtectionEnabled", False),
         Tags=tag_list(inputs.get("tags", {})),
     )
     dynamodb.get_waiter("table_exists").wait(TableName=inputs["name"])
     _set_recovery(dynamodb, inputs["name"], inputs)
     return str(inputs["name"])
+
+
+def _throughput(inputs: Values) -> dict[str, Any]:
+    if inputs["billingMode"] != "PROVISIONED":
+        return {}
+    units = {"ReadCapacityUnits": inputs["readCapacity"], "WriteCapacityUnits": inputs["writeCapacity"]}
+    return {"ProvisionedThroughput": units}
+
+
+def _encryption(inputs: Values) -> dict[str, Any]:
+    wanted = inputs.get("serverSideEncryption", {"enabled": False})
+    key = {"SSEType": "KMS", "KMSMasterKeyId": wanted["kmsKeyArn"]} if "kmsKeyArn" in wanted else {}
+    return {"Enabled": wanted["enabled"], **key}
 
 
 def _set_recovery(dynamodb: Any, name: str, inputs: Values) -> None:
@@ -70,6 +85,12 @@ def _read(dynamodb: Any, id: str, inputs: Values) -> Found | None:
         },
         **tags_of(dynamodb.list_tags_of_resource(ResourceArn=table["TableArn"])["Tags"]),
     }
+    if found["billingMode"] == "PROVISIONED":
+        units = table["ProvisionedThroughput"]
+        found |= {"readCapacity": units["ReadCapacityUnits"], "writeCapacity": units["WriteCapacityUnits"]}
+    encryption = table.get("SSEDescription", {})
+    if encryption.get("Status") in ("ENABLED", "UPDATING", "ENABLING"):
+        found["serverSideEncryption"] = {"enabled": True, "kmsKeyArn": encryption["KMSMasterKeyArn"]}
     if "RANGE" in keys:
         found["rangeKey"] = keys["RANGE"]
     if "region" in inputs:
@@ -81,8 +102,10 @@ def _update(dynamodb: Any, id: str, before: Values, inputs: Values) -> None:
     protected = inputs.get("deletionProtectionEnabled", False)
     if protected != before.get("deletionProtectionEnabled", False):
         dynamodb.update_table(TableName=id, DeletionProtectionEnabled=protected)
-    if inputs["billingMode"] != before["billingMode"]:
-        dynamodb.update_table(TableName=id, BillingMode=inputs["billingMode"])
+    if any(inputs.get(name) != before.get(name) for name in ("billingMode", "readCapacity", "writeCapacity")):
+        dynamodb.update_table(TableName=id, BillingMode=inputs["billingMode"], **_throughput(inputs))
+    if inputs.get("serverSideEncryption") != before.get("serverSideEncryption"):
+        dynamodb.update_table(TableName=id, SSESpecification=_encryption(inputs))
     _set_recovery(dynamodb, id, inputs)
     arn = dynamodb.describe_table(TableName=id)["Table"]["TableArn"]
     old, new = before.get("tags", {}), inputs.get("tags", {})
@@ -119,6 +142,9 @@ KINDS = {
             "name": str,
             "region": str,
             "billingMode": str,
+            "readCapacity": int,
+            "writeCapacity": int,
+            "serverSideEncryption": {"enabled": bool, "kmsKeyArn": str},
             "hashKey": str,
             "rangeKey": str,
             "attributes": [{"name": str, "type": str}],

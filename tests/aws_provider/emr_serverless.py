@@ -27,8 +27,16 @@ def _settings(inputs: Values) -> dict[str, Any]:
             "idleTimeoutMinutes": stop["idleTimeoutMinutes"],
         }
     if "monitoringConfiguration" in found:
-        logging = inputs["monitoringConfiguration"]["cloudwatchLoggingConfiguration"]
-        found["monitoringConfiguration"] = {"cloudWatchLoggingConfiguration": dict(logging)}
+        monitoring = dict(inputs["monitoringConfiguration"])
+        logging = monitoring.pop("cloudwatchLoggingConfiguration")
+        found["monitoringConfiguration"] = {"cloudWatchLoggingConfiguration": dict(logging), **monitoring}
+    found["initialCapacity"] = {
+        each["initialCapacityType"]: {
+            "workerCount": each["initialCapacityConfig"]["workerCount"],
+            "workerConfiguration": dict(each["initialCapacityConfig"]["workerConfiguration"]),
+        }
+        for each in inputs.get("initialCapacities", ())
+    }
     return found
 
 
@@ -48,9 +56,24 @@ def _read(emr: Any, id: str, inputs: Values) -> Found | None:
         return None
     values = {ours: found[theirs] for ours, theirs in _SETTINGS.items() if found.get(theirs)}
     values |= {"name": found["name"], "type": found["type"].lower()}
-    for name in ("architecture", "monitoringConfiguration"):  # moto forgets these
-        if name in inputs:
-            values.setdefault(name, inputs[name])
+    if "monitoringConfiguration" in values:
+        monitoring = dict(values["monitoringConfiguration"])
+        if "cloudWatchLoggingConfiguration" in monitoring:
+            monitoring["cloudwatchLoggingConfiguration"] = monitoring.pop("cloudWatchLoggingConfiguration")
+        values["monitoringConfiguration"] = monitoring
+    if found.get("initialCapacity"):
+        values["initialCapacities"] = [
+            {
+                "initialCapacityType": kind,
+                "initialCapacityConfig": {
+                    "workerCount": each["workerCount"],
+                    "workerConfiguration": {
+                        name: item for name, item in each["workerConfiguration"].items() if name in ("cpu", "memory")
+                    },
+                },
+            }
+            for kind, each in sorted(found["initialCapacity"].items())
+        ]
     if found.get("tags"):
         values["tags"] = found["tags"]
     return Found(values, {"arn": found["arn"]})
@@ -86,7 +109,19 @@ KINDS = {
             "autoStopConfiguration": {"enabled": bool, "idleTimeoutMinutes": int},
             "maximumCapacity": {"cpu": str, "memory": str},
             "networkConfiguration": {"subnetIds": [str], "securityGroupIds": [str]},
-            "monitoringConfiguration": {"cloudwatchLoggingConfiguration": {"enabled": bool, "logGroupName": str}},
+            "monitoringConfiguration": {
+                "cloudwatchLoggingConfiguration": {"enabled": bool, "logGroupName": str},
+                "s3MonitoringConfiguration": {"logUri": str},
+            },
+            "initialCapacities": [
+                {
+                    "initialCapacityType": str,
+                    "initialCapacityConfig": {
+                        "workerCount": int,
+                        "workerConfiguration": {"cpu": str, "memory": str},
+                    },
+                }
+            ],
             "tags": {"*": str},
         },
         needed=("name", "type", "releaseLabel"),

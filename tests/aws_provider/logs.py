@@ -8,7 +8,8 @@ from tests.aws_provider.kinds import Found, Kind, Values
 
 
 def _create(logs: Any, inputs: Values) -> str:
-    logs.create_log_group(logGroupName=inputs["name"], tags=inputs.get("tags", {}))
+    key = {"kmsKeyId": inputs["kmsKeyId"]} if "kmsKeyId" in inputs else {}
+    logs.create_log_group(logGroupName=inputs["name"], tags=inputs.get("tags", {}), **key)
     _retain(logs, inputs["name"], inputs)
     return str(inputs["name"])
 
@@ -35,11 +36,16 @@ def _read(logs: Any, id: str, inputs: Values) -> Found | None:
         return None
     tags = logs.list_tags_for_resource(resourceArn=_arn(group))["tags"]
     retention = {"retentionInDays": group["retentionInDays"]} if group.get("retentionInDays") else {}
-    return Found({"name": id, **retention, **({"tags": tags} if tags else {})}, {"arn": _arn(group)})
+    key = {"kmsKeyId": group["kmsKeyId"]} if group.get("kmsKeyId") else {}
+    return Found({"name": id, **retention, **key, **({"tags": tags} if tags else {})}, {"arn": _arn(group)})
 
 
 def _update(logs: Any, id: str, before: Values, inputs: Values) -> None:
     _retain(logs, id, inputs)
+    if "kmsKeyId" in inputs:
+        logs.associate_kms_key(logGroupName=id, kmsKeyId=inputs["kmsKeyId"])
+    elif "kmsKeyId" in before:
+        logs.disassociate_kms_key(logGroupName=id)
     arn, old, new = _arn(_group(logs, id)), before.get("tags", {}), inputs.get("tags", {})
     if gone := sorted(old.keys() - new.keys()):
         logs.untag_resource(resourceArn=arn, tagKeys=gone)
@@ -56,7 +62,7 @@ def _delete(logs: Any, id: str, inputs: Values) -> None:
 
 KINDS = {
     "aws:cloudwatch/logGroup:LogGroup": Kind(
-        shape={"name": str, "retentionInDays": int, "tags": {"*": str}},
+        shape={"name": str, "retentionInDays": int, "kmsKeyId": str, "tags": {"*": str}},
         needed=("name",),
         replaces=("name",),
         computed=("arn",),

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from deployer.compute.aws_access import capacity, job_policy, name_on_aws
 from deployer.compute.deploying_access import deploying_grants, deploying_policy
 from deployer.compute.grants import Grant
+from deployer.compute.key_access import key_alias
+from deployer.state.dynamodb_table import table_name
 from tests.projects import REPOSITORY
 from tests.stacks.policies import Call, is_allowed
 
@@ -128,7 +133,8 @@ def test_who_may_act_in_the_role(source: str, allowed: bool) -> None:
 
 
 def test_the_execution_role_that_is_declared_is_left_alone() -> None:
-    assert {each["name"] for each in GRAPH if each["type"] == "aws:iam/role:Role"} == {"role/small"}
+    roles = {each["name"] for each in GRAPH if each["type"] == "aws:iam/role:Role"}
+    assert "role/small" in roles and "role/own-role" not in roles
 
 
 def test_a_lake_at_the_root_of_its_bucket() -> None:
@@ -155,10 +161,29 @@ NAMES = [
 ]
 
 
-def test_names_fit_and_never_clash() -> None:
+def test_names_never_clash() -> None:
     made = [name_on_aws(*each) for each in NAMES]
     assert len(set(made)) == len(NAMES) and name_on_aws("s3://a/b/", "demo", "small") == made[0]
-    assert all(len(each) <= 64 and each.replace("-", "").isalnum() for each in made)
+
+
+names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", fullmatch=True)
+roots = st.from_regex(r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[a-z]{1,9}){0,2}", fullmatch=True)
+
+
+@given(st.lists(st.tuples(roots, names, names), min_size=2, max_size=6, unique=True))
+def test_names_of_any_length_fit_and_differ(lakes: list[tuple[str, str, str]]) -> None:
+    made: list[str] = []
+    for root, instance, cluster in lakes:
+        own = [name_on_aws(root, instance, what) for what in (cluster, f"{cluster}/emr", "/key")]
+        assert all(
+            re.fullmatch("[A-Za-z0-9-]{1,64}", each) for each in own
+        )  # of roles, profiles, applications, clusters
+        assert len(f"/emr-serverless/{own[0]}") <= 512  # of log groups
+        assert re.fullmatch("alias/[A-Za-z0-9/_-]{1,250}", key_alias(root, instance))
+        assert re.fullmatch("[A-Za-z0-9_.-]{3,255}", table_name(root, instance))
+        made += own[:2]
+    lowered = [each.lower() for each in made]  # IAM's names differ by more than case
+    assert len(set(lowered)) == len(made)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +191,9 @@ def test_names_fit_and_never_clash() -> None:
     [
         (10, 4, "14g", {"cpu": "44 vCPU", "memory": "176 GB"}),
         (1, 2, "4g", {"cpu": "4 vCPU", "memory": "10 GB"}),
-        (1, 1, "900m", {"cpu": "2 vCPU", "memory": "2 GB"}),
+        (1, 1, "900m", {"cpu": "2 vCPU", "memory": "4 GB"}),
+        (3, 8, "30g", {"cpu": "32 vCPU", "memory": "144 GB"}),
+        (1, 16, "60g", {"cpu": "32 vCPU", "memory": "144 GB"}),
     ],
 )
 def test_capacity(max_workers: int, cores: int, memory: str, expected: dict[str, str]) -> None:

@@ -214,14 +214,35 @@ PROD = """\
 description: A small stack of production.
 tags: {team: data, "cost centre": "4711"}
 clusters:
-  small: {kind: emr-serverless, release: emr-7.12.0, architecture: x86_64, cores: 4, memory: 14g, max_workers: 10}
+  small:
+    {kind: emr-serverless, release: emr-7.12.0, architecture: x86_64, cores: 4, memory: 14g, max_workers: 10,
+     initial_workers: 2, log_uri: s3://our-logs/small}
   own-role:
     kind: emr-serverless
     release: emr-7.12.0
     execution_role: arn:aws:iam::123456789012:role/jobs
     subnets: [subnet-1, subnet-2]
     security_groups: [sg-1]
+  nightly:
+    kind: emr
+    release: emr-7.12.0
+    fleets: {types: [m7i.xlarge, m6i.xlarge], on_demand: 1, spot: 3}
+    max_instances: 10
+    subnets: [subnet-1, subnet-2]
+  steady:
+    kind: emr
+    release: emr-7.12.0
+    lifetime: long
+    instance_type: m7i.xlarge
+    instances: 2
+    max_instances: 4
+    idle_minutes: 60
+    subnets: [subnet-1]
+    log_uri: s3://our-logs/emr
   laptop: {kind: local, cores: 2}
+aws:
+  kms_key: managed
+  state_capacity: {read: 10, write: 5}
 """
 
 

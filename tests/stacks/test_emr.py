@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import boto3
 from deployer.compute.aws_access import name_on_aws
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
+from tests.stacks.graph import outputs_of
 
 LONG = """\
 tags: {team: data}
@@ -28,8 +28,7 @@ clusters:
 
 
 def exported(project: Path) -> dict[str, Any]:
-    state = json.loads((project / ".pulumi" / "stacks" / "lakes" / "dev.json").read_text(encoding="utf-8"))
-    found: dict[str, Any] = state["checkpoint"]["latest"]["resources"][0]["outputs"]["clusters"]
+    found: dict[str, Any] = outputs_of(project)["clusters"]
     return found
 
 

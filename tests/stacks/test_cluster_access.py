@@ -1,0 +1,237 @@
+"""What the roles of EMR clusters and the lake's KMS key allow and forbid in the golden stack, call by call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+
+from deployer.compute.aws_access import job_policy
+from deployer.compute.deploying_access import deploying_policy
+from deployer.compute.emr_access import emr_service_policy_arn, emr_trust, instance_trust, pass_policy
+from deployer.compute.key_access import key_policy
+from tests.stacks.policies import Call, is_allowed
+from tests.stacks.test_access import ACCOUNT, ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs
+
+REGION = "eu-central-1"
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/KEY"
+CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:{ACCOUNT}:cluster/j-1"
+JOBS = f"arn:aws:iam::{ACCOUNT}:role/deployer-demo-nightly-0e5115ef"
+ADMIN = f"arn:aws:iam::{ACCOUNT}:role/admin"
+EMR_TAG = "for-use-with-amazon-emr-managed-policies"
+
+
+def _name(call: Call) -> str:
+    return " ".join((call.action, call.resource.rpartition(":")[2], *call.context.values()))
+
+
+def policies(cluster: str) -> list[dict[str, Any]]:
+    return [json.loads(inputs(f"lake/{cluster}")["policy"]), json.loads(inputs("tls-only/golden-lakes")["policy"])]
+
+
+def without_logs(calls: list[Call]) -> list[Call]:
+    return [call for call in calls if not call.action.startswith("logs:")]
+
+
+@pytest.mark.parametrize("cluster", ["nightly", "steady"])
+@pytest.mark.parametrize("call", without_logs(ALLOWED), ids=_name)
+def test_a_job_on_emr_may(call: Call, cluster: str) -> None:
+    assert is_allowed(Call(call.action, call.resource, {**TLS, **call.context}), policies(cluster))
+
+
+@pytest.mark.parametrize("cluster", ["nightly", "steady"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        *FORBIDDEN,
+        Call("logs:PutLogEvents", f"{LOGS}:log-stream:a"),
+        Call("elasticmapreduce:RunJobFlow", CLUSTER),
+        Call("elasticmapreduce:TerminateJobFlows", CLUSTER),
+        Call("iam:PassRole", JOBS, {"iam:PassedToService": "ec2.amazonaws.com"}),
+        Call("ec2:RunInstances", f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"),
+    ],
+    ids=_name,
+)
+def test_a_job_on_emr_may_not(call: Call, cluster: str) -> None:
+    assert not is_allowed(Call(call.action, call.resource, {**TLS, **call.context}), policies(cluster))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "place", "allowed"),
+    [
+        ("steady", "our-logs/emr/j-1/steps/s-1/stderr.gz", True),
+        ("small", "our-logs/small/applications/1/stdout.gz", True),
+        ("steady", "our-logs/other/j-1/stderr.gz", False),
+        ("small", "our-logs/emr/j-1/stderr.gz", False),
+        ("nightly", "our-logs/emr/j-1/stderr.gz", False),
+        ("nightly", "golden-lakes/demo/_job-logs/nightly/j-1/stderr.gz", True),
+        ("nightly", "golden-lakes/other/_job-logs/nightly/j-1/stderr.gz", False),
+    ],
+)
+def test_where_logs_may_be_kept(cluster: str, place: str, allowed: bool) -> None:
+    assert is_allowed(Call("s3:PutObject", f"arn:aws:s3:::{place}", TLS), policies(cluster)) is allowed
+    assert not is_allowed(Call("s3:DeleteObject", "arn:aws:s3:::our-logs/emr/a", TLS), policies(cluster))
+
+
+def service_policies() -> list[dict[str, Any]]:
+    """EMR's own, as AWS publishes it, and what it lacks."""
+    managed = json.loads(aws_managed_policies_data)[emr_service_policy_arn(TABLE).rpartition("/")[2]]["Document"]
+    return [managed, json.loads(inputs("instances-role/nightly")["policy"])]
+
+
+EC2 = f"arn:aws:ec2:{REGION}:{ACCOUNT}"
+TAGGED = {f"aws:RequestTag/{EMR_TAG}": "true"}
+ON_TAGGED = {f"aws:ResourceTag/{EMR_TAG}": "true"}
+
+
+@pytest.mark.parametrize(
+    ("call", "allowed"),
+    [
+        (Call("ec2:RunInstances", f"{EC2}:instance/i-1", TAGGED), True),
+        (Call("ec2:RunInstances", f"{EC2}:subnet/subnet-1", ON_TAGGED), True),
+        (Call("ec2:TerminateInstances", f"{EC2}:instance/i-1", ON_TAGGED), True),
+        (Call("iam:PassRole", JOBS, {"iam:PassedToService": "ec2.amazonaws.com"}), True),
+        (Call("ec2:RunInstances", f"{EC2}:instance/i-1"), False),
+        (Call("ec2:RunInstances", f"{EC2}:subnet/subnet-1"), False),
+        (Call("ec2:TerminateInstances", f"{EC2}:instance/i-1"), False),
+        (Call("iam:PassRole", JOBS, {"iam:PassedToService": "lambda.amazonaws.com"}), False),
+        (Call("iam:PassRole", f"{JOBS}-2", {"iam:PassedToService": "ec2.amazonaws.com"}), False),
+        (
+            Call("iam:PassRole", f"arn:aws:iam::{ACCOUNT}:role/admin", {"iam:PassedToService": "ec2.amazonaws.com"}),
+            False,
+        ),
+        (Call("s3:GetObject", f"{BUCKET}/demo/air/a"), False),
+        (Call("dynamodb:GetItem", TABLE), False),
+    ],
+    ids=lambda value: _name(value) if isinstance(value, Call) else str(value),
+)
+def test_what_emr_itself_may(call: Call, allowed: bool) -> None:
+    assert is_allowed(call, service_policies()) is allowed
+
+
+@pytest.mark.parametrize(
+    ("account", "cluster", "allowed"),
+    [
+        (ACCOUNT, CLUSTER, True),
+        ("222222222222", CLUSTER, False),
+        (ACCOUNT, CLUSTER.replace(REGION, "us-east-1"), False),
+        (ACCOUNT, CLUSTER.replace(ACCOUNT, "222222222222"), False),
+    ],
+)
+def test_for_whom_emr_may_act(account: str, cluster: str, allowed: bool) -> None:
+    trust = json.loads(inputs("emr-role/nightly")["assumeRolePolicy"])
+    assert trust["Statement"][0]["Principal"] == {"Service": "elasticmapreduce.amazonaws.com"}
+    context = {"aws:SourceAccount": account, "aws:SourceArn": cluster}
+    assert is_allowed(Call("sts:AssumeRole", "", context), [trust]) is allowed
+
+
+def test_services_and_policies_of_another_partition() -> None:
+    table = TABLE.replace("arn:aws:", "arn:aws-cn:")
+    assert emr_trust(table)["Statement"][0]["Principal"] == {"Service": "elasticmapreduce.amazonaws.com.cn"}
+    assert instance_trust(table)["Statement"][0]["Principal"] == {"Service": "ec2.amazonaws.com.cn"}
+    assert emr_service_policy_arn(table).startswith("arn:aws-cn:iam::aws:policy/")
+    given = {"iam:PassedToService": "ec2.amazonaws.com.cn"}
+    assert is_allowed(Call("iam:PassRole", JOBS, given), [pass_policy(JOBS)])
+
+
+S3, DYNAMODB = ({"kms:ViaService": f"{service}.{REGION}.amazonaws.com"} for service in ("s3", "dynamodb"))
+OF_OBJECT, OF_TABLE = "kms:EncryptionContext:aws:s3:arn", "kms:EncryptionContext:aws:dynamodb:tableName"
+NAME = TABLE.rpartition("/")[2]
+
+
+@pytest.mark.parametrize("cluster", ["small", "nightly", "steady"])
+@pytest.mark.parametrize(
+    ("call", "allowed"),
+    [
+        (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: BUCKET}), True),
+        (Call("kms:GenerateDataKey", KEY, {**S3, OF_OBJECT: BUCKET}), True),
+        (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}/demo/air/a"}), True),
+        (Call("kms:Decrypt", KEY, {**DYNAMODB, OF_TABLE: NAME}), True),
+        (Call("kms:Decrypt", KEY), False),
+        (Call("kms:Decrypt", KEY, {OF_OBJECT: BUCKET}), False),
+        (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}-2"}), False),
+        (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}/other/a"}), False),
+        (Call("kms:Decrypt", KEY, {**DYNAMODB, OF_TABLE: OTHER_TABLE.rpartition("/")[2]}), False),
+        (Call("kms:GenerateDataKey", KEY, {**DYNAMODB, OF_TABLE: NAME}), False),
+        (Call("kms:Decrypt", f"{KEY}2", {**S3, OF_OBJECT: BUCKET}), False),
+        (Call("kms:Encrypt", KEY, {**S3, OF_OBJECT: BUCKET}), False),
+        (Call("kms:CreateGrant", KEY, DYNAMODB), False),
+        (Call("kms:ScheduleKeyDeletion", KEY), False),
+        (Call("kms:PutKeyPolicy", KEY), False),
+    ],
+    ids=lambda value: _name(value) if isinstance(value, Call) else str(value),
+)
+def test_what_a_job_may_do_with_the_key(call: Call, allowed: bool, cluster: str) -> None:
+    assert is_allowed(call, policies(cluster)) is allowed
+
+
+def test_a_job_of_a_lake_without_key_may_use_none() -> None:
+    policy = job_policy("s3://golden-lakes/demo", TABLE, LOGS)
+    assert not any("kms" in str(statement) for statement in policy["Statement"])
+
+
+@pytest.mark.parametrize(
+    ("group", "allowed"),
+    [
+        (LOGS, True),
+        (LOGS.replace("deployer-demo-", "deployer-other-"), False),
+        (LOGS.replace("/emr-serverless/", "/aws/lambda/"), False),
+    ],
+)
+def test_whose_logs_the_key_is_for(group: str, allowed: bool) -> None:
+    policy = json.loads(inputs("key-policy/demo")["policy"])
+    assert policy == key_policy(KEY, "demo")
+    iam, logs = policy["Statement"]
+    assert iam["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
+    assert logs["Principal"] == {"Service": f"logs.{REGION}.amazonaws.com"}
+    call = Call("kms:GenerateDataKey", "", {"kms:EncryptionContext:aws:logs:arn": group})
+    assert is_allowed(call, [{"Statement": [logs]}]) is allowed
+    assert not is_allowed(Call("kms:ScheduleKeyDeletion", "", call.context), [{"Statement": [logs]}])
+
+
+OURS = {"elasticmapreduce:ResourceTag/deployer:instance": "demo"}
+THEIRS = {"elasticmapreduce:ResourceTag/deployer:instance": "other"}
+OUR_KEY, THEIR_KEY = ({"aws:ResourceTag/deployer:instance": name} for name in ("demo", "other"))
+PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/deployer-demo-nightly-0e5115ef"
+SERVICE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/deployer-demo-nightly-emr-f7ecb9e1"
+EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE)}
+
+
+@pytest.mark.parametrize(
+    ("call", "allowed"),
+    [
+        (Call("elasticmapreduce:RunJobFlow", CLUSTER, {"elasticmapreduce:RequestTag/deployer:instance": "demo"}), True),
+        (Call("elasticmapreduce:TerminateJobFlows", CLUSTER, OURS), True),
+        (Call("elasticmapreduce:PutManagedScalingPolicy", CLUSTER, OURS), True),
+        (Call("iam:PassRole", JOBS, {"iam:PassedToService": "ec2.amazonaws.com"}), True),
+        (Call("iam:PassRole", SERVICE_ROLE, {"iam:PassedToService": "elasticmapreduce.amazonaws.com"}), True),
+        (Call("iam:AttachRolePolicy", SERVICE_ROLE, EMR_POLICY), True),
+        (Call("iam:AddRoleToInstanceProfile", PROFILE), True),
+        (Call("kms:CreateKey", "*", {"aws:RequestTag/deployer:instance": "demo"}), True),
+        (Call("kms:PutKeyPolicy", KEY, OUR_KEY), True),
+        (Call("kms:CreateAlias", f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/deployer-demo-key-491f5077"), True),
+        (Call("kms:GenerateDataKey", KEY, {**OUR_KEY, **S3}), True),
+        (Call("kms:CreateGrant", KEY, {**OUR_KEY, **DYNAMODB}), True),
+        (Call("logs:AssociateKmsKey", LOGS), True),
+        (Call("elasticmapreduce:RunJobFlow", CLUSTER), False),
+        (Call("elasticmapreduce:TerminateJobFlows", CLUSTER), False),
+        (Call("elasticmapreduce:TerminateJobFlows", CLUSTER, THEIRS), False),
+        (Call("elasticmapreduce:PutBlockPublicAccessConfiguration", CLUSTER, OURS), False),
+        (Call("iam:PassRole", JOBS, {"iam:PassedToService": "lambda.amazonaws.com"}), False),
+        (Call("iam:PassRole", ADMIN, {"iam:PassedToService": "ec2.amazonaws.com"}), False),
+        (Call("iam:AttachRolePolicy", SERVICE_ROLE, {"iam:PolicyARN": "arn:aws:iam::aws:policy/IAMFullAccess"}), False),
+        (Call("iam:AddRoleToInstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/other"), False),
+        (Call("kms:CreateKey", "*"), False),
+        (Call("kms:PutKeyPolicy", KEY), False),
+        (Call("kms:PutKeyPolicy", KEY, THEIR_KEY), False),
+        (Call("kms:ScheduleKeyDeletion", KEY, OUR_KEY), False),
+        (Call("kms:Decrypt", KEY, OUR_KEY), False),
+        (Call("kms:Decrypt", KEY, {**THEIR_KEY, **S3}), False),
+        (Call("kms:CreateGrant", KEY, {**OUR_KEY, **S3}), False),
+    ],
+    ids=lambda value: _name(value) if isinstance(value, Call) else str(value),
+)  # fmt: skip
+def test_what_the_deploying_role_may_do_with_clusters_and_key(call: Call, allowed: bool) -> None:
+    assert is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", REGION, ACCOUNT)]) is allowed
