@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, or of one; and its key.
+#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, of one; its key.
 Part = Literal["lake", "bucket", "table", "clusters", "emr-serverless", "emr", "key"]
 
 
