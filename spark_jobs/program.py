@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deployer.compute.told import Told, tell
+from deployer.compute.told import Told, is_to_end, tell
 from deployer.errors import DeployerError, Interrupted
 from deployer.tables.progress import OnProgress, Progress, untold
 
@@ -48,7 +48,10 @@ def _tell_end(root: str, key: str | None, told: Told) -> None:
 
 
 class _Teller:
-    """Tells progress now and then, one word at a time."""
+    """Tells progress now and then, one word at a time, and ends the work when somebody asked for that.
+
+    Not every cluster ends a job whose run is cancelled: the driver of an EMR step goes on without it.
+    """
 
     def __init__(self, root: str, key: str) -> None:
         self._root, self._key = root, key
@@ -58,9 +61,14 @@ class _Teller:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            if time.monotonic() >= self._next:
-                with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
-                    tell(self._root, self._key, Told(progress))
-                self._next = time.monotonic() + INTERVAL
+            if time.monotonic() < self._next:
+                return
+            ending = False
+            with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
+                tell(self._root, self._key, Told(progress))
+                ending = is_to_end(self._root, self._key)
+            self._next = time.monotonic() + INTERVAL
+            if ending:
+                raise Interrupted("the job was cancelled: the table is as it was")
         finally:
             self._lock.release()

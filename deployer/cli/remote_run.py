@@ -19,7 +19,7 @@ from deployer.compute.aws_calls import CallFailed
 from deployer.compute.connect import connect
 from deployer.compute.following import TooEarly, Watcher, follow
 from deployer.compute.remote import RemoteCluster, RemoteJob, Run, RunState, RunStatus
-from deployer.compute.told import Started, remember
+from deployer.compute.told import Started, ask_to_end, remember
 from deployer.errors import Interrupted
 from deployer.specs.model import Cluster, Lake
 from deployer.state.clock import Clock
@@ -85,6 +85,7 @@ def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, 
             if asked or (wanted := _wants_to_cancel(words)) is None:
                 raise Interrupted("the run goes on", where=words, remedy=f"follow it: {again}") from None
             if wanted:
+                ask_to_end(root, started.key)
                 cluster.cancel(started.run_id)
                 asked = True
                 note("the run is asked to end; Ctrl-C leaves it to that")

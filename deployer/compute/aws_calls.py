@@ -87,6 +87,7 @@ class Calls:
 
     service: str
     where: str
+    attempts: int | None = None  #: how often a call is sent, unless `ATTEMPTS`: once, where a second one counts too
 
     def __call__(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """The answer to an operation such as `start_job_run`. Raises CallFailed, and DeployerError without settings."""
@@ -121,10 +122,18 @@ class Calls:
                 remedy="check the AWS settings of this machine",
             ) from error
 
+    @property
+    def _attempts(self) -> int:
+        return self.attempts or ATTEMPTS
+
+    @property
+    def _times(self) -> str:
+        return "once" if self._attempts == 1 else f"{self._attempts} times"
+
     @cached_property
     def _client(self) -> BaseClient:
         config = Config(
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            retries={"mode": "standard", "total_max_attempts": self._attempts},
             connect_timeout=CONNECT_WITHIN,
             read_timeout=ANSWER_WITHIN,
         )
@@ -149,10 +158,10 @@ class Calls:
                 what = f"{name} was denied ({shown})"
                 remedy = "allow this identity the action that AWS names: docs/aws.md lists them under Permissions"
             case Cause.THROTTLED:
-                what = f"{name} was throttled {ATTEMPTS} times ({shown})"
+                what = f"{name} was throttled {self._times} ({shown})"
                 remedy = "try again later, or ask AWS for a higher quota"
             case Cause.UNREACHABLE:
-                what = f"{name} failed inside AWS {ATTEMPTS} times ({shown})"
+                what = f"{name} failed inside AWS {self._times} ({shown})"
                 remedy = "try again later"
             case Cause.MISSING:
                 what = f"{name} found nothing there ({shown})"

@@ -23,6 +23,12 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteC
     def code() -> JobCode:
         return JobCode.from_outputs(outputs, architecture_of(cluster))
 
+    if found.get("kind") == "emr":
+        from deployer.compute.emr_steps import EmrSteps
+
+        template = found.get("template") or {}
+        long_lived = found.get("cluster")
+        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, str(found["logs"]), _region())
     from deployer.compute.emr_serverless import EmrServerless
 
     return EmrServerless(

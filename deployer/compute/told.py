@@ -70,6 +70,16 @@ def read_told(root: str, key: str) -> Told:
     return Told(Progress(**progress) if progress else None, document.get("result"), _error(error) if error else None)
 
 
+def ask_to_end(root: str, key: str) -> None:
+    """Asks the job of the attempt `key` to end: it does so with the table as it was, and tells that."""
+    _put(root, f"{key}-end.json", {})
+
+
+def is_to_end(root: str, key: str) -> bool:
+    """Whether somebody asked that."""
+    return _get(root, f"{key}-end.json") is not None
+
+
 def _error(told: Mapping[str, Any]) -> DeployerError:
     kinds = {each.__name__: each for each in _subclasses(DeployerError) if each is not InvalidSpecs}
     kind = kinds.get(str(told["kind"]), DeployerError)

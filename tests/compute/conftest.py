@@ -30,13 +30,14 @@ def root(aws: str) -> str:  # noqa: F811
 
 @pytest.fixture
 def faulty(aws: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[PutBetween]:  # noqa: F811
-    """Puts a proxy before EMR Serverless; `only` is POST (start, the first time) or GET (look)."""
+    """Puts a proxy before EMR and EMR Serverless; `only` are operations, of the latter POST (start) or GET (look)."""
     with ExitStack() as stack:
 
         def put(rates: Mapping[Fault, float], only: Container[str], seed: int = 1) -> Proxy:
             between = stack.enter_context(proxy(aws, rates, seed=seed))
             between.only = only
-            monkeypatch.setenv("AWS_ENDPOINT_URL_EMR_SERVERLESS", between.url)
+            for service in ("EMR", "EMR_SERVERLESS"):
+                monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", between.url)
             return between
 
         yield put

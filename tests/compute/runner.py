@@ -1,8 +1,8 @@
-"""Plays the machines of EMR Serverless: takes job runs from moto, and runs each with the Spark of this machine exactly
-as its submit parameters say.
+"""Plays the machines of EMR Serverless and EMR: takes job runs and steps from moto, and runs each with the Spark of
+this machine exactly as its submit parameters say.
 
-As there, archives are unpacked where the driver runs, environment variables come by `spark.emr-serverless.driverEnv.`,
-what the driver prints goes to CloudWatch, and a run that is cancelled is killed.
+As there, archives are unpacked where the driver runs, and environment variables come by settings of Spark. What the
+driver of a job run prints goes to CloudWatch, and a job run that is cancelled is killed.
 """
 
 from __future__ import annotations
@@ -14,15 +14,17 @@ import sys
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import boto3
 import pyspark
 
-from deployer.compute.emr_serverless import DRIVER_ENV
+from deployer.compute import emr_serverless, emr_steps
 from deployer.compute.java import java_home
 from tests.compute.aws_runs import runs_of, set_state
 
@@ -33,7 +35,21 @@ CLUSTER = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-_FILES = ("spark.archives", "spark.submit.pyFiles")
+_FILES = ("spark.archives", "spark.yarn.dist.archives", "spark.submit.pyFiles")
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """What a service was told to run: options of spark-submit, the program and its arguments."""
+
+    run_id: str
+    settings: Mapping[str, str]
+    program: str
+    arguments: Sequence[str]
+    driver_env: str
+    log_stream: tuple[str, str] | None  #: group and stream
+    ended: tuple[str, str]  #: what the service calls success and failure
+    state: Callable[[], str]
 
 
 @contextmanager
@@ -51,30 +67,67 @@ def runner(server: str, folder: Path) -> Iterator[list[str]]:
 
 
 def _serve(server: str, folder: Path, stop: threading.Event, commands: list[str]) -> None:
-    emr = boto3.session.Session().client("emr-serverless")
+    seen: set[str] = set()
     while not stop.wait(0.2):
-        for application in emr.list_applications()["applications"]:
-            for run in runs_of(application["id"]):
-                if run["state"] == "SUBMITTED":
-                    place = folder / run["jobRunId"]
-                    place.mkdir(parents=True)
-                    _run(server, run, f"/emr-serverless/{application['name']}", place, stop, commands)
+        for submitted in [*_job_runs(), *_steps()]:
+            if submitted.run_id not in seen:
+                seen.add(submitted.run_id)
+                place = folder / submitted.run_id
+                place.mkdir(parents=True)
+                _run(server, submitted, place, stop, commands)
 
 
-def _run(
-    server: str, run: dict[str, Any], group: str, folder: Path, stop: threading.Event, commands: list[str]
-) -> None:
-    driver, run_id = run["jobDriver"]["sparkSubmit"], run["jobRunId"]
-    given = shlex.split(driver["sparkSubmitParameters"])
-    assert set(given[::2]) == {"--conf"}, given
-    settings = CLUSTER | dict(each.split("=", 1) for each in given[1::2])
+def _job_runs() -> Iterator[Submitted]:
+    emr = boto3.session.Session().client("emr-serverless")
+    for application in emr.list_applications()["applications"]:
+        for run in runs_of(application["id"]):
+            if run["state"] == "SUBMITTED":
+                driver, where = run["jobDriver"]["sparkSubmit"], (run["applicationId"], run["jobRunId"])
+                settings, rest = _settings(shlex.split(driver["sparkSubmitParameters"]))
+                assert not rest
+                stream = f"/applications/{where[0]}/jobs/{where[1]}/SPARK_DRIVER"
+                yield Submitted(
+                    run["jobRunId"],
+                    settings,
+                    driver["entryPoint"],
+                    driver["entryPointArguments"],
+                    emr_serverless.DRIVER_ENV,
+                    (f"/emr-serverless/{application['name']}", stream),
+                    ("SUCCESS", "FAILED"),
+                    partial(_state, *where),
+                )
+
+
+def _steps() -> Iterator[Submitted]:
+    emr = boto3.session.Session().client("emr")
+    for cluster in emr.list_clusters()["Clusters"]:
+        for step in emr.list_steps(ClusterId=cluster["Id"])["Steps"]:
+            if step["Status"]["State"] in ("PENDING", "RUNNING"):
+                submit, mode, kind, *options = step["Config"]["Args"]
+                assert (submit, mode, kind) == ("spark-submit", "--deploy-mode", "cluster")
+                settings, (program, *arguments) = _settings(options)
+                ended = ("COMPLETED", "FAILED")
+                yield Submitted(
+                    step["Id"], settings, program, arguments, emr_steps.DRIVER_ENV, None, ended, lambda: "RUNNING"
+                )
+
+
+def _settings(options: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    """The settings, and what comes after them."""
+    settings: dict[str, str] = {}
+    while options and options[0] == "--conf":
+        name, _, value = options[1].partition("=")
+        settings[name], options = value, options[2:]
+    return settings, options
+
+
+def _run(server: str, submitted: Submitted, folder: Path, stop: threading.Event, commands: list[str]) -> None:
+    settings, prefix = {**CLUSTER, **submitted.settings}, submitted.driver_env
     for name in _FILES:
         if name in settings:
             settings[name] = ",".join(_fetched(each, folder) for each in settings[name].split(","))
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment |= {
-        name.removeprefix(DRIVER_ENV): value for name, value in settings.items() if name.startswith(DRIVER_ENV)
-    }
+    environment |= {name.removeprefix(prefix): value for name, value in settings.items() if name.startswith(prefix)}
     spark = Path(pyspark.__file__).parent
     environment |= {
         "JAVA_HOME": str(java_home()),
@@ -84,49 +137,48 @@ def _run(
         "PATH": os.pathsep.join((str(_python(folder)), os.environ["PATH"])),
     }
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    program = _fetched(driver["entryPoint"], folder)
-    command = [str(spark / "bin" / "spark-submit"), *options, program, *driver["entryPointArguments"]]
+    program = _fetched(submitted.program, folder)
+    command = [str(spark / "bin" / "spark-submit"), *options, program, *submitted.arguments]
     commands.append(shlex.join(command))
-    set_state(server, run_id, "RUNNING")
+    set_state(server, submitted.run_id, "RUNNING")
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         pumps = [
-            threading.Thread(target=_pump, args=(pipe, group, f"{_stream(run)}/{name}"))
+            threading.Thread(target=_pump, args=(pipe, name, submitted.log_stream))
             for name, pipe in (("stdout", process.stdout), ("stderr", process.stderr))
         ]
         for pump in pumps:
             pump.start()
         killed = False
         while process.poll() is None:
-            if not killed and (stop.is_set() or _state(run) == "CANCELLED"):
+            if not killed and (stop.is_set() or submitted.state() == "CANCELLED"):
                 process.terminate()
                 killed = True
             time.sleep(0.1)
         for pump in pumps:
             pump.join()
-    if _state(run) != "CANCELLED":
+    if submitted.state() != "CANCELLED":
         failed = process.returncode != 0
         details = f"Job failed, please check complete logs. ExitCode: {process.returncode}." if failed else ""
-        set_state(server, run_id, "FAILED" if failed else "SUCCESS", details)
+        set_state(server, submitted.run_id, submitted.ended[failed], details)
 
 
-def _state(run: dict[str, Any]) -> str:
-    (found,) = [each for each in runs_of(run["applicationId"]) if each["jobRunId"] == run["jobRunId"]]
+def _state(application: str, run_id: str) -> str:
+    (found,) = [each for each in runs_of(application) if each["jobRunId"] == run_id]
     return str(found["state"])
 
 
-def _stream(run: dict[str, Any]) -> str:
-    return f"/applications/{run['applicationId']}/jobs/{run['jobRunId']}/SPARK_DRIVER"
-
-
-def _pump(pipe: IO[str], group: str, stream: str) -> None:
-    logs = boto3.session.Session().client("logs")
-    logs.create_log_stream(logGroupName=group, logStreamName=stream)
-    for line in pipe:
-        if text := line.rstrip("\n"):
-            event = {"timestamp": time.time_ns() // 1_000_000, "message": text}
-            logs.put_log_events(logGroupName=group, logStreamName=stream, logEvents=[event])
+def _pump(pipe: IO[str], name: str, to: tuple[str, str] | None) -> None:
+    lines = (text for line in pipe if (text := line.rstrip("\n")))
+    if to is None:
+        sys.stderr.writelines(f"{line}\n" for line in lines)
+        return
+    logs, stream = boto3.session.Session().client("logs"), f"{to[1]}/{name}"
+    logs.create_log_stream(logGroupName=to[0], logStreamName=stream)
+    for line in lines:
+        event = {"timestamp": time.time_ns() // 1_000_000, "message": line}
+        logs.put_log_events(logGroupName=to[0], logStreamName=stream, logEvents=[event])
 
 
 def _fetched(address: str, folder: Path) -> str:

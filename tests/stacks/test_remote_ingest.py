@@ -32,6 +32,8 @@ root: {ROOT}
 engine: embedded
 clusters:
   small: {{kind: emr-serverless, release: emr-7.12.0, cores: 2, memory: 1g, max_workers: 2}}
+  big: {{kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge, lifetime: long}}
+  once: {{kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge}}
 """
 
 
@@ -112,6 +114,19 @@ def test_rows_are_loaded_there_and_found_here(project: Path, deployer: Deployer,
     error = [line for line in here.err.splitlines() if line.startswith("error: ")]
     assert error and error[0] in there.err.splitlines()
     assert deployer("query", "air.flights", "--json").json["rows"] and run_of("tuesday")["state"] == "FAILED"
+
+
+@pytest.mark.parametrize(("cluster", "number"), [("big", 100), ("once", 200)])
+def test_rows_are_loaded_by_steps_of_emr(
+    cluster: str, number: int, project: Path, deployer: Deployer, running: list[str]
+) -> None:
+    source = put(f"{cluster}.csv", f"id,delay\n{number},1\n")
+    command = ("ingest", "air.flights", source, "--cluster", cluster, "--job-id", f"on-{cluster}")
+    ran = deployer(*command)
+    assert ran.code == 0, ran.err
+    assert "air.flights: 1 row added" in ran.out and f"(cluster {cluster}): running (RUNNING)" in ran.err
+    assert deployer("query", "air.flights", "--where", f"id = {number}", "--json").json["rows"]
+    assert deployer(*command).code == 0 and len(running) == 1
 
 
 def moves(aws: str, job_id: str, *steps: tuple[str, str]) -> Callable[[], None]:

@@ -201,10 +201,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, kind: str, code: str, status: int) -> None:
         words = "refused by the test's rule"
+        kind = "ThrottlingException" if code == "SlowDown" and self._asked.service != "dynamodb" else kind
         if "X-Amz-Target" in self.headers:
             self._answer(400, [], json.dumps({"__type": f"com.amazonaws#{kind}", "message": words}).encode())
         elif self._asked.service == "emr-serverless":
-            kind = "ThrottlingException" if code == "SlowDown" else kind
             words = "Could not assume the role arn:aws:x" if code == "NoRole" else words
             self._answer(403, [("x-amzn-ErrorType", kind)], json.dumps({"message": words}).encode())
         elif self._asked.service == "s3":
