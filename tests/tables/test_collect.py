@@ -16,7 +16,7 @@ from deployer.errors import Refused
 from deployer.live.lance_io import open_dataset
 from deployer.services.savepoints import remove_savepoint, take_savepoint
 from deployer.state.updates import CommitStarted
-from deployer.tables import collect as collect_module
+from deployer.tables import collect_versions
 from deployer.tables.collect import Collected, collect_garbage
 from deployer.tables.deletion import delete_counted
 from deployer.tables.reinitialise import reinitialise_table
@@ -157,7 +157,7 @@ def test_a_savepoint_that_is_taken_while_garbage_is_collected_keeps_its_version(
             lake.ingest(lake.file(flights(20, 20)))
         return opened(location, version)
 
-    monkeypatch.setattr(collect_module, "open_dataset", later)
+    monkeypatch.setattr(collect_versions, "open_dataset", later)
     zero = dt.timedelta()
     assert collect(lake, grace=zero, versions_older_than=zero).versions == 1
     assert [v["version"] for v in lance.dataset(table.opened.location).versions()] == [2, 3]

@@ -1,0 +1,167 @@
+"""CLEAN: removes old versions of a table by age and number, and what nothing needs. `clean_table` runs it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.live.lance_storage import manifest_names
+from deployer.plan.words import count, size
+from deployer.specs.durations import hours_of
+from deployer.specs.service_schema import all_options, declared_options
+from deployer.state.json_values import JSON
+from deployer.state.services import Figures, FinalStatus
+from deployer.tables.collect import GRACE, Collected, collect
+from deployer.tables.collect_versions import OldVersions
+from deployer.tables.dataset import OpenTable
+from deployer.tables.deletion import stored
+from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.tables.storage import dataset_uri
+
+if TYPE_CHECKING:
+    from deployer.services.running import Asked
+
+
+@dataclass(frozen=True, slots=True)
+class CleanOptions:
+    """What goes: versions that are older than `older_than`, but for the newest `keep_versions`."""
+
+    older_than: dt.timedelta = dt.timedelta(days=7)
+    keep_versions: int = 1
+    dry_run: bool = False
+
+    @staticmethod
+    def of(declared: Mapping[str, Any]) -> CleanOptions:
+        """From options of the service, as specs write them; those that are left out have their defaults."""
+        options = all_options("CLEAN", declared_options("CLEAN", declared))
+        age = dt.timedelta(hours=hours_of(options["older_than"]))
+        return CleanOptions(age, options["keep_versions"], options["dry_run"])
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a table has on storage: versions of its dataset, and files with their bytes, of retired datasets too."""
+
+    versions: int
+    files: int
+    bytes: int
+
+    @staticmethod
+    def of(table: OpenTable) -> Kept:
+        places = {each.location for each in table.state.datasets if each.status == "retired"}
+        found = [stored(dataset_uri(table.root, place)) for place in sorted({table.entry.location} | places)]
+        versions = sum(name.endswith(".manifest") for name in manifest_names(table.location))
+        return Kept(versions, sum(files for _, files in found), sum(size for size, _ in found))
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"versions": self.versions, "files": self.files, "bytes": self.bytes}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What a run came to. SKIPPED: nothing was to go, and `why`. Of a dry run, `removed` is what would go."""
+
+    table: str
+    run_id: str
+    status: FinalStatus
+    why: str
+    dry_run: bool
+    before: Kept
+    after: Kept
+    removed: Collected
+    lance_version: int
+    seconds: float
+
+    @property
+    def figures(self) -> Figures:
+        """For the record of the run."""
+        version = self.lance_version
+        return Figures(
+            lance_version_before=version,
+            lance_version_after=version,
+            before=self.before.as_json(),
+            after=self.after.as_json(),
+        )
+
+
+def clean(
+    table: OpenTable,
+    options: CleanOptions,
+    on_progress: OnProgress = untold,
+    run_id: str = "",
+    now: float | None = None,
+) -> Cleaned:
+    """Removes what `options` say of one table. Each step can be repeated: who is stopped has removed a part.
+
+    Files that no version has go once they are older than `tables.collect.GRACE`, whatever the options: a load may
+    commit younger ones yet. `now` is in seconds since 1970.
+    """
+    started = time.monotonic()
+    on_progress(Progress("looking at what there is", 0, None, "files"))
+    before = Kept.of(table)
+    versions = OldVersions(options.older_than, options.keep_versions, run_id)
+    removed = collect(table, grace=GRACE, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
+    after = before if options.dry_run else Kept.of(table.refreshed())
+    nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
+    if nothing:
+        why = (
+            f"{count(before.versions, 'version')}: none is older than {_words(options.older_than)}, beyond the newest "
+            f"{options.keep_versions:,} and without a savepoint, tag, branch or running work, "
+            "and no file is left that no version needs"
+        )
+    elif options.dry_run:
+        what = count(removed.versions, "version"), count(removed.files, "other file"), size(removed.bytes)
+        why = f"dry run: would remove {what[0]} and {what[1]}, {what[2]}"
+    else:
+        why = ""
+    return Cleaned(
+        table.entry.full_name,
+        run_id,
+        "SKIPPED" if nothing else "SUCCEEDED",
+        why,
+        options.dry_run,
+        before,
+        after,
+        removed,
+        table.state.lance_version,
+        time.monotonic() - started,
+    )
+
+
+def _words(age: dt.timedelta) -> str:
+    hours = round(age.total_seconds() / 3600)
+    return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
+
+
+def clean_table(
+    root: str,
+    table: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+    now: float | None = None,
+) -> Cleaned:
+    """Cleans `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+
+    `options` are those of the service CLEAN; None takes those of the table's own service. `asked` names a run that is
+    queued already, or says why one is wanted. Raises NotFound, InvalidInput, and Conflict when one is running already;
+    Interrupted when it was cancelled: what was removed until then is gone.
+    """
+    from deployer.services.running import Asked, as_run
+    from deployer.state import open_store
+    from deployer.tables.dataset import find_entry, open_entry
+
+    with closing(open_store(root)) as store:
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        service = opened.state.services.get("CLEAN")
+        chosen = CleanOptions.of(options if options is not None else service.options if service else {})
+
+        def work(run_id: str, told: OnProgress) -> Cleaned:
+            return clean(opened.refreshed(), chosen, told, run_id, now)
+
+        return as_run(store, opened.entry.table_id, "CLEAN", asked or Asked(), work, on_progress or untold)

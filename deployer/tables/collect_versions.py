@@ -1,0 +1,113 @@
+"""Old versions of a dataset, by age and number; never one that somebody needs.
+
+Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
+since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
+or a rewrite began, and all since.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.live.lance_io import open_dataset
+from deployer.state.failpoints import reached
+from deployer.state.model import TableState
+from deployer.tables.dataset import OpenTable
+
+if TYPE_CHECKING:
+    import lance
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersions:
+    """Versions go that are older than `older_than`, but for the newest `keep`. The run `own_run` needs none itself."""
+
+    older_than: dt.timedelta
+    keep: int = 1
+    own_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How many versions, and the bytes of all files that only they had."""
+
+    versions: int = 0
+    bytes: int = 0
+
+
+def remove_versions(
+    table: OpenTable,
+    wanted: OldVersions,
+    at: float,
+    expired: Collection[str] = (),
+    abandoned: Collection[str] = (),
+    *,
+    dry_run: bool = False,
+) -> Gone:
+    """Removes the versions that go at `at` (seconds since 1970) and what only they have.
+
+    Of a dry run, `expired` are savepoints and `abandoned` jobs that would be gone by then.
+    """
+    dataset = open_dataset(table.location)
+    old = _old(table.state, dataset, wanted, at, expired, abandoned)
+    if not old:
+        return Gone()
+    if dry_run:
+        told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
+        return Gone(int(told.old_versions), int(told.bytes_removed))
+    stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
+    reached("tables.collect.versions")
+    return Gone(int(stats.old_versions), int(stats.bytes_removed))
+
+
+def _old(
+    state: TableState,
+    dataset: lance.LanceDataset,
+    wanted: OldVersions,
+    at: float,
+    expired: Collection[str],
+    abandoned: Collection[str],
+) -> list[int]:
+    kept = {int(tag["version"]) for tag in dataset.tags.list().values()}
+    kept |= {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
+    kept |= {
+        each.lance_version
+        for each in state.savepoints.values()
+        if each.dataset == state.dataset and each.name not in expired
+    }
+    times = {int(each["version"]): _seconds(each["timestamp"]) for each in dataset.versions()}
+    newest_first = sorted(times, reverse=True)
+    # A savepoint that this state does not have yet is of its newest version or of a newer one.
+    floor = min([state.lance_version, *_read_by_others(state, times, newest_first, wanted.own_run, abandoned)])
+    limit = at - wanted.older_than.total_seconds()
+    return [
+        version
+        for version in newest_first[wanted.keep :]
+        if version < floor and times[version] < limit and version not in kept
+    ]
+
+
+def _read_by_others(
+    state: TableState,
+    times: dict[int, float],
+    newest_first: Sequence[int],
+    own_run: str,
+    abandoned: Collection[str],
+) -> Iterator[int]:
+    """The oldest version that each piece of work under way may need."""
+    yield from (each.base_lance_version for job, each in state.intents.items() if job not in abandoned)
+    begun = [each.since for each in state.datasets if each.status == "writing"]
+    begun += [
+        run.started_at
+        for run in state.runs.values()
+        if run.status == "RUNNING" and run.run_id != own_run and run.started_at is not None
+    ]
+    for moment in begun:
+        yield next((version for version in newest_first if times[version] * 1000 <= moment), newest_first[-1])
+
+
+def _seconds(stamp: Any) -> float:
+    return float(stamp.timestamp())  # Lance gives times without a zone, in that of the machine

@@ -1,0 +1,156 @@
+"""CLEAN: old versions go by age and number, what somebody needs stays, and the rows are the same."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import lance
+import pytest
+
+from deployer.errors import InvalidInput, NotFound
+from deployer.services.attached import create_service
+from deployer.services.clean import Cleaned, clean_table
+from deployer.services.compact import compact_table
+from deployer.services.runs import queue_run, runs_of, start_run
+from deployer.services.savepoints import take_savepoint
+from deployer.state.services import Service
+from deployer.state.updates import CommitStarted
+from tests.tables.lakes import Lake, flights, sorted_rows
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """A table of versions 1 to 6, five of which added 20 rows."""
+    lake = Lake(tmp_path)
+    lake.table()
+    for i in range(5):
+        lake.ingest(lake.file(flights(20, 20 * i)))
+    return lake
+
+
+def table_id(lake: Lake) -> str:
+    return lake.open().opened.entry.table_id
+
+
+def clean(lake: Lake, after: float = 8 * DAY, **options: Any) -> Cleaned:
+    """Cleans as somebody would so many seconds from now."""
+    return clean_table(lake.root, "flights", options, now=time.time() + after)
+
+
+def versions(lake: Lake) -> list[int]:
+    return [each["version"] for each in lance.dataset(lake.open().opened.location).versions()]
+
+
+def on_disk(lake: Lake) -> tuple[int, int]:
+    files = [path for path in Path(lake.open().opened.location).rglob("*") if path.is_file()]
+    return len(files), sum(path.stat().st_size for path in files)
+
+
+def test_old_versions_and_only_their_files_go(lake: Lake) -> None:
+    compact_table(lake.root, "flights")
+    had, before = versions(lake), on_disk(lake)
+    done = clean(lake)
+    after = on_disk(lake)
+    assert done.status == "SUCCEEDED" and versions(lake) == had[-1:]
+    assert (done.before.files, done.before.bytes, done.before.versions) == (*before, len(had))
+    assert (done.after.files, done.after.bytes, done.after.versions) == (*after, 1)
+    assert after[0] < before[0] / 2 and done.removed.bytes == before[1] - after[1]
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(100))
+    [run] = runs_of(lake.store.table(table_id(lake)), "CLEAN")
+    assert run.status == "SUCCEEDED"
+    assert run.figures.before["versions"] == len(had) and run.figures.after["versions"] == 1
+    again = clean(lake)
+    assert again.status == "SKIPPED" and "1 version: none is older than 7 days" in again.why
+    assert runs_of(lake.store.table(table_id(lake)), "CLEAN")[0].status == "SKIPPED"
+
+
+def test_a_dry_run_says_the_bytes_that_would_go_and_changes_nothing(lake: Lake) -> None:
+    compact_table(lake.root, "flights")
+    before = on_disk(lake), versions(lake)
+    tried = clean(lake, dry_run=True)
+    assert (on_disk(lake), versions(lake)) == before and tried.before == tried.after
+    done = clean(lake)
+    assert (tried.removed.bytes, tried.removed.versions) == (done.removed.bytes, done.removed.versions)
+    assert done.removed.bytes == before[0][1] - on_disk(lake)[1] > 0
+    assert "dry run: would remove" in tried.why
+
+
+@pytest.mark.parametrize(
+    ("options", "after", "left"),
+    [
+        ({}, 0, [1, 2, 3, 4, 5, 6]),
+        ({"keep_versions": 4}, 8 * DAY, [3, 4, 5, 6]),
+        ({"keep_versions": 6}, 8 * DAY, [1, 2, 3, 4, 5, 6]),
+        ({"older_than": "9d"}, 8 * DAY, [1, 2, 3, 4, 5, 6]),
+        ({"older_than": "36h"}, 8 * DAY, [6]),
+        ({"older_than": "1h", "keep_versions": 2}, DAY, [5, 6]),
+    ],
+)
+def test_age_and_number_both_have_to_be_exceeded(
+    lake: Lake, options: dict[str, Any], after: float, left: list[int]
+) -> None:
+    done = clean(lake, after, **options)
+    assert versions(lake) == left and done.removed.versions == 6 - len(left)
+    assert lake.open().count() == 100
+
+
+def test_savepoints_tags_and_branches_keep_their_versions(lake: Lake) -> None:
+    dataset = lance.dataset(lake.open().opened.location)
+    dataset.tags.create("mine", 2)
+    dataset.create_branch("side", 3)
+    take_savepoint(lake.store, [table_id(lake)], "now")
+    lake.ingest(lake.file(flights(20, 100)))
+    clean(lake)
+    assert versions(lake) == [2, 3, 6, 7]
+    assert lance.dataset(dataset.uri, version=6).count_rows() == 100
+    assert dataset.checkout_version(("side", None)).count_rows() == 40
+
+
+def test_what_a_commit_under_way_was_prepared_on_stays_and_all_since(lake: Lake) -> None:
+    lake.store.commit(table_id(lake), [CommitStarted("slow", "ingest", 4)])
+    clean(lake, DAY, older_than="1h")
+    assert versions(lake) == [4, 5, 6]
+    clean(lake)  # given up: nobody commits after the grace
+    assert versions(lake) == [6]
+
+
+def test_what_a_running_run_may_read_stays(lake: Lake) -> None:
+    run = queue_run(lake.store, table_id(lake), "COMPACT", cause="test", needs_service=False)
+    held = start_run(lake.store, table_id(lake), run.run_id, lease=1000)
+    lake.ingest(lake.file(flights(20, 100)))
+    lake.ingest(lake.file(flights(20, 120)))
+    clean(lake)
+    assert versions(lake) == [6, 7, 8]
+    held.finish()
+    clean(lake)
+    assert versions(lake) == [8]
+
+
+def test_files_of_a_load_under_way_stay_for_the_grace_period_whatever_the_age_of_versions(lake: Lake) -> None:
+    file = Path(lake.open().opened.location) / "data" / "left.lance"
+    file.write_bytes(b"x" * 50)
+    then = time.time() - 2 * DAY
+    os.utime(file, (then, then))
+    done = clean(lake, 0, older_than="1h")
+    assert file.exists() and done.removed.young == 1
+    clean(lake, 6 * DAY, older_than="1h")
+    assert not file.exists()
+
+
+def test_options_are_those_of_the_service_unless_given(lake: Lake) -> None:
+    create_service(lake.store, table_id(lake), Service("CLEAN", options={"keep_versions": 3}))
+    clean_table(lake.root, "flights", now=time.time() + 8 * DAY)
+    assert versions(lake) == [4, 5, 6]
+
+
+def test_bad_input_is_told_and_changes_nothing(lake: Lake) -> None:
+    with pytest.raises(NotFound, match="there is no table 'flihgts'"):
+        clean_table(lake.root, "flihgts")
+    with pytest.raises(InvalidInput, match="no length of time"):
+        clean_table(lake.root, "flights", {"older_than": "soon"})
+    assert versions(lake) == [1, 2, 3, 4, 5, 6] and not runs_of(lake.store.table(table_id(lake)))
