@@ -11,13 +11,12 @@ from deployer.cli.ingest import EngineName
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
-    from deployer.services.compact.job import Compacted
     from deployer.tables.progress import Progress
 
 
 def run(
     table: TableName,
-    service: Annotated[str, typer.Argument(help="COMPACT.", metavar="SERVICE")],
+    service: Annotated[str, typer.Argument(help="COMPACT or CLEAN.", metavar="SERVICE")],
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -52,6 +51,7 @@ def run(
     from deployer.cli.lake_data import instance_of
     from deployer.cli.meter import Meter
     from deployer.cli.output import print_json
+    from deployer.cli.service_done import print_done
     from deployer.compute.clusters import local_cluster
     from deployer.errors import Interrupted
     from deployer.services.run import run_service, runnable
@@ -83,7 +83,7 @@ def run(
     if as_json:
         print_json(asdict(done))
     else:
-        _print(done)
+        print_done(done)
     return Interrupted.exit_code if done.status == "CANCELLED" else 0
 
 
@@ -99,31 +99,3 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
             raise InvalidInput(f"--option {name.strip()} is given twice", remedy="give it once")
         found[name.strip()] = value.strip()
     return found
-
-
-def _print(done: Compacted) -> None:
-    from deployer.cli.output import note, stdout
-    from deployer.plan.words import count, size
-
-    out = stdout()
-    if done.status == "SKIPPED":
-        out.print(f"{done.table}: nothing to do: {done.why}")
-        return
-    before, after, work = done.before, done.after, done.work
-    rate = work.rows / done.seconds if done.seconds else 0
-    out.print(
-        f"{done.table}: {before.files:,} → {count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}, "
-        f"{count(work.rows, 'row')} rewritten, {count(work.deleted_rows, 'deleted row')} dropped, in "
-        f"{count(work.portions, 'portion')} ({done.seconds:.1f} s, {rate:,.0f} rows/s)"
-    )
-    where = "with Spark" if done.engine == "spark" else "in this process"
-    out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")
-    if work.conflicts:
-        were = count(work.conflicts, "portion was", "portions were")
-        note(f"{were} planned again, as others had changed their files")
-    if done.status == "CANCELLED":
-        note(f"the run ended early ({done.why}): what is told here is committed, and the rest is as it was")
-    if done.indexes.updated or done.indexes.built:
-        out.print(f"indexes brought up to date: {', '.join((*done.indexes.built, *done.indexes.updated))}")
-    if done.indexes.failure:
-        note(f"indexes are behind: {done.indexes.failure}; the next load or run tries again")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from deployer.errors import InvalidInput, Refused
+from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
 from deployer.state.services import ServiceKind
 
@@ -15,8 +16,20 @@ if TYPE_CHECKING:
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 
+    Done = Compacted | Cleaned
+
+
+def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
+    """For a service that works in this process alone."""
+
+    def runner(*arguments: Any, cluster: object = None, engine: object = None, **more: Any) -> Done:
+        return function(*arguments, **more)
+
+    return runner
+
+
 #: The services that this release runs, each by a function with the arguments of `compact_table`.
-RUNNERS: Mapping[str, Callable[..., Compacted]] = {"COMPACT": compact_table}
+RUNNERS: Mapping[str, Callable[..., Done]] = {"COMPACT": compact_table, "CLEAN": _without_cluster(clean_table)}
 
 
 def run_service(
@@ -29,7 +42,7 @@ def run_service(
     engine: Engine = "auto",
     on_progress: OnProgress | None = None,
     asked: Asked | None = None,
-) -> Compacted:
+) -> Done:
     """Runs `service` on `table` of the instance at `root` as a run, and gives what came of it (see `compact_table`).
 
     Raises InvalidInput for what is no service, Refused for one that this release does not run.

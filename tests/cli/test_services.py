@@ -155,3 +155,11 @@ def test_unchecked_options_are_marked_in_the_plan(project: Path, deployer: Deplo
     assert found is not None
     assert (found.unsafe_raw, found.options) == (True, {"brand_new": "on"})
     assert deployer("preview", "--exit-code").code == 0
+
+
+def test_clean_is_run_by_hand(declared: Path, deployer: Deployer) -> None:
+    assert deployer("up", "--yes").code == 0
+    ran = deployer("service", "run", "air.flights", "CLEAN", "-o", "dry_run=true")
+    assert (ran.code, ran.out.split(":")[:2]) == (0, ["air.flights", " nothing to do"])
+    bad = deployer("service", "run", "air.flights", "CLEAN", "-o", "older=1d")
+    assert bad.code == 1 and "older" in bad.err

@@ -1,0 +1,60 @@
+"""What a run of a service came to, in words."""
+
+from __future__ import annotations
+
+from deployer.cli.output import note, stdout
+from deployer.plan.words import count, size
+from deployer.services.clean import Cleaned
+from deployer.services.compact.job import Compacted
+
+
+def print_done(done: Compacted | Cleaned) -> None:
+    """Prints what was done, or why nothing was."""
+    if done.status == "SKIPPED":
+        stdout().print(f"{done.table}: nothing to do: {done.why}")
+    elif isinstance(done, Cleaned):
+        _cleaned(done)
+    else:
+        _compacted(done)
+
+
+def _cleaned(done: Cleaned) -> None:
+    before, after, gone = done.before, done.after, done.removed
+    what = [count(gone.versions, "version")] if gone.versions else []
+    what += [count(gone.files, "file") + " that no version has"] if gone.files else []
+    what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
+    what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
+    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    if done.dry_run:
+        stdout().print(f"{done.table}: would remove {', '.join(what)}: {size(gone.bytes)}")
+    else:
+        stdout().print(
+            f"{done.table}: {before.versions:,} → {count(after.versions, 'version')}, {before.files:,} → "
+            f"{count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}: removed {', '.join(what)}"
+        )
+    for each in gone.kept:
+        note(f"kept {each}")
+    if gone.why_not:
+        note(f"files that no version has were not looked at: {gone.why_not}")
+
+
+def _compacted(done: Compacted) -> None:
+    out = stdout()
+    before, after, work = done.before, done.after, done.work
+    rate = work.rows / done.seconds if done.seconds else 0
+    out.print(
+        f"{done.table}: {before.files:,} → {count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}, "
+        f"{count(work.rows, 'row')} rewritten, {count(work.deleted_rows, 'deleted row')} dropped, in "
+        f"{count(work.portions, 'portion')} ({done.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    where = "with Spark" if done.engine == "spark" else "in this process"
+    out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")
+    if work.conflicts:
+        were = count(work.conflicts, "portion was", "portions were")
+        note(f"{were} planned again, as others had changed their files")
+    if done.status == "CANCELLED":
+        note(f"the run ended early ({done.why}): what is told here is committed, and the rest is as it was")
+    if done.indexes.updated or done.indexes.built:
+        out.print(f"indexes brought up to date: {', '.join((*done.indexes.built, *done.indexes.updated))}")
+    if done.indexes.failure:
+        note(f"indexes are behind: {done.indexes.failure}; the next load or run tries again")
