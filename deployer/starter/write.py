@@ -27,6 +27,7 @@ FILES = {
     "stacks/aws_key.py.txt": "stacks/aws_key.py",
     "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
+    "workflows/deploy.yaml.txt": ".github/workflows/deploy.yaml",
     "workflows/preview.yaml.txt": ".github/workflows/preview.yaml",
 }
 #: The files of the program in its folder, and of the package. They hold nothing of a single project.
