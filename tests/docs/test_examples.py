@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from deployer.cli.main import app
 from deployer.cli.reference import reference
+from deployer.cost.prices import read_prices
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
 from tests.projects import INSTANCE, REPOSITORY
@@ -42,6 +43,13 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
         (tmp_path / "policies" / "rules.yaml").write_text(text, encoding="utf-8")
         assert load_policies(tmp_path).rules
         return
+    if "dated" in documents[0]:  # prices
+        (tmp_path / "prices.yaml").write_text(text, encoding="utf-8")
+        assert read_prices(tmp_path / "prices.yaml")
+        return
+    if documents[0].keys() <= {"aws", "clusters"}:  # a part of an instance
+        text = INSTANCE.replace("lakes/demo", "s3://lakes/demo") + text
+        documents = list(yaml.safe_load_all(text))
     if "kind" not in documents[0]:  # a part of a table
         text = "kind: Table\ndatabase: air\nname: example\n" + text
         documents = list(yaml.safe_load_all(text))
