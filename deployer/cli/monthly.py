@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from deployer.cost.prices import PriceList
     from deployer.live.model import LiveLake
     from deployer.plan import Plan
-    from deployer.specs.model import InstanceSpec, Lake
+    from deployer.specs.model import AwsSettings, InstanceSpec, Lake
 
 #: Settings of a stack, `deployer:prices` and `deployer:assume`.
 PRICES, ASSUME = "prices", "assume"
@@ -47,14 +47,19 @@ def cost_basis(
     return Basis(read_prices(prices), assumptions, _region(instance), settings.get("aws", "all"))
 
 
-def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake) -> Plan:
-    """The plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to do."""
+def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, applied: AwsSettings | None = None) -> Plan:
+    """The plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to do.
+
+    `applied` are the settings of the stack's resources, which live state does not have.
+    """
     if plan.is_empty or not lake.instance.root.startswith("s3://"):
         return plan
     from deployer.cost.difference import before_and_after, difference
     from deployer.cost.estimate import estimate
 
     basis = cost_basis(workspace, lake.instance)
+    if live.instance is not None and live.read:
+        live = replace(live, instance=replace(live.instance, aws=applied or lake.instance.aws))
     before, after = (
         None if holding is None else estimate(holding, basis.region, basis.prices, basis.assumptions)
         for holding in before_and_after(plan, live, lake, basis.managed)

@@ -87,7 +87,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
         plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live)
+    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
 
 

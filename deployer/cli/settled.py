@@ -7,7 +7,7 @@ changes and nothing else. In every other case it is asked, and when anything is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from deployer.errors import DeployerError
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
 from deployer.provider.urn import INSTANCE_TYPE, address_of, type_of
+from deployer.specs.model import AwsSettings
 from deployer.starter.write import PROGRAM, packaged
 
 _OF_PULUMI = ("pulumi:pulumi:Stack", "pulumi:providers:lake")
@@ -28,12 +29,14 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 class Recorded:
     """What Pulumi's state of a stack says of the lake: its instance's root and its resources' ids by address.
 
-    `settled`: nothing in the state is unfinished or of another provider.
+    `settled`: nothing in the state is unfinished or of another provider. `aws` is what the stack was applied with, as
+    far as its resources tell; None where there is no state.
     """
 
     roots: Mapping[str, str]  #: by the instance's address, as its inputs say it
     ids: Mapping[str, str]
     settled: bool
+    aws: AwsSettings | None = None
 
 
 NOTHING = Recorded({}, {}, settled=False)
@@ -79,7 +82,21 @@ def read_recorded(stack: StackRef) -> Recorded:
         root = (resource.get("inputs") or {}).get("root")
         if kind == INSTANCE_TYPE and isinstance(root, str):
             roots[address] = root
-    return Recorded(roots, ids, settled)
+    return Recorded(roots, ids, settled, _aws_settings(resources))
+
+
+def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:
+    key, capacity = None, None
+    for resource in resources:
+        kind = type_of(resource["urn"])
+        if kind == "aws:kms/key:Key":
+            key = "managed"
+        elif kind == "aws:dynamodb/table:Table":
+            inputs = resource.get("inputs") or {}
+            read, write = inputs.get("readCapacity"), inputs.get("writeCapacity")
+            if isinstance(read, int | float) and isinstance(write, int | float):
+                capacity = int(read), int(write)
+    return AwsSettings(key, capacity)
 
 
 def _is_packaged_program(workspace: Workspace) -> bool:

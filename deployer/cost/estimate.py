@@ -121,12 +121,19 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
     if "endpoint" not in options:  # else the table is not in AWS
         table = f"state-table/{options.get('table') or table_name(instance.root, instance.name)}"
         size = None if holding.state_bytes is None else holding.state_bytes / GB
-        yield _Use(table, "writes", loads * assumed.write_units_per_load / 1e6, "dynamodb-writes")
+        capacity = instance.aws.state_capacity if holding.managed != "none" else None
+        if capacity is None:
+            yield _Use(table, "writes", loads * assumed.write_units_per_load / 1e6, "dynamodb-writes")
+        else:
+            yield _Use(table, "read capacity", capacity[0] * _HOURS, "dynamodb-read-capacity")
+            yield _Use(table, "write capacity", capacity[1] * _HOURS, "dynamodb-write-capacity")
         yield _Use(table, "storage", size, "dynamodb-storage")
         if holding.managed != "none":
             yield _Use(table, "point-in-time recovery", size, "dynamodb-recovery")
     if holding.managed == "none":
         return
+    if instance.aws.kms_key == "managed":
+        yield _Use(f"key/{instance.name}", "KMS key", 1.0, "kms-key")
     scheduled = _scheduled(instance, [table.spec for table in holding.tables])
     for cluster in instance.clusters:
         runs = assumed.runs_per_day * MONTH + scheduled.get(cluster.name, 0.0)

@@ -17,7 +17,7 @@ from deployer.errors import InvalidInput
 from deployer.graph import build_graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
-from deployer.specs.model import Cluster, InstanceSpec, Lake, ServiceSpec, StateBackend, TableSpec, Trigger
+from deployer.specs.model import AwsSettings, Cluster, InstanceSpec, Lake, ServiceSpec, StateBackend, TableSpec, Trigger
 from deployer.specs.schedules import firing_times
 from deployer.specs.types import Column, Scalar
 
@@ -55,7 +55,9 @@ def test_what_is_stored() -> None:
     assert quantities(found) == {
         "storage of bucket/lakes": 2.5, f"storage of {table}": 1.0, f"point-in-time recovery of {table}": 1.0,
     }  # fmt: skip
-    assert found.known == 2.5 * 1 + 1 * 8 + 1 * 16 and not found.unknown
+    one = {name: price[0].price for name, price in PRICES.regions["here"].items()}
+    assert found.known == 2.5 * one["s3-storage"] + one["dynamodb-storage"] + one["dynamodb-recovery"]
+    assert not found.unknown
 
 
 def test_loads() -> None:
@@ -64,6 +66,19 @@ def test_loads() -> None:
         pytest.approx(1000 * MONTH * 6 / 1000),
         pytest.approx(1000 * MONTH * 12 / 1e6),
     ]
+
+
+def test_what_is_set_aside_and_a_key_of_its_own() -> None:
+    instance = replace(LAKE, aws=AwsSettings("managed", (10, 5)), clusters=())
+    found = of(Holding(instance, state_bytes=0), Assumptions())
+    used = {line.price: line.quantity for line in found.lines}
+    assert used["dynamodb-read-capacity"] == pytest.approx(10 * MONTH * 24)
+    assert used["dynamodb-write-capacity"] == pytest.approx(5 * MONTH * 24)
+    assert used["kms-key"] == 1 and "dynamodb-writes" not in used
+    names = {line.price for line in of(Holding(instance, managed="none"), Assumptions()).lines}
+    assert "dynamodb-writes" in names and not names & {"kms-key", "dynamodb-read-capacity"}
+    theirs = replace(instance, aws=AwsSettings("arn:aws:kms:here:1:key/1"))
+    assert "kms-key" not in {line.price for line in of(Holding(theirs)).lines}
 
 
 def test_runs_on_emr_serverless() -> None:

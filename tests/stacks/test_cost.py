@@ -23,6 +23,7 @@ regions:
     s3-storage: 1000000
     s3-writes: 0
     dynamodb-writes: 0
+    kms-key: 0
     dynamodb-storage: 0
     dynamodb-recovery: 0
     logs-ingested: 0
@@ -111,6 +112,27 @@ def test_settings_that_are_wrong_are_said_in_previews_too(
     for command in ("cost", "preview"):
         ran = deployer(command)
         assert (ran.code, said in ran.err) == (1, True), ran.err
+
+
+def test_settings_of_the_stack(on_aws: MakeProject, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Live state does not have them: what was applied is in Pulumi's state."""
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    project = on_aws("aws: {state_capacity: {read: 10, write: 10}}\n", tables="")
+    assert deployer("up", "--yes").code == 0
+    specs = project / "specs" / "demo.yaml"
+    text = specs.read_text(encoding="utf-8")
+
+    def change() -> float:
+        found: float = deployer("preview", "--json").json["cost"]["monthly_change"]
+        return found
+
+    specs.write_text(text + "tags: {team: data}\n", encoding="utf-8")
+    assert change() == 0
+    hours = 365.25 / 12 * 24
+    specs.write_text(text.replace("read: 10", "read: 110"), encoding="utf-8")
+    assert change() == pytest.approx(100 * hours * 0.00013, rel=1e-3)
+    specs.write_text(text.replace("aws: {", "aws: {kms_key: managed, "), encoding="utf-8")
+    assert change() == pytest.approx(1.0)
 
 
 def test_against_a_ref(on_aws: MakeProject, deployer: Deployer) -> None:
