@@ -24,7 +24,8 @@ class EmrCluster(pulumi.ComponentResource):
         self.spec, self.tags = cluster, tags
         self.name = name_on_aws(instance.root, instance.name, cluster.name)
         self.options: Mapping[str, Any] = cluster.options
-        self.log_uri = str(self.options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
+        logs = str(self.options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
+        self.log_uri = f"{logs.rstrip('/')}/"  # as EMR tells it
         about = f"clusters {cluster.name} of the lake {instance.name}"
         needed = [self._instances_role(instance, table_arn, key_arn, f"Instances of the {about}")]
         needed += self._service_role(instance, table_arn, f"EMR for the {about}")
@@ -130,7 +131,8 @@ class EmrCluster(pulumi.ComponentResource):
                         "maximum_ondemand_capacity_units": limits.get("MaximumOnDemandCapacityUnits"),
                     }
                 ],
-                opts=self.own,
+                # A policy changes by another, and taking the old one away later would take the new one
+                opts=pulumi.ResourceOptions.merge(self.own, pulumi.ResourceOptions(delete_before_replace=True)),
             )
         return cluster
 

@@ -182,10 +182,6 @@ def _read_scaling(emr: Any, id: str, inputs: Values) -> Found | None:
     return Found({"clusterId": id, "computeLimits": [pulumi_form(policy["ComputeLimits"], _LIMITS)]}, {})
 
 
-def _update_scaling(emr: Any, id: str, before: Values, inputs: Values) -> None:
-    _put_scaling(emr, inputs)
-
-
 def _delete_scaling(emr: Any, id: str, inputs: Values) -> None:
     if _live(emr, id) is not None:
         emr.remove_managed_scaling_policy(ClusterId=id)
@@ -257,11 +253,11 @@ KINDS = {
             ],
         },
         needed=("clusterId", "computeLimits"),
-        replaces=("clusterId",),
+        replaces=("clusterId", "computeLimits"),
         computed=(),
         create=_put_scaling,
         read=_read_scaling,
-        update=_update_scaling,
+        update=lambda emr, id, before, inputs: None,
         delete=_delete_scaling,
         service="emr",
     ),

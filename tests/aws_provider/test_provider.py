@@ -11,6 +11,7 @@ from tests.aws_provider.provider import KINDS, _kind
 
 TABLE = "aws:dynamodb/table:Table"
 OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
+EMR = "aws:emr/cluster:Cluster"
 LIFECYCLE = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
 
 
@@ -24,6 +25,13 @@ LIFECYCLE = "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration"
         (LIFECYCLE, {"rules": [{"filter": {"tag": {}}}]}, "rules[0].filter.tag"),
         (LIFECYCLE, {"rules": [{"noncurrentVersionExpiration": {"noncurrentDays": True}}]},
          "rules[0].noncurrentVersionExpiration.noncurrentDays"),
+        (EMR, {"coreInstanceGroup": {"instanceType": "r7g.xlarge", "bidPrice": "0.1"}}, "coreInstanceGroup.bidPrice"),
+        (EMR, {"coreInstanceFleet": {"instanceTypeConfigs": [{"instanceType": 4}]}},
+         "coreInstanceFleet.instanceTypeConfigs[0].instanceType"),
+        ("aws:emr/managedScalingPolicy:ManagedScalingPolicy", {"computeLimits": [{"a": 4}]}, "computeLimits[0].a"),
+        ("aws:iam/instanceProfile:InstanceProfile", {"path": "/"}, "path"),
+        ("aws:kms/key:Key", {"multiRegion": True}, "multiRegion"),
+        ("aws:kms/alias:Alias", {"namePrefix": "alias/a"}, "namePrefix"),
         (OBJECT, {"bucket": "a", "acl": "private"}, "acl"),
         (OBJECT, {"bucket": "a", "source": "a.txt"}, "source"),
     ],

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deployer.specs import load_lake
-from deployer.specs.model import InstanceSpec, Lake, TableSpec
+from deployer.specs.model import AwsSettings, InstanceSpec, Lake, StateBackend, TableSpec
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column, Struct
 from deployer.specs.write import lake_to_yaml, to_yaml
@@ -88,3 +88,9 @@ def _escaped(value: object) -> object:
     if isinstance(value, list):
         return [_escaped(item) for item in value]
     return value.replace("${", "$${") if isinstance(value, str) else value
+
+
+def test_what_an_instance_says_of_aws_comes_back(tmp_path: Path) -> None:
+    for aws in (AwsSettings(), AwsSettings("managed"), AwsSettings(None, (5, 3)), AwsSettings("managed", (5, 3))):
+        lake = Lake(InstanceSpec("demo", "s3://lakes/demo", state=StateBackend("dynamodb"), aws=aws))
+        assert read_back(tmp_path, lake).instance.aws == aws

@@ -74,6 +74,15 @@ def test_arguments(resource: dict[str, Any]) -> None:
     assert not list(wrong(resource["inputs"], arguments_class(resource["type"])))
 
 
+OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"  # bills know no tags of objects, only the bucket's
+
+
+@pytest.mark.parametrize("resource", RESOURCES.values(), ids=RESOURCES)
+def test_all_that_can_have_tags_tells_whose_it_is(resource: dict[str, Any]) -> None:
+    if resource["type"] != OBJECT and "tags" in _types.input_type_types(arguments_class(resource["type"])):
+        assert {"deployer:instance", "deployer:stack"} <= resource["inputs"].get("tags", {}).keys()
+
+
 @pytest.mark.parametrize(
     ("type_", "inputs", "said"),
     [

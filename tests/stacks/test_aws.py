@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pytest
@@ -16,7 +17,7 @@ from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
-from tests.stacks.graph import check_golden, graph_of
+from tests.stacks.graph import check_golden, graph_of, outputs_of
 
 
 def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -163,6 +164,39 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     assert deployer("up", "--yes").code == 0
     assert minutes() == []
     assert name not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
+
+
+def test_what_is_kept_ready_and_where_logs_go(on_aws: MakeProject, deployer: Deployer) -> None:
+    cluster = (
+        "clusters:\n  small:\n    kind: emr-serverless\n    release: emr-7.12.0\n    max_workers: 8\n"
+        "    initial_workers: 2\n    log_uri: s3://our-logs/small\n"
+    )
+    project = on_aws(cluster, tables="")
+    assert deployer("up", "--yes").code == 0
+    emr, made = boto3.client("emr-serverless"), outputs_of(project)["clusters"]["small"]
+    assert (made["kind"], made["logs"]) == ("emr-serverless", "s3://our-logs/small")
+
+    def ready() -> dict[str, int]:
+        found: Any = emr.get_application(applicationId=made["application"])["application"]
+        return {kind: each["workerCount"] for kind, each in found.get("initialCapacity", {}).items()}
+
+    assert ready() == {"Driver": 1, "Executor": 2}
+    emr.stop_application(applicationId=made["application"])
+    emr.update_application(
+        applicationId=made["application"],
+        architecture="X86_64",
+        monitoringConfiguration={"s3MonitoringConfiguration": {"logUri": "s3://theirs/logs"}},
+    )
+    (found,) = deployer("preview", "--json").json["foreign"]
+    assert (found["address"].split()[-1], found["action"]) == ("application/small", "update")
+    specs = project / "specs" / "demo.yaml"
+    specs.write_text(specs.read_text().replace("    initial_workers: 2\n", ""), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    application: Any = emr.get_application(applicationId=made["application"])["application"]
+    assert (application["architecture"], ready()) == ("ARM64", {})
+    logged = application["monitoringConfiguration"]["s3MonitoringConfiguration"]
+    assert logged == {"logUri": "s3://our-logs/small"}
+    assert deployer("preview", "--exit-code").code == 0
 
 
 def test_a_bucket_is_let_go_by_name_alone(on_aws: MakeProject, deployer: Deployer) -> None:

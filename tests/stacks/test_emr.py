@@ -66,7 +66,7 @@ def test_a_long_cluster_comes_changes_and_goes(on_aws: MakeProject, deployer: De
     assert found["role"] == iam.get_role(RoleName=name)["Role"]["Arn"]
     made = emr.describe_cluster(ClusterId=found["cluster"])["Cluster"]
     assert (made["Name"], made["ReleaseLabel"], made["ServiceRole"]) == (name, "emr-7.12.0", found["service_role"])
-    assert made["LogUri"] == f"s3://{bucket_of(project)}/demo/_job-logs/big"
+    assert made["LogUri"] == f"s3://{bucket_of(project)}/demo/_job-logs/big/"
     assert {each["Key"]: each["Value"] for each in made["Tags"]} == {
         "team": "data",
         "deployer:instance": "demo",
@@ -131,8 +131,10 @@ def test_what_managed_scaling_changes_is_left_to_it(on_aws: MakeProject, deploye
     emr.modify_instance_groups(InstanceGroups=[{"InstanceGroupId": core["Id"], "InstanceCount": 6}])
     assert deployer("preview", "--exit-code").code == 0
     change(project, ("max_instances: 8", "max_instances: 4"))
-    assert planned(deployer) == {"scaling/big": "update"}
+    assert planned(deployer) == {"scaling/big": "replace"}
     assert deployer("up", "--yes").code == 0
+    limits = emr.get_managed_scaling_policy(ClusterId=cluster)["ManagedScalingPolicy"]["ComputeLimits"]
+    assert limits["MaximumCapacityUnits"] == 4
     assert groups(cluster)["CORE"] == ("r7g.xlarge", 6)
 
 
