@@ -1,17 +1,21 @@
-"""`deployer service`: the services of tables, run by hand."""
+"""`deployer service`: the services of tables, managed and run by hand."""
 
 from __future__ import annotations
 
 import typer
 
+from deployer.cli.service_change import alter, cancel, create, delete, pause, resume
 from deployer.cli.service_run import run
+from deployer.cli.service_show import describe, list_services, runs
 
-app = typer.Typer(name="service", help="Run the services of tables.", no_args_is_help=True)
-
-
-@app.callback()
-def service() -> None:
-    """Run the services of tables."""
-
-
+app = typer.Typer(name="service", help="Manage the services of tables, and run them.", no_args_is_help=True)
+app.command("create")(create)
+app.command("alter")(alter)
+app.command("delete")(delete)
+app.command("list")(list_services)
+app.command("describe")(describe)
 app.command("run")(run)
+app.command("pause")(pause)
+app.command("resume")(resume)
+app.command("cancel")(cancel)
+app.command("runs")(runs)

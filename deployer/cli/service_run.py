@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,6 +51,7 @@ def run(
     from deployer.cli.meter import Meter
     from deployer.cli.output import print_json
     from deployer.cli.service_done import print_done
+    from deployer.cli.service_options import pairs
     from deployer.compute.clusters import local_cluster
     from deployer.errors import Interrupted
     from deployer.services.run import run_service, runnable
@@ -59,7 +59,7 @@ def run(
     from deployer.specs.service_texts import options_from_text
 
     kind = runnable(service)
-    options = options_from_text(kind, _pairs(option)) if option else None
+    options = options_from_text(kind, pairs(option) or {}) if option else None
     root, instance = instance_of(project, stack, specs)
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     if cluster is not None:
@@ -85,17 +85,3 @@ def run(
     else:
         print_done(done)
     return Interrupted.exit_code if done.status == "CANCELLED" else 0
-
-
-def _pairs(given: Sequence[str]) -> dict[str, str]:
-    from deployer.errors import InvalidInput
-
-    found: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise InvalidInput(f"--option {text!r} is no option", remedy="write NAME=VALUE")
-        if name.strip() in found:
-            raise InvalidInput(f"--option {name.strip()} is given twice", remedy="give it once")
-        found[name.strip()] = value.strip()
-    return found

@@ -1,1 +1,19 @@
-"""Table services: their runs, and the savepoints of tables. The client and the runners stand on it."""
+"""Table services: what they do to tables, their runs, savepoints, and the client that manages them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.services.client import TableServicesClient
+
+__all__ = ["TableServicesClient"]
+
+
+def __getattr__(name: str) -> Any:
+    # The client stands on all services, and who wants one of them loads no others.
+    if name == "TableServicesClient":
+        from deployer.services.client import TableServicesClient
+
+        return TableServicesClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
-from deployer.services.runs import HeldRun, fail_dead_runs, queue_run, start_run
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, OutcomeUnknown
+from deployer.services.runs import HeldRun, end_queued_run, fail_dead_runs, queue_run, start_run
 from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
@@ -71,7 +71,13 @@ def as_run(
             author=asked.author,
             needs_service=False,
         ).run_id
-    held = start_run(store, table_id, run_id)
+    try:
+        held = start_run(store, table_id, run_id)
+    except Conflict as conflict:
+        if asked.run_id is None:  # nobody else waits for it
+            with suppress(Conflict):
+                end_queued_run(store, table_id, run_id, "CANCELLED", reason=conflict.what)
+        raise
 
     def told(now: Progress) -> None:
         _obey(held, now)

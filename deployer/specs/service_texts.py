@@ -1,16 +1,29 @@
-"""Options of services that come as texts, as the client's and the command's do, checked by the schema of specs."""
+"""Services that come as texts, as the client's and the commands' do, checked as those of specs are."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Position
+from deployer.specs.model import ServiceSpec
+from deployer.specs.rules import Rule
 from deployer.specs.schema_parts import Json
-from deployer.specs.service_schema import TARGETS, declared_options, option_names, option_schema
+from deployer.specs.service_form import service_to_json
+from deployer.specs.service_schema import (
+    MODES,
+    TARGETS,
+    declared_options,
+    option_names,
+    option_schema,
+    services_schema,
+    trigger_schema,
+)
+from deployer.specs.services import Defaults, read_services
 from deployer.specs.shape_checks import Problems, compiled
+from deployer.specs.types import Column
 from deployer.specs.words import one_of
 from deployer.specs.yaml import Node
 
@@ -24,11 +37,64 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
     return declared_options(kind, {name: _value(kind, name, text) for name, text in texts.items()})
 
 
-def _value(kind: str, name: str, text: str) -> Any:
+def service_from_texts(
+    kind: str,
+    texts: Mapping[str, str] | None,
+    *,
+    before: ServiceSpec | None = None,
+    trigger_mode: str | None = None,
+    cluster: str | None = None,
+    unsafe_raw: bool = False,
+    columns: Sequence[Column],
+    keys: Sequence[str],
+    clusters: Collection[str],
+) -> ServiceSpec:
+    """The service that somebody asks for, of a table with those `columns` and row and sort `keys`.
+
+    `texts` are options, and conditions of the trigger such as `schedule` or `commits`. What is not given stays as it is
+    in `before`, options and conditions each as a whole. Raises InvalidInput for the first thing that is wrong.
+    """
+    given = dict(texts or {})
+    conditions = {name: given.pop(name) for name in tuple(given) if name in trigger_schema()["properties"]}
+    form = service_to_json(before) if before else {}
+    if trigger_mode is not None and trigger_mode not in MODES:
+        raise InvalidInput(f"unknown trigger mode `{trigger_mode}`", remedy=one_of(trigger_mode, MODES))
+    if conditions:
+        form.pop("trigger_mode", None)
+        schemas = trigger_schema()["properties"]
+        form["trigger"] = {name: _typed(schemas[name], text, name) for name, text in conditions.items()}
+    elif trigger_mode == "ON_DEMAND":
+        form.pop("trigger", None)
+    if trigger_mode is not None:
+        form["trigger_mode"] = trigger_mode
+    if unsafe_raw:
+        form["unsafe_raw"], form["options"] = True, given
+    elif texts is not None and (given or not conditions):
+        form.pop("unsafe_raw", None)
+        form["options"] = {name: _of_option(kind, name, text) for name, text in given.items()}
+    if cluster is not None:
+        form["cluster"] = cluster
+    document = _node({kind.lower(): form})
+    problems: Problems = []
+    compiled(services_schema())(document, "services", problems)
+    if problems:
+        raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
+    (service,) = read_services(document, Defaults(clusters=clusters), columns, keys, True, _refuse)
+    return service
+
+
+def _refuse(_at: Position, _rule: Rule, what: str, remedy: str) -> None:
+    raise InvalidInput(what, remedy=remedy)
+
+
+def _of_option(kind: str, name: str, text: str) -> Any:
     if name not in option_names(kind):
         raise InvalidInput(f"{kind} has no option `{name}`", remedy=one_of(name, option_names(kind)))
-    schema = option_schema(kind, name)
-    value = _typed(schema, text, name)
+    return _typed(option_schema(kind, name), text, name)
+
+
+def _value(kind: str, name: str, text: str) -> Any:
+    schema, value = option_schema(kind, name), _of_option(kind, name, text)
     problems: Problems = []
     compiled(schema)(_node(value), f"`{name}`", problems)
     if problems:

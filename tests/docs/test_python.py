@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.specs.arrow import columns_of
-from deployer.specs.model import TableSpec
+from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.state import create_store
 from deployer.tables.admin import create_table
 from deployer.tables.append import open_appender
+from deployer.tables.instance import create_instance
 from tests.projects import REPOSITORY
 
 
@@ -25,6 +26,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
             pa.field("delay", pa.int16()),
         ]
     )
+    create_instance("lakes/demo", InstanceSpec("demo", "lakes/demo"), "tests/dev")
     store = create_store("lakes/demo")
     spec = TableSpec("air", "flights", columns_of(schema), ("carrier", "flight"), split_points=(("DL",),))
     create_table(store, "lakes/demo", spec, "tests/dev")

@@ -1,0 +1,191 @@
+"""`deployer service create|alter|delete|pause|resume|cancel`: what is done to a table's services by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName, WriteSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deployer.cli.table_target import Target
+    from deployer.state.services import ServiceKind
+    from deployer.tables.dataset import OpenTable
+
+ServiceName = Annotated[
+    str, typer.Argument(metavar="SERVICE", help="COMPACT, CLUSTER, CLEAN, METASYNC or AUTOSAVEPOINT, in any case.")
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        "-o",
+        metavar="NAME=VALUE",
+        help="An option of the service, such as target_file_bytes=512MB, or a condition of its trigger, such as "
+        "commits=100; repeatable.",
+        show_default=False,
+    ),
+]
+Mode = Annotated[
+    str | None, typer.Option("--trigger-mode", help="AUTOMATIC or ON_DEMAND.", metavar="MODE", show_default=False)
+]
+ClusterName = Annotated[
+    str | None,
+    typer.Option("--cluster", help="The declared cluster that it runs on.", metavar="NAME", show_default=False),
+]
+UnsafeRaw = Annotated[bool, typer.Option("--unsafe-raw", help="Take options as they are, unchecked.")]
+
+
+def create(
+    table: TableName,
+    service: ServiceName,
+    option: Option = None,
+    trigger_mode: Mode = None,
+    cluster: ClusterName = None,
+    unsafe_raw: UnsafeRaw = False,
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Attach a service to a table. Without a trigger it has the kind's own."""
+    from deployer.cli.service_options import pairs
+    from deployer.services.management import attach, kind_of
+
+    kind = kind_of(service)
+    with _changed(project, stack, specs, table) as (target, opened):
+        attach(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
+        return _told(target, kind, "attached", write_spec, as_json)
+
+
+def alter(
+    table: TableName,
+    service: ServiceName,
+    option: Option = None,
+    trigger_mode: Mode = None,
+    cluster: ClusterName = None,
+    unsafe_raw: UnsafeRaw = False,
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Change a service: what is not given stays, options and trigger each as a whole."""
+    from deployer.cli.service_options import pairs
+    from deployer.services.management import alter as altered
+    from deployer.services.management import kind_of
+
+    kind = kind_of(service)
+    with _changed(project, stack, specs, table) as (target, opened):
+        altered(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
+        return _told(target, kind, "changed", write_spec, as_json)
+
+
+def delete(
+    table: TableName,
+    service: ServiceName,
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Detach a service from a table; its runs stay listed."""
+    from deployer.services.management import detach, kind_of
+
+    kind = kind_of(service)
+    with _changed(project, stack, specs, table) as (target, opened):
+        detach(opened, kind)
+        return _told(target, kind, "detached", write_spec, as_json)
+
+
+def pause(
+    table: TableName,
+    service: ServiceName,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Pause a service: no run starts, and one that is running waits. Specs do not declare it."""
+    from deployer.services.management import kind_of
+    from deployer.services.management import pause as paused
+
+    kind = kind_of(service)
+    with _changed(project, stack, specs, table) as (target, opened):
+        paused(opened, kind)
+        return _told(target, kind, "paused", False, as_json, in_specs=False)
+
+
+def resume(
+    table: TableName,
+    service: ServiceName,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Resume a service that is paused."""
+    from deployer.services.management import kind_of
+    from deployer.services.management import resume as resumed
+
+    kind = kind_of(service)
+    with _changed(project, stack, specs, table) as (target, opened):
+        resumed(opened, kind)
+        return _told(target, kind, "resumed", False, as_json, in_specs=False)
+
+
+def cancel(
+    table: TableName,
+    service: ServiceName,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Cancel the run of a service that is queued or running. What it committed stands."""
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.service_show import run_document
+    from deployer.services.management import RUNNABLE, kind_of
+    from deployer.services.management import cancel as cancelled
+
+    with _changed(project, stack, specs, table) as (target, opened):
+        run = cancelled(opened, kind_of(service, RUNNABLE))
+    if as_json:
+        print_json({"table": target.name, "run": run_document(run)})
+    elif run.is_open:
+        stdout().print(f"{target.name}: run {run.run_id} of {run.service} was asked to end")
+    else:
+        stdout().print(f"{target.name}: run {run.run_id} of {run.service} is {run.status.lower()}")
+    return 0
+
+
+@contextmanager
+def _changed(project: Path | None, stack: str, specs: Path | None, table: str) -> Iterator[tuple[Target, OpenTable]]:
+    from deployer.cli.table_target import changed
+
+    with changed(project, stack, specs, table, alone=False) as target:
+        yield target, target.opened()
+
+
+def _told(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool, *, in_specs: bool = True) -> int:
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.table_target import write_spec
+
+    written: Sequence[str] = write_spec(target) if write else ()
+    if as_json:
+        print_json({"table": target.name, "service": kind, "done": done, "written": [*written]})
+        return 0
+    stdout().print(f"{target.name}: {kind} is {done}")
+    for file in written:
+        stdout().print(f"edited {file}")
+    if in_specs and not write and target.lake.table(target.name) is not None:
+        note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")
+    return 0

@@ -1,0 +1,202 @@
+"""`deployer service list|describe|runs`: what services tables have, and what they did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.service_change import ServiceName
+
+if TYPE_CHECKING:
+    from deployer.state.services import Run
+
+
+def list_services(
+    table: Annotated[
+        str | None, typer.Argument(help="A table; all of the lake unless given.", show_default=False)
+    ] = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the services of tables, when they run, and what their newest runs came to."""
+    from contextlib import closing
+
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.cli.lake_data import root_to_read
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.live.reader import active_tables
+    from deployer.live.services import trigger_of
+    from deployer.plan.services import trigger_words
+    from deployer.services.runs import runs_of
+    from deployer.state import open_store
+    from deployer.tables.dataset import find_entry
+
+    root = root_to_read(project, stack, specs)
+    with closing(open_store(root)) as store:
+        tables = active_tables(store)
+        if table is not None:
+            wanted = find_entry((entry for entry, _ in tables.values()), table)
+            tables = {wanted.table_id: tables[wanted.table_id]}
+    found = [
+        (entry.full_name, service, next(iter(runs_of(state, service.kind)), None))
+        for entry, state in sorted(tables.values(), key=lambda each: each[0].full_name)
+        for service in state.services.values()
+    ]
+    if as_json:
+        print_json(
+            {
+                "services": [
+                    {
+                        "table": name,
+                        "service": service.kind,
+                        "trigger_mode": service.trigger_mode,
+                        "trigger": dict(service.trigger),
+                        "options": dict(service.options),
+                        "cluster": service.cluster,
+                        "paused": service.paused,
+                        "last_run": run_document(run) if run else None,
+                    }
+                    for name, service, run in found
+                ]
+            }
+        )
+        return 0
+    if not found:
+        note("there are no services; declare them under `services:`, or `deployer service create TABLE SERVICE`")
+        return 0
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("table", "service", "runs", "cluster", "last run (UTC)"):
+        shown.add_column(name, overflow="fold")
+    for name, service, run in found:
+        when = "paused" if service.paused else trigger_words(trigger_of(service))
+        shown.add_row(name, service.kind, when, service.cluster or "", _run_words(run) if run else "never")
+    stdout().print(shown)
+    return 0
+
+
+def describe(
+    table: TableName,
+    service: ServiceName,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show one service of a table: trigger, every option, cluster and the newest run."""
+    from dataclasses import asdict
+
+    from rich.table import Table
+
+    from deployer.cli.output import print_json, stdout
+    from deployer.cli.table_target import looked_at
+    from deployer.live.services import trigger_of
+    from deployer.plan.services import trigger_words
+    from deployer.services.described import described
+    from deployer.services.management import kind_of, service_of
+
+    kind = kind_of(service)
+    with looked_at(project, stack, specs, table) as opened:
+        found = service_of(opened, kind)
+        told = described("", opened, found)
+    if as_json:
+        last = run_document(told.last_run) if told.last_run else None
+        document = {name: value for name, value in asdict(told).items() if name != "lake"} | {"last_run": last}
+        print_json(document)
+        return 0
+    shown = Table(box=None, show_header=False, pad_edge=False)
+    shown.add_column(style="dim")
+    shown.add_column(overflow="fold")
+    shown.add_row("runs", trigger_words(trigger_of(found)) + (" (paused)" if found.paused else ""))
+    shown.add_row("cluster", found.cluster or "the one that jobs have otherwise")
+    for name, value in told.options.items():
+        shown.add_row(name, "not set" if value is None else str(value))
+    if found.unsafe_raw:
+        shown.add_row("options", "not checked (unsafe_raw)")
+    shown.add_row("last run", _run_words(told.last_run) if told.last_run else "never")
+    stdout().print(f"{opened.entry.full_name}: {kind}")
+    stdout().print(shown)
+    return 0
+
+
+def runs(
+    table: TableName,
+    service: Annotated[
+        str | None, typer.Argument(metavar="SERVICE", help="One service; all unless given.", show_default=False)
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Show at most so many; 0 for all that are kept.", min=0)] = 20,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """List the runs of a table's services, the newest first."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.table_target import looked_at
+    from deployer.plan.words import size
+    from deployer.services.management import RUNNABLE, kind_of
+    from deployer.services.runs import runs_of
+
+    kind = kind_of(service, RUNNABLE) if service else None
+    with looked_at(project, stack, specs, table) as opened:
+        found = runs_of(opened.state, kind)
+    listed = found[: limit or None]
+    if as_json:
+        print_json({"table": opened.entry.full_name, "runs": [run_document(run) for run in listed]})
+        return 0
+    if not found:
+        note(f"{opened.entry.full_name} has no runs yet")
+        return 0
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "service", "status", "began (UTC)"):
+        shown.add_column(name)
+    for name in ("seconds", "rows", "read", "written"):
+        shown.add_column(name, justify="right")
+    shown.add_column("why", overflow="fold")
+    for run in listed:
+        done = run.figures
+        shown.add_row(
+            run.run_id,
+            run.service,
+            run.status if run.wish is None else f"{run.status} ({run.wish} asked)",
+            _moment(run.started_at or run.queued_at),
+            "" if run.ended_at is None or run.started_at is None else f"{(run.ended_at - run.started_at) / 1000:.1f}",
+            f"{done.rows_in:,}",
+            size(done.bytes_in),
+            size(done.bytes_out),
+            run.reason or run.cause,
+        )
+    stdout().print(shown)
+    if len(listed) < len(found):
+        note(f"{len(found) - len(listed):,} more: give --limit 0 for all")
+    return 0
+
+
+def run_document(run: Run) -> dict[str, Any]:
+    """A run for machines; times as ISO 8601."""
+    from dataclasses import asdict
+
+    times = {
+        name: _moment(value) + "Z" if (value := getattr(run, name)) is not None else None
+        for name in ("queued_at", "started_at", "ended_at", "lease_until")
+    }
+    return {**asdict(run), **times}
+
+
+def _run_words(run: Run) -> str:
+    ended = f" ({run.reason})" if run.reason else ""
+    return f"{run.status} {_moment(run.ended_at or run.started_at or run.queued_at)}{ended}"
+
+
+def _moment(milliseconds: int) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,177 @@
+"""What people and programs do to the services of a table by hand. Specs do the same through plans.
+
+Whatever is wrong is refused with the remedy before anything is changed. What is changed here shows as drift where specs
+declare the table, until they say it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.live.reader import live_instance
+from deployer.live.services import declared_service, service_spec
+from deployer.services.attached import (
+    alter_service,
+    create_service,
+    pause_service,
+    remove_service,
+    resume_service,
+)
+from deployer.services.runs import cancel_run, queue_run, runs_of
+from deployer.specs.arrow import columns_of
+from deployer.specs.service_schema import KINDS
+from deployer.specs.service_texts import service_from_texts
+from deployer.specs.words import one_of
+from deployer.state.services import Run, Service, ServiceKind
+from deployer.tables.dataset import OpenTable
+
+Texts = Mapping[str, str]
+
+#: What can be run; all but RESTORE can be attached as well.
+RUNNABLE = (*KINDS, "RESTORE")
+
+
+def kind_of(name: str, among: tuple[str, ...] = KINDS) -> ServiceKind:
+    """The kind of that name, in any case. Raises InvalidInput with those that there are."""
+    match name.upper():
+        case "COMPACT" | "CLUSTER" | "CLEAN" | "METASYNC" | "AUTOSAVEPOINT" | "RESTORE" as kind if kind in among:
+            return kind
+        case "RESTORE":
+            raise InvalidInput("RESTORE runs on demand only and is not attached", remedy=one_of("", among))
+        case other:
+            raise InvalidInput(f"unknown service `{name}`", remedy=one_of(other, among))
+
+
+def service_of(table: OpenTable, kind: ServiceKind) -> Service:
+    """Raises NotFound, naming those that the table has."""
+    found = table.state.services.get(kind)
+    if found is None:
+        has = ", ".join(sorted(table.state.services))
+        raise NotFound(
+            f"the table has no {kind} service",
+            where=table.address,
+            remedy=f"it has {has}" if has else "it has none; attach one first",
+        )
+    return found
+
+
+def attach(
+    table: OpenTable,
+    kind: ServiceKind,
+    trigger_mode: str | None = None,
+    texts: Texts | None = None,
+    *,
+    cluster: str | None = None,
+    unsafe_raw: bool = False,
+    author: str | None = None,
+) -> Service:
+    """Attaches a service. Raises InvalidInput, and Conflict when the table has one of that kind."""
+    if kind in table.state.services:
+        raise Conflict(
+            f"the table has a {kind} service already", where=table.address, remedy="alter it, or detach it first"
+        )
+    service = _asked(table, kind, None, trigger_mode, texts, cluster, unsafe_raw)
+    return create_service(table.store, table.entry.table_id, service, author=author)
+
+
+def alter(
+    table: OpenTable,
+    kind: ServiceKind,
+    trigger_mode: str | None = None,
+    texts: Texts | None = None,
+    *,
+    cluster: str | None = None,
+    unsafe_raw: bool = False,
+    author: str | None = None,
+) -> Service:
+    """Changes what is given of a service. Raises NotFound, InvalidInput, and Conflict while a run of it is open."""
+    before = service_of(table, kind)
+    _require_no_run(table, kind, "altered")
+    after = _asked(table, kind, before, trigger_mode, texts, cluster, unsafe_raw)
+    return alter_service(table.store, table.entry.table_id, before, after, author=author)
+
+
+def detach(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> None:
+    """Raises NotFound, and Conflict while a run of it is open. Its runs stay listed."""
+    service_of(table, kind)
+    _require_no_run(table, kind, "detached")
+    remove_service(table.store, table.entry.table_id, kind, author=author)
+
+
+def pause(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """No run of it starts, and one that is running waits. Raises NotFound, and Refused for one that is paused."""
+    if service_of(table, kind).paused:
+        raise Refused(f"the {kind} service is paused already", where=table.address, remedy="resume it to go on")
+    return pause_service(table.store, table.entry.table_id, kind, author=author)
+
+
+def resume(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """Raises NotFound, and Refused for one that is not paused."""
+    if not service_of(table, kind).paused:
+        raise Refused(f"the {kind} service is not paused", where=table.address, remedy="there is nothing to resume")
+    return resume_service(table.store, table.entry.table_id, kind, author=author)
+
+
+def cancel(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Run:
+    """Ends the run of it that is queued, or asks the one that is running to end. Raises NotFound without one."""
+    run = open_run(table, kind)
+    if run is None:
+        raise NotFound(
+            f"no run of {kind} is queued or running", where=table.address, remedy="there is nothing to cancel"
+        )
+    return cancel_run(table.store, table.entry.table_id, run.run_id, reason="cancelled before it began", author=author)
+
+
+def queue(table: OpenTable, kind: ServiceKind, *, cause: str = "on demand", author: str | None = None) -> Run:
+    """Queues a run, of a service that is attached or not. Raises Conflict when one is open, or it is paused."""
+    service = table.state.services.get(kind)
+    if service is not None and service.paused:
+        raise Conflict(f"the {kind} service is paused", where=table.address, remedy="resume it first")
+    _require_no_run(table, kind, "run")
+    cluster = service.cluster if service else None
+    table_id = table.entry.table_id
+    return queue_run(
+        table.store, table_id, kind, cause=cause, cluster=cluster, author=author, needs_service=service is not None
+    )
+
+
+def open_run(table: OpenTable, kind: ServiceKind) -> Run | None:
+    """The run of it that is queued or running."""
+    return next((run for run in runs_of(table.state, kind) if run.is_open), None)
+
+
+def _require_no_run(table: OpenTable, kind: ServiceKind, done: str) -> None:
+    run = open_run(table, kind)
+    if run is not None:
+        raise Conflict(
+            f"a run of {kind} is {run.status.lower()} ({run.run_id}), so it cannot be {done} now",
+            where=table.address,
+            remedy="wait for it, or cancel it",
+        )
+
+
+def _asked(
+    table: OpenTable,
+    kind: ServiceKind,
+    before: Service | None,
+    trigger_mode: str | None,
+    texts: Texts | None,
+    cluster: str | None,
+    unsafe_raw: bool,
+) -> Service:
+    instance = live_instance(table.store.instance())
+    properties = table.state.properties
+    spec = service_from_texts(
+        kind,
+        texts,
+        before=service_spec(before) if before else None,
+        trigger_mode=trigger_mode,
+        cluster=cluster,
+        unsafe_raw=unsafe_raw,
+        columns=columns_of(table.schema),
+        keys=(*properties.row_keys, *properties.sort_keys),
+        clusters=[each.name for each in instance.clusters] if instance else (),
+    )
+    return replace(declared_service(spec, before), declared=False)

@@ -1,0 +1,43 @@
+"""The process of one queued run on this machine: `python -m deployer.services.worker ROOT TABLE RUN`.
+
+It leaves everything that it has to tell in the run's record; what goes wrong before the run is started, on stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+from deployer.compute.clusters import local_cluster
+from deployer.compute.local import LocalCluster
+from deployer.errors import DeployerError
+from deployer.live.reader import live_instance
+from deployer.services.run import run_service
+from deployer.services.running import Asked
+from deployer.services.runs import find_run
+from deployer.state import open_store
+from deployer.tables.dataset import find_entry
+
+
+def main(argv: Sequence[str]) -> int:
+    """Does the run, and gives the exit code."""
+    root, table, run_id = argv
+    try:
+        with closing(open_store(root)) as store:
+            instance = live_instance(store.instance())
+            run = find_run(store.table(find_entry(store.instance().tables.values(), table).table_id), run_id)
+        clusters = instance.clusters if instance else ()
+
+        def sizes() -> LocalCluster:
+            return local_cluster(clusters, run.cluster, instance.address if instance else table)
+
+        run_service(root, table, run.service, cluster=sizes, asked=Asked(run_id=run_id))
+    except DeployerError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

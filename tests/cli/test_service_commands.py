@@ -1,0 +1,76 @@
+"""`deployer service`: what people do to services by hand, and what they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Deployer
+from tests.projects import table
+
+TABLE = "air.flights"
+
+
+@pytest.fixture
+def applied(project: Path, deployer: Deployer) -> Path:
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    return project
+
+
+def test_a_service_is_attached_listed_and_written_into_the_spec(applied: Path, deployer: Deployer) -> None:
+    assert "there are no services" in deployer("service", "list").err
+    ran = deployer("service", "create", TABLE, "compact", "-o", "commits=100", "-o", "min_files=3")
+    assert (ran.code, ran.out) == (0, "air.flights: COMPACT is attached\n")
+    assert "--write-spec" in ran.err
+    assert deployer("drift").code == 2
+    assert "after 100 commits" in deployer("service", "list").out
+    ran = deployer("service", "alter", TABLE, "compact", "-o", "rows=500", "--write-spec")
+    assert ran.out == "air.flights: COMPACT is changed\nedited specs/flights.yaml\n"
+    text = (applied / "specs" / "flights.yaml").read_text(encoding="utf-8")
+    assert "rows: 500" in text and "min_files: 3" in text and "commits" not in text
+    assert deployer("drift").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    described = deployer("service", "describe", TABLE, "compact", "--json").json
+    assert described["trigger"] == {"rows": 500} and described["options"]["target_file_bytes"] == 256_000_000
+    assert deployer("service", "delete", TABLE, "compact").out == "air.flights: COMPACT is detached\n"
+    assert "Plan: 1 to update" in deployer("preview").out
+
+
+def test_a_paused_service_does_not_run_and_leaves_no_run_behind(applied: Path, deployer: Deployer) -> None:
+    deployer("service", "create", TABLE, "compact")
+    assert deployer("service", "pause", TABLE, "compact").code == 0
+    ran = deployer("service", "run", TABLE, "compact")
+    assert ran.code == 1 and "the COMPACT service is paused" in ran.err
+    again = deployer("service", "pause", TABLE, "compact")
+    assert again.code == 3 and "paused already" in again.err
+    [run] = deployer("service", "runs", TABLE, "--json").json["runs"]
+    assert (run["status"], run["reason"]) == ("CANCELLED", "the COMPACT service is paused")
+    assert deployer("service", "resume", TABLE, "compact").code == 0
+    assert deployer("service", "run", TABLE, "compact").code == 0
+    statuses = [each["status"] for each in deployer("service", "runs", TABLE, "--json").json["runs"]]
+    assert statuses == ["SKIPPED", "CANCELLED"]
+    assert "COMPACT   SKIPPED" in deployer("service", "runs", TABLE).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", TABLE, "compakt"), "unknown service `compakt`; did you mean COMPACT"),
+        (("create", TABLE, "restore"), "RESTORE runs on demand only"),
+        (("create", "air.flihgts", "compact"), "air.flights"),
+        (("create", TABLE, "compact", "-o", "x"), "'x' is no option; write NAME=VALUE"),
+        (("create", TABLE, "compact", "-o", "strategy=sise"), "did you mean size?"),
+        (("create", TABLE, "compact", "--trigger-mode", "auto"), "unknown trigger mode `auto`; did you mean AUTOMATIC"),
+        (("create", TABLE, "compact", "--cluster", "big"), "unknown cluster `big`"),
+        (("alter", TABLE, "clean", "-o", "commits=3"), "the table has no CLEAN service"),
+        (("describe", TABLE, "clean"), "the table has no CLEAN service"),
+        (("cancel", TABLE, "clean"), "no run of CLEAN is queued or running"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, applied: Path, deployer: Deployer) -> None:
+    ran = deployer("service", *arguments)
+    assert ran.code == 1 and said in ran.err
+    assert "there are no services" in deployer("service", "list").err
