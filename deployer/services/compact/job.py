@@ -120,7 +120,7 @@ def compact(
     """
     started = time.monotonic()
     if place_files(table):
-        table = open_entry(table.store, table.root, table.entry)
+        table = _again(table)
     table = _with_whole_indexes(table, options, on_progress)
     before = Moment.of(table)
     run = _Run(options, session, engine, on_progress, run_id or uuid.uuid4().hex)
@@ -141,13 +141,18 @@ def compact(
         status,
         why,
         before,
-        Moment.of(table.refreshed()),
+        Moment.of(_again(table)),
         run.work,
         run.engine,
         run.reason,
         time.monotonic() - started,
         indexes,
     )
+
+
+def _again(table: OpenTable) -> OpenTable:
+    """With the newest state that is recorded; `refreshed` would go through all that was committed since its own."""
+    return open_entry(table.store, table.root, table.entry)
 
 
 def _with_whole_indexes(table: OpenTable, options: CompactOptions, on_progress: OnProgress) -> OpenTable:
@@ -160,7 +165,7 @@ def _with_whole_indexes(table: OpenTable, options: CompactOptions, on_progress: 
     if planned(table, dataset, sizes, any_kind=True):
         catch_up(table.store, table.root, table.entry.table_id, on_progress)
         join_parts(table.store, table.root, table.entry.table_id)
-    return table.refreshed()
+    return _again(table)
 
 
 class _Run:
@@ -184,7 +189,7 @@ class _Run:
         sizes = self._options.sizes(table.layout().max_rows_per_file)
         most, portions = sys.maxsize, -1
         for _ in range(ROUNDS):
-            table = table.refreshed()
+            table = _again(table)
             dataset = table.dataset()
             tasks = planned(table, dataset, sizes)
             rows = sum(task.rows for task in tasks)
@@ -220,7 +225,8 @@ class _Run:
         self._told(0)  # the last moment at which it can be stopped
         written = [each for group in made for each in group]
         with_sizes(table.location, written)
-        old = [[dataset.get_fragment(number).metadata for number in task.fragments] for task in tasks]
+        there = {each.fragment_id: each for each in dataset.get_fragments()}
+        old = [[there[number].metadata for number in task.fragments] for task in tasks]
         rewritten = [Rewritten(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
         job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never one of a process that had the run before
         try:
@@ -231,6 +237,7 @@ class _Run:
                 job_id,
                 "compact",
                 rewritten,
+                read_version=int(dataset.version),
                 keep_order=not table.layout().order,
             )
         except Conflict:

