@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.compute.local import LocalCluster
@@ -122,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--null-value", action="append", help="a CSV text that is null; repeatable (default: empty)")
     parser.add_argument("--delimiter")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
-    parser.add_argument("--bad-rows", type=Path, help="set rows that do not fit aside in this file")
+    parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--job-id")
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
     parser.add_argument("--memory", default="2g", help="of a local session")

@@ -43,8 +43,12 @@ def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping
 
 
 def _tell_end(root: str, key: str | None, told: Told) -> None:
-    if key is not None:
+    if key is None:
+        return
+    try:
         tell(root, key, told)
+    except DeployerError as error:  # what the job did stands, and its exit code says how it ended
+        sys.stderr.write(f"nobody can be told of this: {error}\n")
 
 
 class _Teller:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,9 +50,10 @@ def ingest(
     ] = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
     bad_rows: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Set rows that do not fit aside in this file (.parquet, else JSON lines), and load the others.",
+            help="Set rows that do not fit aside in this file, here or on S3 (.parquet, else JSON lines), and load the "
+            "others.",
             show_default=False,
         ),
     ] = None,
@@ -78,6 +78,9 @@ def ingest(
     ] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="On a cluster on AWS: start the load and do not wait for its end.")
+    ] = False,
+    upload: Annotated[
+        bool, typer.Option("--upload", help="On a cluster on AWS: upload files of this machine for the load first.")
     ] = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -105,8 +108,9 @@ def ingest(
     root, instance = workspace.root(lake), lake.instance
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     remote = remote_cluster(instance.clusters, cluster, instance.address)
-    if detach and remote is None:
-        raise InvalidInput("--detach is for clusters on AWS", remedy="name one with --cluster, or leave it out")
+    if remote is None and (detach or upload):
+        option = "--detach" if detach else "--upload"
+        raise InvalidInput(f"{option} is for clusters on AWS", remedy="name one with --cluster, or leave it out")
     if cluster is not None and remote is None:
         choose()  # one that cannot be is said at once; else it is chosen when Spark is needed
     request = IngestRequest(
@@ -122,7 +126,7 @@ def ingest(
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on
 
-        return ingest_on(remote, workspace, lake, table, request, as_json=as_json, detach=detach)
+        return ingest_on(remote, workspace, lake, table, request, as_json=as_json, detach=detach, upload=upload)
     with Meter(as_json=as_json) as meter:
 
         def begun(engine: str, reason: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from deployer.cli.ingest_result import print_result, result_from
 from deployer.cli.output import print_json
 from deployer.cli.remote_run import run_on
+from deployer.cli.uploads import remove_uploads, upload_files
 from deployer.cli.workspace import Workspace
 from deployer.compute.remote import RemoteJob
 from deployer.errors import InvalidInput
@@ -18,6 +19,7 @@ from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry
 from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.source_files import is_on_s3
 from spark_jobs.ingest import arguments_of
 
 PROGRAM = "ingest"
@@ -32,42 +34,47 @@ def ingest_on(
     *,
     as_json: bool,
     detach: bool,
+    upload: bool,
 ) -> int:
     """Loads on the cluster and shows the result as a load on this machine does."""
-    _refuse_own_files(request)
+    _refuse_own_files(request, upload=upload)
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
         name = find_entry(store.instance().tables.values(), table).full_name
     job_id = request.job_id or uuid.uuid4().hex
-    arguments = arguments_of(root, name, replace(request, job_id=job_id))
+    paths = request.paths
+    if upload:
+        paths = upload_files(root, job_id, paths, request.format, as_json=as_json)
+    arguments = arguments_of(root, name, replace(request, job_id=job_id, paths=paths))
     tags = {"deployer:instance": lake.instance.name, "deployer:table": name}
     job = RemoteJob(PROGRAM, job_id, f"ingest {name}", arguments, tags)
     result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
     if result is not None:
-        show(result, as_json=as_json)
+        show(root, result, as_json=as_json)
     return 0
 
 
-def show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    """The result of a load that ran elsewhere."""
+def show(root: str, result: Mapping[str, Any], *, as_json: bool) -> None:
+    """The result of a load that ran elsewhere; what was uploaded for it goes."""
     if as_json:
         print_json(result)
     else:
-        print_result(result_from(result), "the file that was asked for")
+        print_result(result_from(result), "the file that --bad-rows names")
+    remove_uploads(root, str(result["job_id"]))
 
 
-def _refuse_own_files(request: IngestRequest) -> None:
+def _refuse_own_files(request: IngestRequest, *, upload: bool) -> None:
     """A cluster reads what is on S3; raises InvalidInput for what is on this machine."""
-    own = [path for path in request.paths if not path.startswith("s3://")]
-    if own:
+    own = [path for path in request.paths if not is_on_s3(path)]
+    if own and not upload:
         raise InvalidInput(
             "a cluster on AWS cannot read files of this machine",
             where=own[0],
-            remedy="upload them below the lake's root, which its role may read, and give their s3:// address",
+            remedy="add --upload; or put them below the lake's root, which its role may read, and give their address",
         )
-    if request.bad_rows is not None:
+    if request.bad_rows is not None and not is_on_s3(str(request.bad_rows)):
         raise InvalidInput(
             "a cluster on AWS cannot write files of this machine",
             where=str(request.bad_rows),
-            remedy="leave --bad-rows out, or load without --cluster",
+            remedy="give --bad-rows an s3:// address below the lake's root",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -67,6 +68,10 @@ class S3Objects:
             "ListObjectsV2", prefix, lambda store, key: next(obstore.list(store, key or None, chunk_size=1000), ())
         )
         return [self._relative(each) for each in found]
+
+    def upload(self, path: str, file: Path) -> None:
+        """Puts a file of any size, in parts when it is large."""
+        self._asked("PutObject", path, lambda store, key: obstore.put(store, key, file))
 
     def has(self, path: str) -> bool:
         """Whether there is an object of that name."""

@@ -4,6 +4,7 @@ submitted, its rows in Lance on S3, its state in DynamoDB. And the ends that the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,21 @@ def test_rows_are_loaded_there_and_found_here(project: Path, deployer: Deployer,
     error = [line for line in here.err.splitlines() if line.startswith("error: ")]
     assert error and error[0] in there.err.splitlines()
     assert deployer("query", "air.flights", "--json").json["rows"] and run_of("tuesday")["state"] == "FAILED"
+
+
+def test_files_of_this_machine_are_uploaded_and_bad_rows_set_aside(
+    project: Path, tmp_path: Path, deployer: Deployer, running: list[str]
+) -> None:
+    file = tmp_path / "own.csv"
+    file.write_text("id,delay\n50,1\n51,x\n", encoding="utf-8")
+    aside = f"{ROOT}/aside/bad.jsonl"
+    ran = deployer(*load("wednesday", str(file), "--upload", "--bad-rows", aside))
+    assert ran.code == 0, ran.err
+    assert "air.flights: 1 row added" in ran.out and "1 bad row was set aside" in ran.out
+    s3 = boto3.client("s3")
+    (problem,) = s3.get_object(Bucket=BUCKET, Key="demo/aside/bad.jsonl")["Body"].read().splitlines()
+    assert json.loads(problem)["value"] == "x" and f"{ROOT}/_uploads/" in running[0]
+    assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
 
 
 @pytest.mark.parametrize(("cluster", "number"), [("big", 100), ("once", 200)])
@@ -306,10 +322,11 @@ def test_what_cannot_run_there_is_said_before_anything_is_started(
 ) -> None:
     before = len(runs())
     for arguments, said in (
-        (load("x", "rows.csv"), "rows.csv: a cluster on AWS cannot read files of this machine; upload them"),
+        (load("x", "rows.csv"), "rows.csv: a cluster on AWS cannot read files of this machine; add --upload"),
         (load("x", "s3://b/x.csv", "--bad-rows", "bad.csv"), "cannot write files of this machine"),
         (("ingest", "air.none", "s3://b/x.csv", "--cluster", "small"), "air.none"),
         (("ingest", "air.flights", "x.csv", "--detach"), "--detach is for clusters on AWS"),
+        (load("x", "no.csv", "--upload"), "no.csv: no such file, folder or glob"),
         (("follow", "nothing"), "no job nothing was started on a cluster"),
     ):
         ran = deployer(*arguments)

@@ -30,7 +30,8 @@ def compact_table(
     says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
     Raises NotFound, InvalidInput, and Conflict when one is running already or others change the same rows without end.
     """
-    from deployer.compute.local import LocalCluster, local_session
+    from deployer.compute.local import LocalCluster
+    from deployer.compute.session import job_session
     from deployer.services.compact.job import compact
     from deployer.services.compact.options import CompactOptions
     from deployer.services.running import Asked, as_run
@@ -50,7 +51,7 @@ def compact_table(
         chosen = CompactOptions.of(options or {})
 
         def work(run_id: str, told: OnProgress) -> Compacted:
-            return compact(opened.refreshed(), chosen, lambda: local_session(choose()), engine, told, run_id)
+            return compact(opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id)
 
         table_id = opened.entry.table_id
         return as_run(store, table_id, "COMPACT", asked or Asked(), work, on_progress or untold)

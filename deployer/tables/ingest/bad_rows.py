@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
 
 from deployer.errors import InvalidInput, Refused
+from deployer.tables.ingest.source_files import is_on_s3
 
 LISTED = 10  #: how many bad rows a refusal shows
 USUAL_NULLS = frozenset({"NA", "N/A", "n/a", "NULL", "null", "Null", "None", "NaN", "nan", "nil", "-", "?", "\\N"})
@@ -105,13 +107,29 @@ def _null_hint(bad: Mapping[str, BadRows]) -> str:
     return f"if {' and '.join(map(repr, usual))} means null, give {options}; or " if usual else ""
 
 
-def write_bad_rows(path: Path, bad: Mapping[str, BadRows]) -> None:
-    """Sets the problems aside at `path`: Parquet when it is called so, else JSON lines. Replaces the file whole."""
+def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
+    """Sets the problems aside at `path`, which may be an s3:// address: Parquet when it is called so, else JSON lines.
+
+    Replaces the file whole.
+    """
     rows = [
         {"file": file, "row": p.row, "column": p.column, "reason": p.reason, "value": p.value}
         for file, each in bad.items()
         for p in each.problems
     ]
+    if not is_on_s3(str(path)):
+        _write(Path(path), rows)
+        return
+    from deployer.state.objects_s3 import S3Objects
+
+    folder, _, name = str(path).rpartition("/")
+    with TemporaryDirectory(prefix="deployer-bad-rows-") as temporary:
+        file = Path(temporary) / name
+        _write(file, rows)
+        S3Objects(folder).put(name, file.read_bytes())
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     aside = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

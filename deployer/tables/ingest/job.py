@@ -44,7 +44,7 @@ class IngestRequest:
     format: Format | None = None
     options: ReadOptions = ReadOptions()
     ignore_extra: bool = False
-    bad_rows: Path | None = None
+    bad_rows: str | Path | None = None  #: where bad rows are set aside; a file, or an s3:// address
     job_id: str | None = None
     engine: Engine = "auto"
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
