@@ -94,7 +94,7 @@ def _of_option(kind: str, name: str, text: str) -> Any:
 
 
 def _value(kind: str, name: str, text: str) -> Any:
-    schema, value = option_schema(kind, name), _of_option(kind, name, text)
+    value, schema = _of_option(kind, name, text), option_schema(kind, name)
     problems: Problems = []
     compiled(schema)(_node(value), f"`{name}`", problems)
     if problems:
