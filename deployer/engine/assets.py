@@ -28,7 +28,10 @@ def with_hashes(value: Any) -> Any:
 
 def hashed(value: dict[str, Any]) -> dict[str, Any]:
     if value[SIG] == ASSET:
-        return {**value, "hash": hashlib.sha256(_contents(value)).hexdigest()}
+        return {
+            **value,
+            "hash": _hash_of_text(value["text"]) if "text" in value else _hash_of_file(Path(_local(value))),
+        }
     if isinstance(value.get("assets"), dict):
         value = {**value, "assets": {name: hashed(item) for name, item in sorted(value["assets"].items())}}
     digest = hashlib.sha256()
@@ -80,8 +83,25 @@ def _local(value: dict[str, Any]) -> str:
     )
 
 
+def _hash_of_text(text: Any) -> str:
+    return hashlib.sha256(str(text).encode()).hexdigest()
+
+
+def _hash_of_file(path: Path) -> str:
+    """Read in parts: files may be large."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise NotFound(f"cannot read the asset: {error.strerror}", where=path, remedy="correct its path") from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> NotFound:
+    return NotFound(f"cannot read the asset: {error.strerror}", where=path, remedy="correct its path")
