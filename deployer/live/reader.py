@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from deployer.live.indexes import live_indexes
@@ -22,13 +23,14 @@ SPLIT_POINTS = "split_points"
 #: And how many rows a leaf may hold before it is split.
 MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
+READERS = 16  #: tables on S3 that are read at the same time
+
 
 def read_lake(store: StateStore, root: str) -> LiveLake:
     """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
-    tables = active_tables(store)
-    live = (read_table(store, root, entry, state) for entry, state in tables.values())
+    live = read_tables(store, root, active_tables(store))
     instance = store.instance()
-    by_address = {table.spec.address: table for table in live}
+    by_address = {table.spec.address: table for table in live.values()}
     return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
 
 
@@ -37,6 +39,20 @@ def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
     states = store.tables(tuple(entries))
     return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
+
+
+def read_tables(
+    store: StateStore, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
+) -> dict[str, LiveTable]:
+    """Live tables by id, in the order in which they were found; on S3 several are asked for at once."""
+
+    def read(each: tuple[TableEntry, TableState]) -> LiveTable:
+        return read_table(store, root, *each)
+
+    if "://" not in root or len(found) < 2:
+        return {table_id: read(each) for table_id, each in found.items()}
+    with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
+        return dict(zip(found, pool.map(read, found.values()), strict=True))
 
 
 def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:

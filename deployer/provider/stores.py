@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import active_tables, instance_owner, live_instance, read_table
+from deployer.live.reader import active_tables, instance_owner, live_instance, read_table, read_tables
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
@@ -57,9 +57,11 @@ class Stores:
             store = self.store(root)
         except NotFound:
             return LiveLake(None)
-        tables = [self.live_table(root, table_id) for table_id in self._found(root)]
+        path, found = self.path(root), self._found(root)
+        unread = {table_id: each for table_id, each in found.items() if (path, table_id) not in self._live}
+        self._live.update({(path, table_id): table for table_id, table in read_tables(store, path, unread).items()})
         instance = store.instance()
-        by_address = {table.spec.address: table for table in tables if table}
+        by_address = {table.spec.address: table for table_id in found if (table := self.live_table(root, table_id))}
         return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
