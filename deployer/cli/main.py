@@ -115,9 +115,7 @@ def run(arguments: Sequence[str]) -> int:
         return stop.exit_code
     except DeployerError as error:
         if isinstance(error, EngineFailed):
-            from deployer.provider.urn import without_urns
-
-            error = EngineFailed(without_urns(error.what), where=error.where, remedy=error.remedy)
+            error = _of_the_lake(error)
         print_error(error, as_json=as_json)
         return error.exit_code
     except BrokenPipeError:
@@ -131,6 +129,15 @@ def run(arguments: Sequence[str]) -> int:
         )
         print_error(words, as_json=as_json)
         return words.exit_code
+
+
+def _of_the_lake(error: EngineFailed) -> EngineFailed:
+    """The engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
+    from deployer.cli.aws_remedies import remedies_for
+    from deployer.provider.urn import without_urns
+
+    remedy = ": ".join(filter(None, (error.remedy, remedies_for(error.what))))
+    return EngineFailed(without_urns(error.what), where=error.where, remedy=remedy)
 
 
 def _usage_error(error: TyperException) -> int:
