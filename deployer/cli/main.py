@@ -122,11 +122,9 @@ def run(arguments: Sequence[str]) -> int:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0
     except OSError as error:
-        if error.filename is None:
-            raise  # no path that somebody could mend
-        words = DeployerError(
-            error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
-        )
+        words = _of_the_system(error)
+        if words is None:
+            raise
         print_error(words, as_json=as_json)
         return words.exit_code
 
@@ -138,6 +136,18 @@ def _of_the_lake(error: EngineFailed) -> EngineFailed:
 
     remedy = ": ".join(filter(None, (error.remedy, remedies_for(error.what))))
     return EngineFailed(without_urns(error.what), where=error.where, remedy=remedy)
+
+
+def _of_the_system(error: OSError) -> DeployerError | None:
+    """An error of the file system, or of S3 as Lance passes it on; None for one that nobody could mend."""
+    if error.filename is not None:
+        return DeployerError(
+            error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
+        )
+    from deployer.state.s3_words import refusal_in
+
+    refusal = refusal_in(str(error))
+    return None if refusal is None else DeployerError(refusal.what, remedy=refusal.remedy)
 
 
 def _usage_error(error: TyperException) -> int:

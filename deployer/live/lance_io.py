@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_storage import manifest_names, storage_options
 from deployer.state.model import TableEntry
 
@@ -56,6 +57,8 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
 
 def _explained(failure: Exception, location: str, version: int | None) -> DeployerError:
     text = str(failure)
+    if (refused := refused_by_storage(failure, location)) is not None:
+        return refused
     if "not found" not in text.lower():
         return Corrupt(f"the dataset cannot be opened: {text.splitlines()[0]}", where=location)
     if version is None:

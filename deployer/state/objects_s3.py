@@ -23,12 +23,9 @@ from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
 from deployer.state.objects import Described, Missing
 from deployer.state.s3_bucket import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
+from deployer.state.s3_words import NOT_ACCEPTED, refusal_in
 
 T = TypeVar("T")
-
-_NOT_ACCEPTED = ("ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "TokenRefreshRequired")
-_DENIED = ("AccessDenied", "403 Forbidden", "AllAccessDisabled")
-_BUSY = ("SlowDown", "RequestLimitExceeded", "Throttling", "503 Service Unavailable")
 
 
 class S3Objects:
@@ -135,7 +132,7 @@ class S3Objects:
                     raise self._no_bucket() from None
                 raise Missing(path) from None
             except (BaseError, BotoCoreError) as error:
-                if not looked_again and any(code in str(error) for code in _NOT_ACCEPTED):
+                if not looked_again and any(code in str(error) for code in NOT_ACCEPTED):
                     looked_again = True
                     bucket.look_again()
                     continue
@@ -155,25 +152,11 @@ class S3Objects:
                 "the bucket is in another region", where=self._root, remedy="set AWS_REGION to the bucket's region"
             )
         asked = f"{call} of {bucket.uri}/{key}"
-        if any(code in said for code in _NOT_ACCEPTED):
-            expired = "have expired" if "Expired" in said else "are not accepted by AWS"
-            return DeployerError(
-                f"the credentials {expired} ({asked})",
-                where=self._root,
-                remedy="renew them, or choose others by AWS_PROFILE, and run it again",
-            )
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError) or any(code in said for code in _DENIED):
-            return DeployerError(
-                f"access to the bucket was denied ({asked})",
-                where=self._root,
-                remedy="check the credentials (AWS_PROFILE), and allow them the actions listed in docs/aws.md",
-            )
-        if any(code in said for code in _BUSY):
-            return OutcomeUnknown(
-                f"S3 is too busy for this prefix: SlowDown ({asked})",
-                where=self._root,
-                remedy="try again in a minute; S3 makes room for a prefix that is used much",
-            )
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError) and refusal_in(said) is None:
+            said = f"403 Forbidden {said}"
+        if (refusal := refusal_in(said)) is not None:
+            kind = DeployerError if refusal.is_final else OutcomeUnknown
+            return kind(f"{refusal.what} ({asked})", where=self._root, remedy=refusal.remedy)
         return OutcomeUnknown(
             f"the bucket gave no answer: {said[:200]} ({asked})",
             where=self._root,

@@ -11,6 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, NotFound, Refused
+from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
 from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
@@ -172,15 +173,16 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
     import lance
     import pyarrow as pa
 
-    stable = spec.storage.stable_row_ids
-    return lance.write_dataset(
-        pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
-        dataset_uri(root, entry.location),
-        mode="create",
-        data_storage_version=spec.storage.data_storage_version,
-        enable_stable_row_ids=not spec.row_keys if stable is None else stable,
-        storage_options=storage_options(root),
-    )
+    stable, location = spec.storage.stable_row_ids, dataset_uri(root, entry.location)
+    with storage_in_words(location):
+        return lance.write_dataset(
+            pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
+            location,
+            mode="create",
+            data_storage_version=spec.storage.data_storage_version,
+            enable_stable_row_ids=not spec.row_keys if stable is None else stable,
+            storage_options=storage_options(root),
+        )
 
 
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
+from deployer.live.lance_failures import words_of
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
@@ -215,7 +216,7 @@ def _settle(location: str, transaction: Any, failure: Exception, job_id: str) ->
             f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"
         ) from failure
     raise OutcomeUnknown(
-        f"the commit to Lance failed, and whether it happened is not known: {str(failure).splitlines()[0]}",
+        f"the commit to Lance failed, and whether it happened is not known: {words_of(failure, location)}",
         where=location,
         remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
     ) from failure

@@ -24,6 +24,7 @@ from deployer.live.indexes import (
     remembered_indexes,
     with_indexes,
 )
+from deployer.live.lance_failures import words_of
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import refresh
 from deployer.plan import changes as c
@@ -270,7 +271,7 @@ def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDatase
         try:
             return commit(dataset)
         except Exception as failure:
-            said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+            said = words_of(failure, location)
             if "too many concurrent writers" in str(failure).lower():  # Lance tried for half a minute itself
                 break
             if "conflict" not in str(failure).lower():

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from deployer.errors import NotFound
 from deployer.live.key_ranges import key_kinds
+from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
@@ -115,21 +116,22 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
         return
     old = table.dataset()
     schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in target.schema])
-    made = lance.write_dataset(
-        pa.Table.from_batches([], schema),
-        location,
-        mode="create",
-        data_storage_version=target.storage.data_storage_version,
-        enable_stable_row_ids=target.stable_row_ids,
-        storage_options=storage_options(location),
-    )
-    del made
-    old_settings = _text(old.config())
-    found = open_dataset(location)
-    if missing := {name: value for name, value in old_settings.items() if found.config().get(name) != value}:
-        found.update_config(missing)
-    if about := _text(old.schema.metadata or {}):
-        found.update_schema_metadata(about)
+    with storage_in_words(location):
+        made = lance.write_dataset(
+            pa.Table.from_batches([], schema),
+            location,
+            mode="create",
+            data_storage_version=target.storage.data_storage_version,
+            enable_stable_row_ids=target.stable_row_ids,
+            storage_options=storage_options(location),
+        )
+        del made
+        old_settings = _text(old.config())
+        found = open_dataset(location)
+        if missing := {name: value for name, value in old_settings.items() if found.config().get(name) != value}:
+            found.update_config(missing)
+        if about := _text(old.schema.metadata or {}):
+            found.update_schema_metadata(about)
 
 
 def _is_made(location: str) -> bool:
@@ -157,7 +159,8 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
             job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written)
         ).to_properties(),
     )
-    lance.LanceDataset.commit(location, transaction, storage_options=storage_options(location))
+    with storage_in_words(location):
+        lance.LanceDataset.commit(location, transaction, storage_options=storage_options(location))
 
 
 def _remove_strays(location: str, written: Sequence[Written]) -> None:

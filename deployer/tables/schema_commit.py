@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, DeployerError
+from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
 from deployer.live.rollforward import refresh
@@ -21,6 +22,7 @@ from deployer.state.updates import CommitAbandoned, CommitStarted
 if TYPE_CHECKING:
     import lance
 
+    from deployer.state.model import TableEntry
     from deployer.state.store import StateStore
 
 Operation = Callable[["lance.LanceDataset"], "lance.LanceOperation.BaseOperation"]
@@ -49,7 +51,7 @@ def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str,
     except Exception as failure:
         if not _done(store, root, table_id, job_id):
             store.commit(table_id, [CommitAbandoned(job_id)])
-            raise _explained(failure, f"table/{entry.full_name}", kind) from failure
+            raise _explained(failure, entry, dataset_location(root, entry), kind) from failure
     reached("tables.schema.after-lance")
     refresh(store, root, table_id)
     reached("tables.schema.after-state")
@@ -60,7 +62,10 @@ def _done(store: StateStore, root: str, table_id: str, job_id: str) -> bool:
     return job_id in refresh(store, root, table_id).jobs
 
 
-def _explained(failure: Exception, address: str, kind: str) -> DeployerError:
+def _explained(failure: Exception, entry: TableEntry, location: str, kind: str) -> DeployerError:
+    address = f"table/{entry.full_name}"
+    if (refused := refused_by_storage(failure, location)) is not None:
+        return refused
     if isinstance(failure, DeployerError):
         failure.where = failure.where or address
         return failure

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_io import open_dataset
 from deployer.state import open_store
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
@@ -198,6 +199,8 @@ class Table:
         except DeployerError:
             raise
         except Exception as failure:
+            if (refused := refused_by_storage(failure, self.opened.location)) is not None:
+                raise refused from failure
             raise filter_failure(failure, where, dataset.schema.names, self.opened.address) from failure
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
+from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import MarkedFile
 from deployer.tables.order import sorted_rows
@@ -169,6 +170,8 @@ def _unsliced(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
+    if (refused := refused_by_storage(failure, layout.location)) is not None:
+        return refused
     return DeployerError(
         f"Lance cannot write the rows: {str(failure).splitlines()[0]}",
         where=layout.location,

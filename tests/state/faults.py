@@ -27,6 +27,7 @@ Fault = Literal[
     "expired",
     "moved",
     "no role",
+    "not ready",
 ]
 
 #: Each of dropping, delaying, duplicating, failing and throttling happens to 5% of the requests.
@@ -45,6 +46,7 @@ _REFUSALS: Mapping[str, tuple[str, str, int]] = {
     "throttle": ("ProvisionedThroughputExceededException", "SlowDown", 503),
     "deny": ("AccessDeniedException", "AccessDenied", 403),
     "expired": ("ExpiredTokenException", "ExpiredToken", 400),
+    "not ready": ("ResourceNotFoundException", "NoSuchEntity", 404),
     "moved": ("ResourceNotFoundException", "PermanentRedirect", 301),
     "no role": ("ValidationException", "NoRole", 400),
 }

@@ -1,0 +1,51 @@
+"""Pulumi's state in the bucket that the stack itself makes: begun in the folder, moved, and gone on with."""
+
+from __future__ import annotations
+
+import json
+
+import boto3
+
+from deployer.state.objects_s3 import S3Objects
+from tests.cli.conftest import Deployer
+from tests.stacks.conftest import MakeProject, bucket_of
+
+
+def test_the_state_moves_into_the_bucket_that_it_made(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws()
+    bucket, settings = bucket_of(project), project / "Pulumi.yaml"
+    place = f"s3://{bucket}/pulumi"
+    in_folder = settings.read_text(encoding="utf-8")
+    in_bucket = in_folder.replace("url: file://.", f"url: {place}")
+    settings.write_text(in_bucket, encoding="utf-8")
+    early = deployer("preview")
+    assert early.code == 1 and "there is no such bucket" in early.err
+
+    settings.write_text(in_folder, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert deployer("stack", "export", "dev.json").code == 0
+    settings.write_text(in_bucket, encoding="utf-8")
+    assert deployer("stack", "import", "dev.json").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    (project / ".pulumi").rename(project / "old-state")
+
+    specs = project / "specs" / "demo.yaml"
+    specs.write_text(specs.read_text(encoding="utf-8") + "tags: {team: data}\n", encoding="utf-8")
+    assert deployer("preview", "--out", "plan.json", "--exit-code").code == 2
+    assert deployer("up", "plan.json").code == 0
+    tags = boto3.client("s3").get_bucket_tagging(Bucket=bucket)["TagSet"]
+    assert {"Key": "team", "Value": "data"} in tags
+    assert not (project / ".pulumi").exists()
+
+    table = next(each["name"] for each in _standing(place) if each["name"].startswith("state-table/"))
+    allowed = [f"--allow-destroy={name}" for name in ("table/air.flights", f"bucket/{bucket}", table)]
+    assert deployer("destroy", "--yes", *allowed).code == 0
+    assert _standing(place) == []
+    versions = boto3.client("s3").list_object_versions(Bucket=bucket, Prefix="pulumi/.pulumi/stacks/lakes/dev.json")
+    assert len(versions["Versions"]) > 2
+
+
+def _standing(place: str) -> list[dict[str, str]]:
+    document = json.loads(S3Objects(place).get(".pulumi/stacks/lakes/dev.json"))
+    found = document["checkpoint"]["latest"].get("resources") or []
+    return [{"name": each["urn"].split("::", 3)[3]} for each in found if not each["type"].startswith("pulumi:")]
