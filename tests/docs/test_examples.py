@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from deployer.cli.main import app
 from deployer.cli.reference import reference
 from deployer.cost.prices import read_prices
+from deployer.engine.backend_url import s3_place
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
 from tests.projects import INSTANCE, REPOSITORY
@@ -37,6 +38,9 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
     documents = list(yaml.safe_load_all(text))
     if "config" in documents[0]:  # a stack's configuration
         assert all(key.startswith(("deployer:", "aws:")) for key in documents[0]["config"])
+        return
+    if documents[0].keys() == {"backend"}:  # a part of Pulumi.yaml
+        assert s3_place(documents[0]["backend"]["url"])[0].startswith("s3://")
         return
     if documents[0].get("kind") == "Policy":
         (tmp_path / "policies").mkdir()
@@ -74,7 +78,7 @@ def test_commands_in_the_documents_exist(text: str) -> None:
         elif command == "make":
             assert set(arguments) <= set(targets)
         else:
-            assert (REPOSITORY / command).is_file() or command in ("git", "cd", "python"), line
+            assert (REPOSITORY / command).is_file() or command in ("git", "cd", "export", "python"), line
 
 
 def test_the_command_reference_is_current() -> None:
