@@ -32,6 +32,7 @@ from deployer.cli import (
     query,
     render,
     report,
+    savepoint_group,
     schema,
     service_group,
     sql,
@@ -81,6 +82,7 @@ app.add_typer(schema.app)
 app.add_typer(table_group.app)
 app.add_typer(state_group.app)
 app.add_typer(service_group.app)
+app.add_typer(savepoint_group.app)
 app.add_typer(stack_group.app)
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from deployer.cli.output import note, stdout
 from deployer.plan.words import count, size
+from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
 from deployer.services.compact.job import Compacted
 
 
-def print_done(done: Compacted | Cleaned) -> None:
+def print_done(done: Compacted | Cleaned | Autosaved) -> None:
     """Prints what was done, or why nothing was."""
     if done.status == "SKIPPED":
         stdout().print(f"{done.table}: nothing to do: {done.why}")
     elif isinstance(done, Cleaned):
         _cleaned(done)
+    elif isinstance(done, Autosaved):
+        _autosaved(done)
     else:
         _compacted(done)
 
@@ -36,6 +39,13 @@ def _cleaned(done: Cleaned) -> None:
         note(f"kept {each}")
     if gone.why_not:
         note(f"files that no version has were not looked at: {gone.why_not}")
+
+
+def _autosaved(done: Autosaved) -> None:
+    name = done.savepoint.name if done.savepoint else ""
+    stdout().print(f"{done.table}: savepoint {name} at version {done.lance_version}")
+    if done.removed:
+        note(f"removed old ones: {', '.join(done.removed)}")
 
 
 def _compacted(done: Compacted) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def run(
     table: TableName,
-    service: Annotated[str, typer.Argument(help="COMPACT or CLEAN.", metavar="SERVICE")],
+    service: Annotated[str, typer.Argument(help="COMPACT, CLEAN or AUTOSAVEPOINT.", metavar="SERVICE")],
     option: Annotated[
         list[str] | None,
         typer.Option(

@@ -17,7 +17,7 @@ from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus
 from deployer.tables.collect import GRACE, Collected, collect
 from deployer.tables.collect_versions import OldVersions
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.storage import dataset_uri
@@ -105,7 +105,7 @@ def clean(
     before = Kept.of(table)
     versions = OldVersions(options.older_than, options.keep_versions, run_id)
     removed = collect(table, grace=GRACE, versions=versions, dry_run=options.dry_run, on_progress=on_progress, now=now)
-    after = before if options.dry_run else Kept.of(table.refreshed())
+    after = before if options.dry_run else Kept.of(open_entry(table.store, table.root, table.entry))
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:
         why = (
@@ -154,7 +154,7 @@ def clean_table(
     """
     from deployer.services.running import Asked, as_run
     from deployer.state import open_store
-    from deployer.tables.dataset import find_entry, open_entry
+    from deployer.tables.dataset import find_entry
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
@@ -162,6 +162,6 @@ def clean_table(
         chosen = CleanOptions.of(options if options is not None else service.options if service else {})
 
         def work(run_id: str, told: OnProgress) -> Cleaned:
-            return clean(opened.refreshed(), chosen, told, run_id, now)
+            return clean(open_entry(store, root, opened.entry), chosen, told, run_id, now)
 
         return as_run(store, opened.entry.table_id, "CLEAN", asked or Asked(), work, on_progress or untold)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 from deployer.errors import InvalidInput, Refused
+from deployer.services.autosavepoint import Autosaved, autosavepoint_table
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
 from deployer.state.services import ServiceKind
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 
-    Done = Compacted | Cleaned
+    Done = Compacted | Cleaned | Autosaved
 
 
 def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
@@ -29,7 +30,11 @@ def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
 
 
 #: The services that this release runs, each by a function with the arguments of `compact_table`.
-RUNNERS: Mapping[str, Callable[..., Done]] = {"COMPACT": compact_table, "CLEAN": _without_cluster(clean_table)}
+RUNNERS: Mapping[str, Callable[..., Done]] = {
+    "COMPACT": compact_table,
+    "CLEAN": _without_cluster(clean_table),
+    "AUTOSAVEPOINT": _without_cluster(autosavepoint_table),
+}
 
 
 def run_service(

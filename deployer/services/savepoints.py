@@ -37,7 +37,8 @@ def take_savepoint(
     if not is_savepoint_name(name):
         raise InvalidInput(
             f"a savepoint cannot be called {name!r}",
-            remedy="use letters, digits, '.', '_' and '-', at most 100, the first a letter or digit, and no '..'",
+            remedy="use letters, digits, '.', '_' and '-', at most 100, the first a letter or digit; no '..', and not "
+            "'.' or '.lock' at the end",
         )
     update, requirements = SavepointTaken(name, expires_at, note), to_take_savepoint(name)
     parts = [Part(table_id, [update], requirements) for table_id in sorted(set(table_ids))]

@@ -119,5 +119,6 @@ class Savepoint:
 
 
 def is_savepoint_name(name: str) -> bool:
-    """Whether a savepoint may be called that: Lance names its tag so, and that names a file."""
-    return re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None and ".." not in name
+    """Whether a savepoint may be called that: its tag in Lance ends so, and that names a file."""
+    of_letters = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
+    return of_letters and ".." not in name and not name.endswith((".", ".lock"))

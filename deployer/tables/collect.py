@@ -32,6 +32,7 @@ from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.rewrite_cleanup import kept_ms, remove_old_datasets
+from deployer.tables.savepoint_tags import settle_tags
 from deployer.tables.storage import dataset_uri
 
 GRACE = dt.timedelta(days=7)
@@ -105,7 +106,9 @@ def collect(
     found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs, savepoints=expired)
     if versions is not None:
         on_progress(Progress("removing old versions", 0, None, "versions"))
-        gone = remove_versions(table.refreshed(), versions, at, expired, jobs, dry_run=dry_run)
+        gone = remove_versions(
+            open_entry(table.store, table.root, table.entry), versions, at, expired, jobs, dry_run=dry_run
+        )
         found = replace(found, versions=gone.versions, bytes=found.bytes + gone.bytes)
     if objects_at(table.location).list("tree"):
         return replace(
@@ -125,14 +128,16 @@ def collect(
 
 
 def _expired(table: OpenTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
-    """Removes savepoints whose time is over."""
+    """Removes savepoints whose time is over, and tags that no savepoint has any more."""
     over = sorted(
         name
         for name, each in table.state.savepoints.items()
         if each.expires_at is not None and each.expires_at <= at_ms
     )
-    if over and not dry_run:
-        table.store.commit(table.state.table_id, [SavepointsExpired(at_ms)])
+    if not dry_run:
+        if over:
+            table.store.commit(table.state.table_id, [SavepointsExpired(at_ms)])
+        settle_tags(table)
     return tuple(over)
 
 

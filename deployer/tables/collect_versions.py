@@ -16,6 +16,7 @@ from deployer.live.lance_io import open_dataset
 from deployer.state.failpoints import reached
 from deployer.state.model import TableState
 from deployer.tables.dataset import OpenTable
+from deployer.tables.savepoint_tags import PREFIX
 
 if TYPE_CHECKING:
     import lance
@@ -57,7 +58,7 @@ def remove_versions(
         return Gone()
     if dry_run:
         told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
-        return Gone(int(told.old_versions), int(told.bytes_removed))
+        return Gone(len(old), int(told.bytes_removed))
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return Gone(int(stats.old_versions), int(stats.bytes_removed))
@@ -71,7 +72,8 @@ def _old(
     expired: Collection[str],
     abandoned: Collection[str],
 ) -> list[int]:
-    kept = {int(tag["version"]) for tag in dataset.tags.list().values()}
+    tags = dataset.tags.list().items()
+    kept = {int(tag["version"]) for name, tag in tags if not name.startswith(PREFIX)}  # the state has the savepoints
     kept |= {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
     kept |= {
         each.lance_version

@@ -61,7 +61,7 @@ def test_a_name_is_given_once_and_to_all_tables_or_none(store: StateStore) -> No
     assert not store.table(OTHER).savepoints
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "..", "a..b", ".hidden", "a b", "x" * 101, "Ä", "a\n"])
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a..b", ".hidden", "a b", "x" * 101, "Ä", "a\n", "a.", "a.lock"])
 def test_a_name_that_would_be_none_of_a_tag_is_refused(store: StateStore, name: str) -> None:
     with pytest.raises(InvalidInput, match="a savepoint cannot be called"):
         take_savepoint(store, [TABLE], name)

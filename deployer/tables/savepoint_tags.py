@@ -1,0 +1,53 @@
+"""A Lance tag for each savepoint of a table, so that Lance's own clean-up keeps its version too.
+
+The table's state says which savepoints there are, and tags follow it: a tag is there before its savepoint is recorded
+and goes after it was removed. What a crash leaves in between is settled by the next that makes, removes or cleans.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from deployer.errors import NotFound
+from deployer.live.lance_io import open_dataset
+from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.storage import dataset_uri
+
+if TYPE_CHECKING:
+    import lance
+
+PREFIX = "deployer-savepoint-"  #: tags that are called so are ours
+
+
+def tag_now(table: OpenTable, name: str) -> None:
+    """A tag of the recorded version, for a savepoint that is about to be recorded."""
+    _set(open_dataset(table.location), {PREFIX + name: table.state.lance_version})
+
+
+def settle_tags(table: OpenTable) -> None:
+    """Makes tags of the table's datasets those of the savepoints that its newest state has: adds, moves and removes."""
+    table = open_entry(table.store, table.root, table.entry)  # the newest: what it was opened with may be old
+    places = {each.number: each.location for each in table.state.datasets if each.status == "retired"}
+    for number, location in {**places, table.state.dataset: table.entry.location}.items():
+        wanted = {
+            PREFIX + each.name: each.lance_version for each in table.state.savepoints.values() if each.dataset == number
+        }
+        with suppress(NotFound):  # a retired one that is removed, and not recorded yet
+            dataset = open_dataset(dataset_uri(table.root, location))
+            for name in dataset.tags.list():
+                if name.startswith(PREFIX) and name not in wanted:
+                    with suppress(ValueError, OSError):  # somebody else did it meanwhile
+                        dataset.tags.delete(name)
+            _set(dataset, wanted)
+
+
+def _set(dataset: lance.LanceDataset, wanted: dict[str, int]) -> None:
+    there = {name: int(tag["version"]) for name, tag in dataset.tags.list().items()}
+    for name, version in wanted.items():
+        # A version that was cleaned away by others cannot be tagged; two who settle at once do the same.
+        with suppress(ValueError, OSError):
+            if name not in there:
+                dataset.tags.create(name, version)
+            elif there[name] != version:
+                dataset.tags.update(name, version)
