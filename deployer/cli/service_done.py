@@ -6,7 +6,7 @@ from deployer.cli.output import note, stdout
 from deployer.plan.words import count, size
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
-from deployer.services.compact.job import Compacted
+from deployer.services.compact.results import Compacted
 
 
 def print_done(done: Compacted | Cleaned | Autosaved) -> None:

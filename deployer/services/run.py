@@ -13,7 +13,8 @@ from deployer.state.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.compute.local import LocalCluster
-    from deployer.services.compact.job import Compacted, Engine
+    from deployer.services.compact.job import Engine
+    from deployer.services.compact.results import Compacted
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 

@@ -7,22 +7,21 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Conflict, Interrupted
 from deployer.live.indexes import observed_indexes
-from deployer.live.lance_storage import manifest_names
 from deployer.plan.words import count
 from deployer.plan.words import size as size_words
 from deployer.services.compact.copying import with_sizes
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.pieces import as_work, planned
 from deployer.services.compact.planning import Sizes, Task, in_portions
+from deployer.services.compact.results import Compacted, Moment, Work
 from deployer.services.compact.work import in_driver, with_spark
 from deployer.services.replace import Rewritten, commit_rewritten
-from deployer.state.json_values import JSON
-from deployer.state.services import Figures, FinalStatus
+from deployer.state.services import FinalStatus
 from deployer.tables.commit import discard
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.indexes import CaughtUp, catch_up, join_parts
@@ -37,71 +36,6 @@ Engine = Literal["auto", "spark", "driver"]
 
 SMALL_BYTES = 2_000_000_000  #: up to here this process does it before a Spark job on the same machine would have
 ROUNDS = 6  #: how often what is left is planned again: after conflicts, or after files were put into their leaves
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A table at a moment: `rows` are those that are not deleted, `bytes` those of the files of this version."""
-
-    files: int
-    rows: int
-    bytes: int
-    versions: int
-    lance_version: int
-
-    @staticmethod
-    def of(table: OpenTable) -> Moment:
-        files, kept = table.state.files, len(manifest_names(table.location))
-        return Moment(files.count, files.rows, files.bytes, kept, table.state.lance_version)
-
-    def as_json(self) -> dict[str, JSON]:
-        return {"files": self.files, "rows": self.rows, "bytes": self.bytes, "versions": self.versions}
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What was committed. `rows` and `bytes_read` were rewritten into `bytes_written`, without `deleted_rows`; portions
-    that were planned again, since others changed their files meanwhile, are `conflicts`."""
-
-    tasks: int = 0
-    portions: int = 0
-    conflicts: int = 0
-    rows: int = 0
-    deleted_rows: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. `engine` and `reason`: where
-    it ran."""
-
-    table: str
-    run_id: str
-    status: FinalStatus
-    why: str
-    before: Moment
-    after: Moment
-    work: Work
-    engine: str
-    reason: str
-    seconds: float
-    indexes: CaughtUp = CaughtUp()
-
-    @property
-    def figures(self) -> Figures:
-        """For the record of the run."""
-        return Figures(
-            self.work.rows,
-            self.work.rows,
-            self.work.bytes_read,
-            self.work.bytes_written,
-            self.before.lance_version,
-            self.after.lance_version,
-            self.before.as_json(),
-            self.after.as_json(),
-        )
 
 
 def compact(

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deployer.services.compact.copying import Copy, lance_tasks
-from deployer.services.compact.planning import Piece, Sizes, Task, plan_by_leaf, plan_in_order
+from deployer.services.compact.leaf_planning import plan_by_leaf
+from deployer.services.compact.planning import Piece, Sizes, Task, plan_in_order
 from deployer.services.compact.rewriting import Merge
 from deployer.services.compact.work import Job
 from deployer.tables.dataset import OpenTable

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deployer.services.compact.leaf_planning import plan_by_leaf
 from deployer.services.compact.planning import (
     Piece,
     Sizes,
@@ -17,7 +18,6 @@ from deployer.services.compact.planning import (
     Task,
     files_of,
     in_portions,
-    plan_by_leaf,
     plan_in_order,
 )
 from deployer.state.model import File, Partition
