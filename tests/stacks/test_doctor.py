@@ -255,7 +255,9 @@ def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], 
     specs.write_text(text.split("clusters:")[0] + big, encoding="utf-8")
     _, found = looked(deployer)
     assert (found["emr"]["status"], found["emr-serverless"]["status"]) == ("ok", "not applicable")
-    assert services() >= {"iam", "s3"} and "emr-serverless" not in services()
+    assert services() >= {"iam", "s3", "elasticmapreduce"} and "emr-serverless" not in services()
+    specs.write_text(text.split("clusters:")[0] + "aws: {kms_key: managed}\n", encoding="utf-8")
+    assert services() == {"s3", "dynamodb", "kms"}
 
 
 def test_what_is_denied_is_told_whole_to_machines(lake: tuple[Path, Answers], deployer: Deployer) -> None:
