@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from deployer.specs.model import Lake
 
 FORMAT_VERSION = 1
+_GROUPS = ("machine", "project", "lake", "aws")  #: in the order in which they are shown
 
 
 def doctor(
@@ -54,7 +55,6 @@ def doctor(
 
 def _checks(place: Place) -> list[Check]:
     from deployer.cli import doctor_machine as machine
-    from deployer.cli import doctor_project as of_project
     from deployer.cli.doctor_checks import Check
 
     project = place.workspace.project if place.workspace else None
@@ -62,20 +62,19 @@ def _checks(place: Place) -> list[Check]:
     unneeded = "" if place.is_on_s3 else "the root is not on S3"
     if not unneeded and managed == "none":
         unneeded = "deployer:aws is none"
-    return [
+    checks = [
         Check("machine", "python", machine.python),
         Check("machine", "packages", machine.packages),
         Check("machine", "java", machine.java),
         Check("machine", "pulumi-cli", lambda: machine.pulumi_cli(place.engine)),
         Check("project", "project", lambda: place.project),
         Check("project", "specs", lambda: place.specs),
-        Check("project", "pulumi-state", lambda: of_project.pulumi_state(place)),
         Check("lake", "root", lambda: _root(place)),
-        *([] if place.is_on_s3 else [Check("lake", "state-store", lambda: of_project.state_store(place.root))]),
         Check("aws", "aws-package", lambda: machine.aws_package(unneeded)),
         Check("aws", "aws-provider", lambda: machine.aws_provider(project, place.engine, unneeded)),
-        *_aws_checks(place, managed),
+        *(_on_aws(place, managed) if place.is_on_s3 or place.keeps_state_on_s3 else _on_disk(place)),
     ]
+    return sorted(checks, key=lambda check: _GROUPS.index(check.group))
 
 
 def _root(place: Place) -> Finding:
@@ -91,32 +90,61 @@ _OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-se
 _OF_LAKE = ("bucket", "permissions", "quotas")
 
 
-def _aws_checks(place: Place, managed: str) -> list[Check]:
+def _on_disk(place: Place) -> list[Check]:
     from deployer.cli.doctor_checks import Check, not_applicable
+    from deployer.cli.doctor_project import pulumi_state, state_store
 
-    if not place.is_on_s3:
-        why = "the root is not on S3" if place.root else "the root is not known"
-        return [Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)]
+    why = "the root is not on S3" if place.root else "the root is not known"
+    return [
+        Check("project", "pulumi-state", lambda: pulumi_state(place)),
+        Check("lake", "state-store", lambda: state_store(place.root)),
+        *(Check("aws", name, lambda: not_applicable(why)) for name in (*_OF_AWS, *_OF_LAKE)),
+    ]
+
+
+def _on_aws(place: Place, managed: str) -> list[Check]:
+    """Where the lake is on S3, or Pulumi's state alone."""
     from deployer.cli import doctor_aws as of_aws
     from deployer.cli import doctor_lake as of_lake
-    from deployer.cli.doctor_project import state_store
+    from deployer.cli.doctor_checks import Check, not_applicable
+    from deployer.cli.doctor_project import pulumi_state, state_store
 
     aws, lake, root = of_aws.Aws(), place.lake, place.root
     no_specs = not_applicable("the specs cannot be read")
-    return [
+    asked = [
+        Check("project", "pulumi-state", lambda: pulumi_state(place, partial(_unready_for_state, place, aws))),
         Check("aws", "credentials", lambda: of_aws.credentials(aws)),
         Check("aws", "region", lambda: of_aws.region(aws)),
         Check("aws", "identity", lambda: of_aws.identity(aws)),
         Check("aws", "s3", lambda: of_aws.endpoint(aws, "s3")),
-        Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
         Check("aws", "sts", lambda: of_aws.endpoint(aws, "sts", needed=False)),
-        *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "clock", lambda: of_aws.clock(aws)),
+    ]
+    if not place.is_on_s3:
+        off = not_applicable("the root is not on S3" if root else "the root is not known")
+        of_lakes = ("dynamodb", "emr-serverless", "emr", *_OF_LAKE)
+        return [
+            *asked,
+            Check("lake", "state-store", lambda: state_store(root)),
+            *(Check("aws", name, lambda: off) for name in of_lakes),
+        ]
+    return [
+        *asked,
+        Check("aws", "dynamodb", lambda: of_aws.endpoint(aws, "dynamodb")),
+        *(Check("aws", kind, partial(_cluster_endpoint, aws, lake, kind)) for kind in ("emr-serverless", "emr")),
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
         Check("lake", "state-store", lambda: state_store(root, lambda: of_lake.unready(aws))),
         Check("aws", "permissions", lambda: of_lake.permissions(aws, lake, root, managed) if lake else no_specs),
         Check("aws", "quotas", lambda: of_lake.quotas(aws, lake) if lake else no_specs),
     ]
+
+
+def _unready_for_state(place: Place, aws: Aws) -> str:
+    """Why Pulumi's state cannot be asked for: nothing where it is in a folder, or has a profile of its own."""
+    from deployer.cli.doctor_aws import without_credentials
+
+    backend = place.workspace.project.backend_url if place.workspace else ""
+    return without_credentials(aws) if place.keeps_state_on_s3 and "profile=" not in backend else ""
 
 
 def _cluster_endpoint(aws: Aws, lake: Lake | None, kind: str) -> Finding:

@@ -207,6 +207,14 @@ def code_of(error: ClientError) -> str:
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
+def without_credentials(aws: Aws) -> str:
+    """Why nothing can be signed; empty where it can."""
+    try:
+        return "" if aws.credentials is not None else "there are no credentials"
+    except DeployerError:
+        return "there are no credentials that work"
+
+
 def credentials(aws: Aws) -> Finding:
     found = aws.credentials
     if found is None:
@@ -228,11 +236,8 @@ def credentials(aws: Aws) -> Finding:
 
 
 def identity(aws: Aws) -> Finding:
-    try:
-        if aws.credentials is None:
-            return not_applicable("there are no credentials")
-    except DeployerError:
-        return not_applicable("there are no credentials that work")
+    if why := without_credentials(aws):
+        return not_applicable(why)
     try:
         account, arn = aws.identity
     except ClientError as error:

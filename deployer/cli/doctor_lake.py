@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
-from deployer.cli.doctor_aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said
+from deployer.cli.doctor_aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said, without_credentials
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
 from deployer.compute.deploying_access import deploying_grants
 from deployer.compute.grants import Grant
-from deployer.errors import DeployerError
 from deployer.plan.words import count
 from deployer.specs.model import Cluster, Lake
 
@@ -24,14 +23,12 @@ _KINDS = ("emr-serverless", "emr")
 
 def unready(aws: Aws) -> str:
     """Why AWS cannot be asked about the lake; empty where it can."""
+    if why := without_credentials(aws):
+        return why
+    if not aws.region:
+        return "there is no region"
     try:
-        if aws.credentials is None:
-            return "there are no credentials"
-        if not aws.region:
-            return "there is no region"
         aws.identity  # noqa: B018 -- whose credentials are no good gets one finding, not four
-    except DeployerError:
-        return "there are no credentials that work"
     except ClientError as error:
         return f"STS does not say who this is: {code_of(error)}"
     except NO_ANSWER:

@@ -44,6 +44,11 @@ class Place:
     def is_on_s3(self) -> bool:
         return self.root.startswith("s3://")
 
+    @property
+    def keeps_state_on_s3(self) -> bool:
+        """Whether Pulumi's state is in a bucket."""
+        return self.workspace is not None and self.workspace.project.backend_url.startswith("s3://")
+
 
 def read_place(project_dir: Path | None, stack: str, specs: Path | None) -> Place:
     """The project as far as it can be read; what is wrong with it is in the findings."""
@@ -82,7 +87,8 @@ def _declared_root(workspace: Workspace) -> str:
     return resolve_root(workspace.dir, root) if root else ""
 
 
-def pulumi_state(place: Place) -> Finding:
+def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Finding:
+    """Reads it. `unready` says why a bucket cannot be asked."""
     from deployer.engine.backend import read_checkpoint, stack_files
     from deployer.engine.backend_url import is_known
 
@@ -91,6 +97,8 @@ def pulumi_state(place: Place) -> Finding:
     backend = place.workspace.project.backend_url
     if not is_known(backend) and shutil.which("pulumi"):
         return not_applicable(f"it is at {backend.partition('://')[0]}://…, where the Pulumi CLI keeps it")
+    if why := unready():
+        return not_applicable(why)
     files = stack_files(place.workspace.stack_ref)
     deployment = read_checkpoint(files).deployment
     if files.journal.exists():

@@ -47,6 +47,8 @@ def test_a_lake_on_a_disk(project: Path, deployer: Deployer) -> None:
 def test_people_read_a_checklist(project: Path, deployer: Deployer) -> None:
     ran = deployer("doctor")
     assert ran.code == 0 and ran.err == ""
+    shown = [line.split()[1] for line in ran.out.splitlines() if line.startswith("ok ")]
+    assert shown == ["python", "packages", "java", "pulumi-cli", "project", "specs", "pulumi-state", "root"]
     assert "ok  specs         2 tables in 3 files" in ran.out
     assert "credentials, region, identity" in ran.out and "(the root is not on S3)" in ran.out
     assert ran.out.splitlines()[-1] == "Doctor: 8 ok, 15 not applicable"

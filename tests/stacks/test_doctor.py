@@ -260,6 +260,29 @@ def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], 
     assert services() == {"s3", "dynamodb", "kms"}
 
 
+def test_pulumi_state_in_a_bucket_is_looked_at(
+    lake: tuple[Path, Answers], deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, _ = lake
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"s3://{bucket_of(project)}/pulumi?region={REGION}")
+    specs = project / "specs" / "demo.yaml"
+    specs.write_text("kind: Instance\nname: demo\nroot: lakes/demo\nengine: embedded\n", encoding="utf-8")
+    code, found = looked(deployer)
+    assert (code, found["pulumi-state"]["what"]) == (0, "nothing was applied to the stack dev yet"), found
+    assert {found[name]["status"] for name in ("credentials", "region", "identity", "s3", "clock")} == {"ok"}
+    assert {found[name]["what"] for name in ("bucket", "permissions", "dynamodb")} == {"the root is not on S3"}
+    _profile("role_arn = arn:aws:iam::1:role/r\nmfa_serial = m\nsource_profile = s\n"
+             "[profile s]\naws_access_key_id = a\naws_secret_access_key = b\n")(*lake, monkeypatch)  # fmt: skip
+    code, found = looked(deployer)  # nobody is asked for a code
+    assert (code, found["pulumi-state"]["what"]) == (1, "there are no credentials that work"), found
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://there-is-none/pulumi")
+    monkeypatch.delenv("AWS_PROFILE")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    code, found = looked(deployer)
+    assert (code, found["pulumi-state"]["status"], bool(found["pulumi-state"]["remedy"])) == (1, "wrong", True)
+
+
 def test_what_is_denied_is_told_whole_to_machines(lake: tuple[Path, Answers], deployer: Deployer) -> None:
     _less("BucketItself")(*lake, pytest.MonkeyPatch())
     _, found = looked(deployer)
