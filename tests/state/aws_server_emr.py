@@ -35,6 +35,8 @@ def run_job_flow(self: ElasticMapReduceResponse) -> ActionResult:
     result = _run_job_flow(self)
     made: Any = result.result
     cluster: Any = emr_backends[self.current_account][self.region].clusters[made["JobFlowId"]]
+    if cluster.log_uri:
+        cluster.log_uri = cluster.log_uri.rstrip("/") + "/"
     cluster.fleets = _plain(self._get_param("Instances.InstanceFleets", []))
     cluster.requested_subnets = _plain(self._get_param("Instances.Ec2SubnetIds", []))
     for name, parameter in _POLICIES.items():
