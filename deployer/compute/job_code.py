@@ -5,12 +5,12 @@ The stack uploads what `deployer package` builds, and exports the places as `job
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import NotFound
+from deployer.specs.clusters import processors_of
 from deployer.specs.model import Cluster
 
 OUTPUT = "jobs"  #: the stack's output
@@ -77,9 +77,9 @@ class JobCode:
 
 
 def architecture_of(cluster: Cluster) -> str:
-    """`arm64` or `x86_64`. An EC2 type of Graviton has a g behind its generation, such as r7g or c6gn."""
+    """`arm64` or `x86_64`."""
     if cluster.kind != "emr":
         return str(cluster.options.get("architecture", "arm64"))
     fleets: Any = cluster.options.get("fleets") or {}
     instance_type = str(cluster.options.get("instance_type") or next(iter(fleets.get("types", ())), ""))
-    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
+    return processors_of(instance_type)

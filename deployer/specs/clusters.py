@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -45,6 +46,11 @@ def read_clusters(node: Node | None, problems: list[Problem]) -> Iterator[Cluste
         yield Cluster(name, kind, options)
 
 
+def processors_of(instance_type: str) -> str:
+    """`arm64` or `x86_64`. An EC2 type of Graviton has a g behind its generation, such as r7g or c6gn."""
+    return "arm64" if re.match(r"[a-z]+\d+g", instance_type) else "x86_64"
+
+
 def _check_local(options: _Options) -> _Found:
     yield from ()
 
@@ -70,6 +76,14 @@ def _check_emr(options: _Options) -> _Found:
         yield from _check_most(options, options.get("instances", 1))
     else:
         yield "", "has neither `instance_type` nor `fleets`", "add an EC2 type, such as instance_type: r7g.xlarge"
+    types = [*(fleets["types"] if fleets else [options.get("instance_type", "")]), options.get("primary_type", "")]
+    if len({processors_of(each) for each in types if each}) > 1:
+        at = "primary_type" if "primary_type" in options else "fleets"
+        yield (
+            at,
+            "has instances with arm64 and with x86_64 processors",
+            "use types of one kind; those of arm64 have a g",
+        )
     if "idle_minutes" in options and options.get("lifetime", "run") == "run":
         what = "is there for a run alone and has `idle_minutes`"
         yield "idle_minutes", what, "remove it: the cluster ends with its job; or say lifetime: long"

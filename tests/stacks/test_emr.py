@@ -203,5 +203,5 @@ def test_a_template_starts_the_cluster_that_long_declares(on_aws: MakeProject, d
 
     cluster = exported(project)["spot"]["cluster"]
     grown = {"InstanceFleetId": declared["fleets"][1]["Id"], "TargetOnDemandCapacity": 1, "TargetSpotCapacity": 7}
-    emr.modify_instance_fleet(ClusterId=cluster, InstanceFleet=grown)  # type: ignore[arg-type]  # as scaling does
+    emr.modify_instance_fleet(ClusterId=cluster, InstanceFleet=grown)  # as scaling does
     assert deployer("preview", "--exit-code").code == 0
