@@ -18,6 +18,7 @@ from deployer.compute.local import LocalCluster
 from deployer.compute.progress import Tasks, job_group
 from deployer.compute.session import job_session
 from deployer.errors import DeployerError, Interrupted
+from deployer.services.after_load import run_due_services
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry, open_entry
 from deployer.tables.ingest.distributed import SparkLoad, first_error
@@ -101,7 +102,11 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--job-id": request.job_id,
         "--engine": request.engine,
     }
-    flags = {"--ignore-extra": request.ignore_extra, "--no-indexes": not request.indexes}
+    flags = {
+        "--ignore-extra": request.ignore_extra,
+        "--no-indexes": not request.indexes,
+        "--no-services": not request.services,
+    }
     # Joined by =, so that a value may begin with a dash.
     return (
         *(f"{name}={value}" for name, value in options.items() if value is not None),
@@ -127,6 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
     parser.add_argument("--no-indexes", action="store_true", help="do not bring the table's indexes up to date")
+    parser.add_argument("--no-services", action="store_true", help="leave the table's services that are due")
     parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
     parser.add_argument("files", nargs="+")
     given = parser.parse_args(argv)
@@ -139,11 +145,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.job_id,
         given.engine,
         not given.no_indexes,
+        not given.no_services,
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         sizes = LocalCluster(given.cores, given.memory)
-        return asdict(run(given.root, given.table, request, lambda: sizes, on_progress))
+        result = run(given.root, given.table, request, lambda: sizes, on_progress)
+        due = run_due_services(given.root, result.table, lambda: sizes, on_progress) if request.services else []
+        return {**asdict(result), "services": [each.as_json() for each in due]}
 
     return run_program(given.root, given.tell, work)
 

@@ -76,6 +76,9 @@ def ingest(
     no_indexes: Annotated[
         bool, typer.Option("--no-indexes", help="Leave the table's indexes to a later load.")
     ] = False,
+    no_services: Annotated[
+        bool, typer.Option("--no-services", help="Do not run the table's services that are due afterwards.")
+    ] = False,
     detach: Annotated[
         bool, typer.Option("--detach", help="On a cluster on AWS: start the load and do not wait for its end.")
     ] = False,
@@ -92,6 +95,7 @@ def ingest(
     from functools import partial
 
     from deployer.cli.ingest_result import print_result
+    from deployer.cli.ingest_services import services_after
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json
     from deployer.cli.workspace import open_workspace
@@ -122,6 +126,7 @@ def ingest(
         job_id,
         engine.value,
         not no_indexes,
+        not no_services,
     )
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on
@@ -140,8 +145,9 @@ def ingest(
             meter.tell(table, doing, now.done, now.total, now.unit)
 
         result = run(root, table, request, choose, told, begun)
-    if as_json:
-        print_json(asdict(result))
-    else:
+    if not as_json:
         print_result(result, bad_rows)
+    due = services_after(root, result.table, choose, as_json=as_json) if request.services else []
+    if as_json:
+        print_json({**asdict(result), "services": [each.as_json() for each in due]})
     return 0

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from deployer.cli.ingest_result import print_result, result_from
-from deployer.cli.output import print_json
+from deployer.cli.output import note, print_json
 from deployer.cli.remote_run import run_on
 from deployer.cli.uploads import remove_uploads, upload_files
 from deployer.cli.workspace import Workspace
@@ -60,6 +60,8 @@ def show(root: str, result: Mapping[str, Any], *, as_json: bool) -> None:
         print_json(result)
     else:
         print_result(result_from(result), "the file that --bad-rows names")
+        for due in result.get("services", ()):
+            note(f"{due['service']} was due ({due['why']}): {due['status'] or due['failure']}")
     remove_uploads(root, str(result["job_id"]))
 
 

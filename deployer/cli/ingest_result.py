@@ -18,6 +18,7 @@ def result_from(told: Mapping[str, Any]) -> IngestResult:
     from deployer.tables.leaf_split import SplitResult
 
     splits = SplitResult(**told["splits"]) if told["splits"] else None
+    told = {name: value for name, value in told.items() if name != "services"}
     return IngestResult(**{**told, "indexes": CaughtUp(**told["indexes"]), "splits": splits})
 
 

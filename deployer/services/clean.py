@@ -152,14 +152,14 @@ def clean_table(
     queued already, or says why one is wanted. Raises NotFound, InvalidInput, and Conflict when one is running already;
     Interrupted when it was cancelled: what was removed until then is gone.
     """
+    from deployer.services.options import options_of
     from deployer.services.running import Asked, as_run
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        service = opened.state.services.get("CLEAN")
-        chosen = CleanOptions.of(options if options is not None else service.options if service else {})
+        chosen = CleanOptions.of(options_of(opened.state, "CLEAN", options))
 
         def work(run_id: str, told: OnProgress) -> Cleaned:
             return clean(open_entry(store, root, opened.entry), chosen, told, run_id, now)

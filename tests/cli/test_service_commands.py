@@ -74,3 +74,22 @@ def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, applied: P
     ran = deployer("service", *arguments)
     assert ran.code == 1 and said in ran.err
     assert "there are no services" in deployer("service", "list").err
+
+
+def test_a_load_runs_what_is_due_unless_told_not_to(project: Path, deployer: Deployer) -> None:
+    declared = "services:\n  compact: {trigger: {commits: 3}}\n"
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32", more=declared), encoding="utf-8")
+    (project / "rows.csv").write_text("id,delay\n1,5\n2,6\n", encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    for _ in range(2):
+        assert "COMPACT" not in deployer("ingest", TABLE, "rows.csv").err
+    assert deployer("ingest", TABLE, "rows.csv", "--no-services").code == 0
+    assert deployer("service", "runs", TABLE, "--json").json["runs"] == []
+    ran = deployer("ingest", TABLE, "rows.csv")
+    assert ran.code == 0 and "COMPACT is due: 4 commits" in ran.err
+    assert "air.flights: 4 → 1 file" in ran.out
+    done = deployer("ingest", TABLE, "rows.csv", "--json").json
+    assert done["rows"] == 2 and done["services"] == []
+    [run] = deployer("service", "runs", TABLE, "--json").json["runs"]
+    assert (run["status"], run["cause"]) == ("SUCCEEDED", "trigger: 4 commits")
+    assert deployer("preview", "--exit-code").code == 0

@@ -35,8 +35,8 @@ def compact_table(
     from deployer.compute.session import job_session
     from deployer.services.compact.job import compact
     from deployer.services.compact.options import CompactOptions
+    from deployer.services.options import options_of
     from deployer.services.running import Asked, as_run
-    from deployer.specs.service_texts import options_from_text
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry, open_entry
     from deployer.tables.progress import untold
@@ -44,12 +44,7 @@ def compact_table(
     choose = cluster or LocalCluster
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        service = opened.state.services.get("COMPACT")
-        if options is None and service is not None:
-            options = service.options
-            if service.unsafe_raw:
-                options = options_from_text("COMPACT", {name: str(value) for name, value in options.items()})
-        chosen = CompactOptions.of(options or {})
+        chosen = CompactOptions.of(options_of(opened.state, "COMPACT", options))
 
         def work(run_id: str, told: OnProgress) -> Compacted:
             return compact(opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id)

@@ -48,6 +48,7 @@ class IngestRequest:
     job_id: str | None = None
     engine: Engine = "auto"
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
+    services: bool = True  #: for the job that asks: run the table's services that are due then
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,23 @@
+"""The options that a run goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.specs.service_texts import options_from_text
+from deployer.state.model import TableState
+from deployer.state.services import ServiceKind
+
+
+def options_of(state: TableState, kind: ServiceKind, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Those that are given, else those of the table's own service, else none.
+
+    What was taken unchecked is checked now: raises InvalidInput for what this release does not know.
+    """
+    service = state.services.get(kind)
+    if given is not None or service is None:
+        return given or {}
+    if service.unsafe_raw:
+        return options_from_text(kind, {name: str(value) for name, value in service.options.items()})
+    return service.options

@@ -1,0 +1,124 @@
+"""Which services are due by what was written, and that a load runs them at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import lance
+import pytest
+
+from deployer.services.after_load import run_due_services
+from deployer.services.attached import create_service, pause_service
+from deployer.services.compact import compact_table
+from deployer.services.due import Due, due_services
+from deployer.services.runs import queue_run, start_run
+from deployer.state.json_values import JSON
+from deployer.state.services import Service, ServiceKind
+from deployer.tables.append import open_appender
+from deployer.tables.naming import set_online
+from tests.tables.lakes import Lake, flights, sorted_rows
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path)
+    lake.table(splits=())
+    return lake
+
+
+def attach(lake: Lake, trigger: Mapping[str, JSON], kind: ServiceKind = "COMPACT") -> None:
+    opened = lake.open().opened
+    create_service(lake.store, opened.entry.table_id, Service(kind, "AUTOMATIC", trigger))
+
+
+def append(lake: Lake, times: int, rows: int = 10) -> None:
+    appender = open_appender(lake.root, "flights")
+    start = lake.open().count()
+    for number in range(times):
+        appender.append(flights(rows, start + number * rows))
+    appender.close()
+
+
+def due(lake: Lake) -> list[Due]:
+    return due_services(lake.open().opened)
+
+
+def delete(lake: Lake) -> None:
+    lance.dataset(lake.open().opened.location).delete("flight < 500")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "before", "last", "why"),
+    [
+        ({"commits": 3}, 2, lambda lake: append(lake, 1), "3 commits"),
+        ({"rows": 30}, 2, lambda lake: append(lake, 1), "30 rows written"),
+        ({"bytes": 4500}, 2, lambda lake: append(lake, 1), "kB written"),
+        ({"small_files": 3}, 2, lambda lake: append(lake, 1), "3 small files"),
+        ({"deleted_share": 0.3}, 2, delete, "% deleted rows"),
+        ({"commits": 100, "small_files": 3}, 2, lambda lake: append(lake, 1), "3 small files"),
+    ],
+    ids=lambda each: "-".join(each) if isinstance(each, dict) else "",
+)
+def test_a_condition_holds_once_enough_was_written_and_not_again_after_a_run(
+    trigger: dict[str, JSON], before: int, last: Callable[[Lake], None], why: str, lake: Lake
+) -> None:
+    attach(lake, trigger)
+    assert due(lake) == []
+    append(lake, before)
+    assert due(lake) == []
+    last(lake)
+    [found] = due(lake)
+    assert found.service == "COMPACT" and found.why.endswith(why)
+    compact_table(lake.root, "flights")
+    assert due(lake) == []
+
+
+def test_commits_of_others_count(lake: Lake) -> None:
+    attach(lake, {"commits": 3})
+    append(lake, 1)
+    dataset = lance.dataset(lake.open().opened.location)
+    for start in (10, 20):
+        dataset = lance.write_dataset(flights(10, start), dataset, mode="append")
+    assert [each.why for each in due(lake)] == ["3 commits"]
+
+
+def test_nothing_is_due_while_paused_running_offline_or_on_demand(lake: Lake) -> None:
+    attach(lake, {"commits": 1})
+    append(lake, 1)
+    table_id = lake.open().opened.entry.table_id
+    assert [each.service for each in due(lake)] == ["COMPACT"]
+    set_online(lake.store, table_id, False)
+    assert due(lake) == []
+    set_online(lake.store, table_id, True)
+    run = queue_run(lake.store, table_id, "COMPACT", cause="test")
+    assert due(lake) == []
+    start_run(lake.store, table_id, run.run_id).finish("FAILED", reason="a test")
+    assert [each.service for each in due(lake)] == ["COMPACT"]  # a failed run has done nothing for it
+    pause_service(lake.store, table_id, "COMPACT")
+    assert due(lake) == []
+
+
+def test_a_load_runs_what_is_due(lake: Lake) -> None:
+    attach(lake, {"commits": 2})
+    append(lake, 1)
+    assert run_due_services(lake.root, "air.flights") == []
+    append(lake, 1)
+    [ran] = run_due_services(lake.root, "air.flights")
+    assert ran.as_json() == {"service": "COMPACT", "why": "2 commits", "status": "SUCCEEDED", "failure": ""}
+    table = lake.open()
+    assert table.opened.state.files.count == 1
+    assert sorted_rows(table.scan().to_table()) == sorted_rows(flights(20))
+    [run] = table.opened.state.runs.values()
+    assert run.cause == "trigger: 2 commits"
+
+
+def test_a_service_that_fails_is_told_and_leaves_the_load_done(lake: Lake) -> None:
+    append(lake, 2)
+    attach(lake, {"commits": 1}, "CLEAN")
+    # options of another release, with which the run cannot begin
+    raw = Service("COMPACT", "AUTOMATIC", {"commits": 1}, {"targets": "7"}, unsafe_raw=True)
+    create_service(lake.store, lake.open().opened.entry.table_id, raw)
+    found = {each.service: each for each in run_due_services(lake.root, "air.flights")}
+    assert found["COMPACT"].done is None and "COMPACT has no option `targets`" in found["COMPACT"].failure
+    assert found["CLEAN"].done.status == "SKIPPED"
