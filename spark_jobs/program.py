@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deployer.compute.local import LocalCluster
+from deployer.compute.session import job_session, was_submitted
 from deployer.compute.told import Told, is_to_end, tell
 from deployer.errors import DeployerError, Interrupted
 from deployer.tables.progress import OnProgress, Progress, untold
@@ -23,6 +25,8 @@ def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping
     With `key`, the name of the attempt, progress and outcome are told below `root` too.
     """
     try:
+        if was_submitted():
+            job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not
         result = work(_Teller(root, key) if key else untold)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
