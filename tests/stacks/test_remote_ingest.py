@@ -117,31 +117,30 @@ def test_rows_are_loaded_there_and_found_here(project: Path, deployer: Deployer,
     assert deployer("query", "air.flights", "--json").json["rows"] and run_of("tuesday")["state"] == "FAILED"
 
 
-def test_files_of_this_machine_are_uploaded_and_bad_rows_set_aside(
+def test_a_cluster_of_the_run_loads_files_of_this_machine_and_sets_bad_rows_aside(
     project: Path, tmp_path: Path, deployer: Deployer, running: list[str]
 ) -> None:
     file = tmp_path / "own.csv"
     file.write_text("id,delay\n50,1\n51,x\n", encoding="utf-8")
     aside = f"{ROOT}/aside/bad.jsonl"
-    ran = deployer(*load("wednesday", str(file), "--upload", "--bad-rows", aside))
+    command = ("ingest", "air.flights", str(file), "--cluster", "once", "--job-id", "wednesday")
+    ran = deployer(*command, "--upload", "--bad-rows", aside)
     assert ran.code == 0, ran.err
     assert "air.flights: 1 row added" in ran.out and "1 bad row was set aside" in ran.out
+    assert "(cluster once): running (RUNNING)" in ran.err
     s3 = boto3.client("s3")
     (problem,) = s3.get_object(Bucket=BUCKET, Key="demo/aside/bad.jsonl")["Body"].read().splitlines()
     assert json.loads(problem)["value"] == "x" and f"{ROOT}/_uploads/" in running[0]
     assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
 
 
-@pytest.mark.parametrize(("cluster", "number"), [("big", 100), ("once", 200)])
-def test_rows_are_loaded_by_steps_of_emr(
-    cluster: str, number: int, project: Path, deployer: Deployer, running: list[str]
-) -> None:
-    source = put(f"{cluster}.csv", f"id,delay\n{number},1\n")
-    command = ("ingest", "air.flights", source, "--cluster", cluster, "--job-id", f"on-{cluster}")
+def test_rows_are_loaded_by_steps_of_emr(project: Path, deployer: Deployer, running: list[str]) -> None:
+    source = put("big.csv", "id,delay\n100,1\n")
+    command = ("ingest", "air.flights", source, "--cluster", "big", "--job-id", "on-big")
     ran = deployer(*command)
     assert ran.code == 0, ran.err
-    assert "air.flights: 1 row added" in ran.out and f"(cluster {cluster}): running (RUNNING)" in ran.err
-    assert deployer("query", "air.flights", "--where", f"id = {number}", "--json").json["rows"]
+    assert "air.flights: 1 row added" in ran.out and "(cluster big): running (RUNNING)" in ran.err
+    assert deployer("query", "air.flights", "--where", "id = 100", "--json").json["rows"]
     assert deployer(*command).code == 0 and len(running) == 1
 
 
