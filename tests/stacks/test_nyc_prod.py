@@ -11,6 +11,7 @@ import pytest
 
 from deployer.compute.job_code import JobCode
 from deployer.specs import load_lake
+from deployer.state.dynamodb_table import table_name
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, make_project
@@ -36,7 +37,9 @@ def test_production_from_nothing_to_a_lake_that_is_as_declared(nyc: Path, deploy
     ran = deployer("up", "--yes", "--stack", "prod")
     assert ran.code == 0, ran.err
     check_golden(graph_of(nyc, "prod"), Path(__file__).with_name("nyc_prod.json"))
+    found = _everything()
     assert deployer("preview", "--exit-code", "--stack", "prod").code == 0
+    assert _everything() == found  # so that who previews needs to read alone
 
     code = JobCode.from_outputs(outputs_of(nyc, "prod"), "arm64")
     places = [code.wheel, code.archive, *code.scripts.values()]
@@ -78,6 +81,14 @@ def _sha256(place: str) -> str:
     bucket, _, key = place.removeprefix("s3://").partition("/")
     body: Any = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"]
     return hashlib.sha256(body.read()).hexdigest()
+
+
+def _everything() -> tuple[list[Any], list[Any]]:
+    """Every version of every object, and every item of the state's table."""
+    listed = boto3.client("s3").list_object_versions(Bucket=BUCKET)
+    name = table_name(f"s3://{BUCKET}/nyc", "nyc")
+    items = boto3.client("dynamodb").scan(TableName=name)["Items"]
+    return [(each["Key"], each["VersionId"]) for each in listed["Versions"]], sorted(map(repr, items))
 
 
 def _versions() -> set[tuple[str, str]]:
