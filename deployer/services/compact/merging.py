@@ -34,7 +34,8 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
             packed, different = _dense(packed)
         if different * count > _MOST:
             codes, count = _dense(codes)
-        packed = packed * count + codes
+        packed *= count  # in place: a new array of all rows costs more than what is done to it
+        packed += codes
         different *= count
     return np.argsort(packed, kind="stable")
 
@@ -62,7 +63,8 @@ def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     least, most = int(found.min()), int(found.max())
     if most - least >= _MOST:
         return _dense(found)
-    apart = (found - found.dtype.type(least)).astype(np.int64)
+    wide = found if found.dtype == np.uint64 else found.astype(np.int64, copy=False)  # small ones would overflow
+    apart = (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
     step = int(np.gcd.reduce(apart)) if most - least > len(found) else 1  # times that are whole hours, such as these
     return (apart // step, (most - least) // step + 1) if step > 1 else (apart, most - least + 1)
 
@@ -89,11 +91,6 @@ def _ranks_of_equal(ordered: NDArray[np.floating]) -> NDArray[np.int64]:
 def _dense(codes: NDArray[np.integer]) -> tuple[NDArray[np.int64], int]:
     distinct, found = np.unique(codes, return_inverse=True)
     return found.astype(np.int64), max(1, len(distinct))
-
-
-def is_in_order(order: NDArray[np.int64]) -> bool:
-    """Whether the rows were in order as they came."""
-    return bool((order[1:] > order[:-1]).all()) if len(order) else True
 
 
 def runs_of(counts: Sequence[int]) -> NDArray[np.int32]:

@@ -48,6 +48,16 @@ def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
 
     `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
     """
+    try:
+        return _merged(dataset, task, on_rows)
+    except (OSError, RuntimeError, ValueError) as failure:  # Arrow's errors are of these kinds, too
+        said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
+        raise DeployerError(
+            f"rows cannot be merged: {said}", where=dataset.uri, remedy="`deployer state verify` says what is damaged"
+        ) from failure
+
+
+def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
     layout, order = task.layout, task.layout.order
     runs = open_runs(dataset, task.fragments, task.in_order, order)
     if not runs.keys.num_rows:

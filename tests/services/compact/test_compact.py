@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from deployer.errors import Conflict, NotFound
+from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.services.compact import compact_table
 from deployer.services.runs import queue_run, runs_of
 from deployer.specs.arrow import arrow_schema
@@ -266,6 +267,27 @@ def test_a_run_is_recorded_with_its_figures(lake: Lake) -> None:
     assert (first.figures.rows_in, first.figures.bytes_out) == (400, done.work.bytes_written)
     assert first.figures.before["files"] == done.before.files and first.figures.after["files"] == 4
     assert (last.status, last.reason) == ("SKIPPED", skipped.why)
+
+
+@pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_file_that_is_gone_is_said_and_the_table_is_as_it_was(
+    lake: Lake, row_keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, streamed: bool
+) -> None:
+    from deployer.services.compact import reading
+
+    if streamed:
+        monkeypatch.setattr(reading, "HELD_BYTES", 0)
+        monkeypatch.setattr(reading, "STREAM_BYTES", 0)
+    lake.table(row_keys=row_keys, splits=())
+    append(lake, flights(400), 4)
+    opened = lake.open().opened
+    lost = opened.dataset().get_fragments()[2].metadata.files[0].path
+    (Path(opened.location) / "data" / lost).unlink()
+    with pytest.raises(DeployerError, match=r"(deployer state verify|run it again)"):
+        compact_table(lake.root, "flights")
+    assert lake.open().opened.state.files == opened.state.files
+    assert runs_of(lake.store.table(opened.entry.table_id))[0].status == "FAILED"
 
 
 def test_what_cannot_be_is_said(lake: Lake) -> None:
