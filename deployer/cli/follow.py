@@ -44,7 +44,7 @@ def follow(
     there = connect(cluster, stack_outputs(workspace, engine_for(workspace, lake)), f"stack {stack}")
     result = follow_run(there, root, started, follow_command(job, stack), as_json=as_json)
     if started.program == ingest_remote.PROGRAM:
-        ingest_remote.show(root, result, as_json=as_json)
+        ingest_remote.show(root, job, result, as_json=as_json)
     else:
         print_json(result)
     return 0

@@ -50,11 +50,11 @@ def ingest_on(
     job = RemoteJob(PROGRAM, job_id, f"ingest {name}", arguments, tags)
     result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
     if result is not None:
-        show(root, result, as_json=as_json)
+        show(root, job_id, result, as_json=as_json)
     return 0
 
 
-def show(root: str, result: Mapping[str, Any], *, as_json: bool) -> None:
+def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) -> None:
     """The result of a load that ran elsewhere; what was uploaded for it goes."""
     if as_json:
         print_json(result)
@@ -62,7 +62,7 @@ def show(root: str, result: Mapping[str, Any], *, as_json: bool) -> None:
         print_result(result_from(result), "the file that --bad-rows names")
         for due in result.get("services", ()):
             note(f"{due['service']} was due ({due['why']}): {due['status'] or due['failure']}")
-    remove_uploads(root, str(result["job_id"]))
+    remove_uploads(root, job_id)
 
 
 def _refuse_own_files(request: IngestRequest, *, upload: bool) -> None:
