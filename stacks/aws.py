@@ -124,6 +124,7 @@ def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
     from aws_clusters import declare_clusters
     from aws_jobs import declare_jobs
     from aws_key import LakeKey
+    from aws_services import declare_services
 
     instance = lake.instance
     bucket_name = instance.root.removeprefix("s3://").split("/")[0]
@@ -152,8 +153,8 @@ def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
         state = StateTable(name, region, instance.aws, key_arn, tags)
         pulumi.export("state_table", state.table.name)
         needs.append(state)
-        declare_clusters(instance, state.table.arn, tags, key_arn)
-        declare_jobs(instance, bucket_alone, project_dir)
+        clusters = declare_clusters(instance, state.table.arn, tags, key_arn)
+        declare_services(lake, clusters, declare_jobs(instance, bucket_alone, project_dir), tags)
     declare_lake(lake, needs)
 
 

@@ -58,8 +58,9 @@ class ServerlessCluster(pulumi.ComponentResource):
             opts=own,
         )
         self.role_arn: Any = options.get("execution_role")
+        self.own_role: aws.iam.Role | None = None
         if self.role_arn is None:
-            role = aws.iam.Role(
+            role = self.own_role = aws.iam.Role(
                 f"role/{cluster.name}",
                 name=name,
                 description=f"Jobs of the lake {instance.name} on the cluster {cluster.name}",
@@ -89,19 +90,25 @@ class ServerlessCluster(pulumi.ComponentResource):
         self.register_outputs(self.exported)
 
 
-def declare_clusters(instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None) -> None:
-    """Declare every cluster on AWS, and export what jobs are started with. `key_arn` is of the lake's KMS key."""
+def declare_clusters(
+    instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None
+) -> Mapping[str, ServerlessCluster | EmrCluster]:
+    """Declare every cluster on AWS, and export what jobs are started with. Gives them by name.
+
+    `key_arn` is of the lake's KMS key.
+    """
     kinds: Mapping[str, type[ServerlessCluster] | type[EmrCluster]] = {
         "emr-serverless": ServerlessCluster,
         "emr": EmrCluster,
     }
     found = {
-        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags, key_arn).exported
+        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags, key_arn)
         for cluster in instance.clusters
         if cluster.kind in kinds
     }
     if found:
-        pulumi.export("clusters", found)
+        pulumi.export("clusters", {name: cluster.exported for name, cluster in found.items()})
+    return found
 
 
 def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:

@@ -30,8 +30,11 @@ class EmrCluster(pulumi.ComponentResource):
         needed = [self._instances_role(instance, table_arn, key_arn, f"Instances of the {about}")]
         needed += self._service_role(instance, table_arn, f"EMR for the {about}")
         found = {"kind": "emr", "role": self.role_arn, "service_role": self.service_role.arn, "logs": self.log_uri}
+        self.cluster_arn: Any = None  # of one that is there for a run alone nobody knows it yet
         if self.options.get("lifetime", "run") == "long":
-            self.exported = {**found, "lifetime": "long", "cluster": self._cluster(needed).id}
+            long = self._cluster(needed)
+            self.cluster_arn = long.arn
+            self.exported = {**found, "lifetime": "long", "cluster": long.id}
         else:
             self.exported = {**found, "lifetime": "run", "template": self._template()}
         self.register_outputs(self.exported)
@@ -41,13 +44,14 @@ class EmrCluster(pulumi.ComponentResource):
     ) -> pulumi.Resource:
         """Jobs act in this role. One that is declared gets a profile alone."""
         cluster = self.spec.name
+        self.own_role: aws.iam.Role | None = None
         role_name: Any = None
         needed: pulumi.Resource | None = None
         if (declared := self.options.get("execution_role")) is not None:
             self.role_arn: Any = declared
             role_name = declared.rpartition("/")[2]
         else:
-            role = aws.iam.Role(
+            role = self.own_role = aws.iam.Role(
                 f"role/{cluster}",
                 name=self.name,
                 description=description,

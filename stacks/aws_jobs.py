@@ -1,7 +1,8 @@
 """The code of jobs that run on clusters of a lake on S3: objects below the root, named after what is in them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -48,8 +49,10 @@ class JobCode(pulumi.ComponentResource):
         return pulumi.Output.concat("s3://", found.bucket, "/", found.key)
 
 
-def declare_jobs(instance: InstanceSpec, needs: Sequence[pulumi.Resource], project_dir: Path) -> None:
-    """Declare the code for the clusters on AWS, if there are any, and export where it is.
+def declare_jobs(
+    instance: InstanceSpec, needs: Sequence[pulumi.Resource], project_dir: Path
+) -> Mapping[str, Any] | None:
+    """Declare the code for the clusters on AWS, if there are any, and export where it is. Gives the places, if any.
 
     `deployer:jobs` names a folder of code that `deployer package` built, which is taken as it is; with `none` there is
     no code, and no job can be started. Otherwise it is built here, unless that was done before.
@@ -57,8 +60,11 @@ def declare_jobs(instance: InstanceSpec, needs: Sequence[pulumi.Resource], proje
     config = pulumi.Config("deployer")
     said = config.get("jobs")
     if said == "none":
-        return
+        return None
     folder = project_dir / (said or FOLDER)
     if wanted := architectures(instance.clusters):
         package = read_package(folder, wanted) if said else build_package(folder, wanted)
-        pulumi.export(OUTPUT, JobCode(instance, package, needs).places)
+        places = JobCode(instance, package, needs).places
+        pulumi.export(OUTPUT, places)
+        return places
+    return None

@@ -117,7 +117,7 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     grants = deploying_grants(root, lake.instance.name, region, account, partition, str(table) if table else None)
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
     if managed != "none":
-        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
+        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", "services", kind))
         if lake.instance.aws.kms_key:
             parts.add("key")
     wanted = [grant for grant in grants if grant.part in parts]

@@ -12,6 +12,7 @@ from deployer.compute.emr_access import deploying_emr_grants
 from deployer.compute.grants import Grant
 from deployer.compute.job_code import PREFIX
 from deployer.compute.key_access import deploying_key_grants
+from deployer.compute.service_access import deploying_service_grants
 from deployer.state.dynamodb_table import table_name
 
 
@@ -98,6 +99,7 @@ def deploying_grants(
         Grant("Roles", "clusters", _ROLE_ACTIONS, (f"{roles}*",), (f"{roles}example",)),
         *deploying_emr_grants(instance, region, account, partition),
         *deploying_key_grants(instance, region, account, partition),
+        *deploying_service_grants(instance, region, account, partition),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 #: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, of one; its key.
-Part = Literal["lake", "bucket", "table", "clusters", "emr-serverless", "emr", "key"]
+Part = Literal["lake", "bucket", "table", "clusters", "services", "emr-serverless", "emr", "key"]
 
 
 @dataclass(frozen=True, slots=True)

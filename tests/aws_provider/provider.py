@@ -12,10 +12,23 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import main
 
-from tests.aws_provider import dynamodb, emr, emr_serverless, iam, kms, logs, s3, s3_objects
+from tests.aws_provider import (
+    dynamodb,
+    emr,
+    emr_serverless,
+    glue,
+    iam,
+    kms,
+    logs,
+    s3,
+    s3_objects,
+    scheduler,
+    sqs,
+    watching,
+)
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-_PARTS = (s3, s3_objects, dynamodb, iam, kms, emr, emr_serverless, logs)
+_PARTS = (s3, s3_objects, dynamodb, iam, kms, emr, emr_serverless, logs, scheduler, sqs, watching, glue)
 KINDS: Mapping[str, Kind] = {type_: kind for part in _PARTS for type_, kind in part.KINDS.items()}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 

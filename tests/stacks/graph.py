@@ -57,6 +57,7 @@ def _resources(project: Path, stack: str, rewritten: Callable[[str], str]) -> An
 def _without_ids(text: str) -> str:
     text = re.sub(r"(:/applications/)\w+", r"\1ID", text)
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "KEY", text)
+    text = re.sub(r'(ApplicationId\\?": ?\\?")\w+', r"\1ID", text)
     text = re.sub(r'"j-[0-9A-Z]{13}"', '"CLUSTER"', text)
     return re.sub(r"(/_jobs/)[0-9a-f]{64}/", r"\1SHA256/", text)
 

@@ -64,6 +64,8 @@ def _constructor(arguments: Any) -> Any:
 def _classes(hint: Any) -> set[type]:
     """The classes in a type hint, however deep."""
     inner = typing.get_args(hint)
+    if hint is float:
+        return {float, int}  # as JSON has it
     if inner:
         return set[type]().union(*map(_classes, inner))
     return {hint} if isinstance(hint, type) else set()

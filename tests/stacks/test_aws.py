@@ -16,6 +16,7 @@ from deployer.state import open_store
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
 from tests.cli.conftest import Deployer
+from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.graph import check_golden, graph_of, outputs_of
 
@@ -238,14 +239,21 @@ def test_a_bucket_of_somebody_else_is_said(on_aws: MakeProject, deployer: Deploy
 
 
 def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer) -> None:
-    project = on_aws(PROD, bucket="golden-lakes")
+    project = on_aws(PROD, bucket="golden-lakes", tables=table("flights", "delay: int32", more=SERVICES))
     ran = deployer("up", "--yes", "--stack", "prod")
     assert ran.code == 0, ran.err
     check_golden(graph_of(project, "prod"), Path(__file__).with_name("graph.json"))
 
 
+SERVICES = """\
+services:
+  compact: {trigger: {schedule: "0 3 * * MON-FRI", timezone: Europe/Berlin}, cluster: small}
+  clean: {trigger: {schedule: "30 4 * * *"}, cluster: own-role}
+  metasync: {options: {targets: [{type: glue}]}}
+"""
 PROD = """\
 description: A small stack of production.
+notify: [ops@example.com]
 tags: {team: data, "cost centre": "4711"}
 clusters:
   small:

@@ -1,0 +1,232 @@
+"""Services that AWS starts: which have a schedule there, what it starts, and what it may. Pure; inputs are JSON texts.
+
+A schedule's target is an operation of AWS by its name, whose parameters have capitals
+(https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets-universal.html).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from deployer.compute.aws_access import POLICY_VERSION, Policy, partition_of
+from deployer.compute.job_code import REMOTE_KINDS, JobCode
+from deployer.errors import InvalidInput
+from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
+
+#: What Scheduler puts in: when it was to start, and which start of all this is.
+SCHEDULED_TIME, EXECUTION_ID = "<aws.scheduler.scheduled-time>", "<aws.scheduler.execution-id>"
+PROGRAM = "service"  #: of job code, which runs a service
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A service with a cron trigger, and the cluster on AWS that runs it."""
+
+    table: TableSpec
+    service: ServiceSpec
+    cluster: Cluster
+
+    @property
+    def name(self) -> str:
+        """Such as `air.flights/compact`."""
+        return f"{self.table.full_name}/{self.service.name}"
+
+    @property
+    def schedule(self) -> str:
+        """The cron expression."""
+        assert self.service.trigger is not None and self.service.trigger.schedule is not None  # noqa: S101
+        return self.service.trigger.schedule
+
+    @property
+    def timezone(self) -> str:
+        assert self.service.trigger is not None  # noqa: S101
+        return self.service.trigger.timezone
+
+
+def scheduled_services(lake: Lake) -> tuple[Scheduled, ...]:
+    """The services that AWS starts: AUTOMATIC, with a cron schedule, on a cluster there.
+
+    Raises InvalidInput where it cannot be told on which, or where the cluster is not there when nothing runs.
+    """
+    return tuple(_scheduled(lake))
+
+
+def _scheduled(lake: Lake) -> Iterator[Scheduled]:
+    clusters = {cluster.name: cluster for cluster in lake.instance.clusters}
+    remote = [cluster for cluster in clusters.values() if cluster.kind in REMOTE_KINDS]
+    for table in sorted(lake.tables, key=lambda each: each.full_name):
+        for service in table.services:
+            if service.trigger is None or service.trigger.schedule is None:
+                continue
+            cluster = clusters.get(service.cluster) if service.cluster else _default(remote, table, service)
+            if cluster is None or cluster.kind not in REMOTE_KINDS:
+                continue
+            if cluster.kind == "emr" and cluster.options.get("lifetime", "run") == "run":
+                raise InvalidInput(
+                    f"service {service.name} has a schedule, and its cluster {cluster.name} is there for a run alone",
+                    where=table.address,
+                    remedy="give the cluster `lifetime: long`, or use one of kind emr-serverless",
+                )
+            yield Scheduled(table, service, cluster)
+
+
+def _default(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec) -> Cluster | None:
+    """The cluster of a service that names none: the only one on AWS, or of several the one called `default`."""
+    if len(remote) < 2:
+        return remote[0] if remote else None
+    if found := next((cluster for cluster in remote if cluster.name == "default"), None):
+        return found
+    raise InvalidInput(
+        f"service {service.name} has a schedule and names no cluster, and there are {len(remote)} on AWS",
+        where=table.address,
+        remedy=f"write `cluster:` and one of {', '.join(cluster.name for cluster in remote)}",
+    )
+
+
+def job_arguments(root: str, each: Scheduled) -> list[str]:
+    """What the job `service` is started with."""
+    return [
+        f"--root={root}",
+        f"--table={each.table.full_name}",
+        f"--service={each.service.kind}",
+        f"--cluster={each.cluster.name}",
+        f"--scheduled={SCHEDULED_TIME}",
+    ]
+
+
+def start_job_run(application: str, role_arn: str, code: JobCode, settings: str, root: str, each: Scheduled) -> str:
+    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options.
+
+    A start that Scheduler repeats has the same token, and is answered with the run that the first one made.
+    """
+    return json.dumps(
+        {
+            "ApplicationId": application,
+            "ClientToken": EXECUTION_ID,
+            "ExecutionRoleArn": role_arn,
+            "JobDriver": {
+                "SparkSubmit": {
+                    "EntryPoint": code.script(PROGRAM),
+                    "EntryPointArguments": job_arguments(root, each),
+                    "SparkSubmitParameters": settings,
+                }
+            },
+            "Name": each.name[:256],
+        }
+    )
+
+
+def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: Scheduled) -> str:
+    """The input of EMR's AddJobFlowSteps. EMR takes no token: the job finds a repeated start by its time."""
+    step = {
+        "Name": each.name[:256],
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {
+            "Jar": "command-runner.jar",
+            "Args": [
+                "spark-submit",
+                "--deploy-mode=cluster",
+                *settings,
+                code.script(PROGRAM),
+                *job_arguments(root, each),
+            ],
+        },
+    }
+    return json.dumps({"JobFlowId": cluster_id, "Steps": [step]})
+
+
+def target_arn(partition: str, kind: str) -> str:
+    """The operation that starts a job on a cluster of that kind."""
+    operation = "emrserverless:startJobRun" if kind == "emr-serverless" else "emr:addJobFlowSteps"
+    return f"arn:{partition}:scheduler:::aws-sdk:{operation}"
+
+
+def scheduler_trust(group_arn: str) -> Policy:
+    """Lets Scheduler act in a role, for the schedules of this one group alone."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "scheduler.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": group_arn.split(":")[4], "aws:SourceArn": group_arn},
+        },
+    }
+    return {"Version": POLICY_VERSION, "Statement": [statement]}
+
+
+def scheduler_policy(
+    queue_arn: str, applications: Iterable[str], role_arns: Iterable[str], clusters: Iterable[str]
+) -> Policy:
+    """What Scheduler's role may do: start jobs on these applications, as these roles, and steps on these clusters (all
+    ARNs), and set aside what it could not start."""
+    found: list[dict[str, object]] = [
+        {"Sid": "SetAside", "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn}
+    ]
+    if applications := sorted(applications):
+        found += [
+            {
+                "Sid": "StartJobs",
+                "Effect": "Allow",
+                "Action": "emr-serverless:StartJobRun",
+                "Resource": applications,
+            },
+            {
+                "Sid": "GiveJobsTheirRole",
+                "Effect": "Allow",
+                "Action": "iam:PassRole",
+                "Resource": sorted(set(role_arns)),
+                "Condition": {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
+            },
+        ]
+    if clusters := sorted(clusters):
+        found.append(
+            {
+                "Sid": "AddSteps",
+                "Effect": "Allow",
+                "Action": "elasticmapreduce:AddJobFlowSteps",
+                "Resource": clusters,
+            }
+        )
+    return {"Version": POLICY_VERSION, "Statement": found}
+
+
+def tls_only_queue(queue_arn: str) -> Policy:
+    """Denies whatever comes to a queue without TLS."""
+    statement = {
+        "Sid": "TlsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sqs:*",
+        "Resource": queue_arn,
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return {"Version": POLICY_VERSION, "Statement": [statement]}
+
+
+def glue_policy(database_arns: Iterable[str]) -> Policy:
+    """What METASYNC needs of Glue: entries of tables in these databases."""
+    resources: set[str] = set()
+    for arn in database_arns:
+        start, _, name = arn.rpartition(":database/")
+        resources |= {f"{start}:catalog", arn, f"{start}:table/{name}/*"}
+    statement = {
+        "Sid": "PublishTables",
+        "Effect": "Allow",
+        "Action": [
+            "glue:CreateTable",
+            "glue:DeleteTable",
+            "glue:GetDatabase",
+            "glue:GetTable",
+            "glue:GetTables",
+            "glue:UpdateTable",
+        ],
+        "Resource": sorted(resources),
+    }
+    return {"Version": POLICY_VERSION, "Statement": [statement]}
+
+
+def partition(arn: str) -> str:
+    """The partition of an ARN, such as `aws`."""
+    return partition_of(arn)

@@ -1,0 +1,120 @@
+"""The job that runs a service of a table, as its schedule or a person asks for.
+
+As a Spark application: `spark-submit spark_jobs/service.py --root ROOT --table DATABASE.NAME --service KIND [options]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+from deployer.compute.local import LocalCluster
+from deployer.errors import Conflict, NotFound, Refused
+from deployer.services.attached import find_service
+from deployer.services.compact import compact_table
+from deployer.services.running import Asked
+from deployer.services.runs import end_queued_run, fail_dead_runs, queue_run
+from deployer.state import open_store
+from deployer.state.services import Run, ServiceKind
+from deployer.tables.dataset import find_entry
+from deployer.tables.progress import OnProgress, untold
+from spark_jobs.program import run_program
+
+KINDS: tuple[ServiceKind, ...] = ("COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT")
+SCHEDULE, ON_DEMAND = "schedule", "on demand"  #: causes of runs
+
+
+def run_service(
+    root: str,
+    table: str,
+    kind: ServiceKind,
+    *,
+    cluster: str | None = None,
+    scheduled: str | None = None,
+    sizes: Callable[[], LocalCluster] = LocalCluster,
+    on_progress: OnProgress = untold,
+) -> Mapping[str, Any]:
+    """Runs a service of `table` (`database.name`) of the instance at `root`; gives the run's id, its status and why.
+
+    `scheduled` is the time of the schedule that asks: each is run once, however often it asks. Nothing is run, and the
+    id is None, while the service is paused or runs already. `cluster` is the name to record, `sizes` those of a local
+    session. Raises NotFound for a table or service that is not there, Refused for a service that this release does not
+    run, whose run has FAILED then.
+    """
+    run = _queued(root, table, kind, cluster, scheduled)
+    if isinstance(run, str):
+        return {"run_id": None, "status": None, "why": run}
+    match kind:
+        case "COMPACT":
+            done = compact_table(root, table, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
+            return {"run_id": run.run_id, "status": done.status, "why": done.why}
+        case _:
+            return _refused(root, table, run)
+
+
+def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, scheduled: str | None) -> Run | str:
+    """A run that is queued; else why there is none."""
+    with closing(open_store(root)) as store:
+        table_id = find_entry(store.instance().tables.values(), table).table_id
+        fail_dead_runs(store, table_id)
+        service = find_service(store.table(table_id), kind)
+        if service.paused:
+            return "the service is paused"
+        try:
+            run = queue_run(
+                store,
+                table_id,
+                kind,
+                cause=SCHEDULE if scheduled else ON_DEMAND,
+                cluster=cluster or service.cluster,
+                run_id=f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', scheduled)}" if scheduled else None,
+            )
+        except Conflict as conflict:
+            return conflict.what
+        except NotFound:  # asked for again after so many runs that its own is not kept any more
+            return f"the run of {scheduled} is over"
+        return run if run.status == "QUEUED" else f"run {run.run_id} of this time is {run.status}"
+
+
+def _refused(root: str, table: str, run: Run) -> Mapping[str, Any]:
+    reason = f"this release of deployer does not run {run.service}"
+    with closing(open_store(root)) as store:
+        table_id = find_entry(store.instance().tables.values(), table).table_id
+        with suppress(Conflict):  # somebody ended it
+            end_queued_run(store, table_id, run.run_id, "FAILED", reason=reason)
+    raise Refused(reason, where=f"table/{table}", remedy="use a release that does, or write `trigger_mode: ON_DEMAND`")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
+    parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
+    parser.add_argument("--root", required=True, help="the instance's root")
+    parser.add_argument("--table", required=True, help="database.name")
+    parser.add_argument("--service", required=True, choices=KINDS)
+    parser.add_argument("--cluster", help="name of the cluster that this runs on")
+    parser.add_argument("--scheduled", help="the time of the schedule that asks")
+    parser.add_argument("--memory", default="2g", help="of a local session")
+    parser.add_argument("--cores", type=int, help="of a local session")
+    parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
+    given = parser.parse_args(argv)
+
+    def work(on_progress: OnProgress) -> Mapping[str, Any]:
+        return run_service(
+            given.root,
+            given.table,
+            given.service,
+            cluster=given.cluster,
+            scheduled=given.scheduled,
+            sizes=lambda: LocalCluster(given.cores, given.memory),
+            on_progress=on_progress,
+        )
+
+    return run_program(given.root, given.tell, work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""Services of a lake on AWS: schedules that start their jobs, alarms, Glue's databases, applied to moto's server."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from deployer.compute.aws_access import name_on_aws
+from tests.cli.conftest import Deployer
+from tests.projects import table
+from tests.stacks.conftest import MakeProject, bucket_of
+from tests.stacks.graph import graph_of
+
+CLUSTERS = """\
+notify: [ops@example.com]
+clusters:
+  small: {kind: emr-serverless, release: emr-7.12.0, cores: 2, memory: 8g}
+"""
+SERVICES = """\
+services:
+  compact: {trigger: {schedule: "0 3 * * MON", timezone: Europe/Berlin}}
+  clean: {trigger: {commits: 100}}
+  autosavepoint: {trigger: {schedule: "0 0 13 * 5"}}
+"""
+FLIGHTS = table("flights", "delay: int32", more=SERVICES)
+
+
+def applied(on_aws: MakeProject, deployer: Deployer, clusters: str = CLUSTERS, tables: str = FLIGHTS) -> Path:
+    project = on_aws(clusters, tables=tables)
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+    return project
+
+
+def group_of(project: Path) -> str:
+    return name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "services")
+
+
+def schedules(project: Path) -> dict[str, Any]:
+    """The schedules of the lake by their description."""
+    scheduler = boto3.client("scheduler")
+    listed = scheduler.list_schedules(GroupName=group_of(project))["Schedules"]
+    found = [scheduler.get_schedule(GroupName=group_of(project), Name=each["Name"]) for each in listed]
+    return {f"{each['Description']} {each['ScheduleExpression']}": each for each in found}
+
+
+def test_each_service_with_a_schedule_is_started_by_one(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer)
+    found = schedules(project)
+    assert sorted(found) == [
+        "AUTOSAVEPOINT of table air.flights, by 0 0 13 * 5 cron(0 0 13 * ? *)",
+        "AUTOSAVEPOINT of table air.flights, by 0 0 13 * 5 cron(0 0 ? * 6 *)",
+        "COMPACT of table air.flights, by 0 3 * * MON cron(0 3 ? * 2 *)",
+    ]
+    compact = found["COMPACT of table air.flights, by 0 3 * * MON cron(0 3 ? * 2 *)"]
+    assert compact["ScheduleExpressionTimezone"] == "Europe/Berlin"
+    target = compact["Target"]
+    assert target["Arn"] == "arn:aws:scheduler:::aws-sdk:emrserverless:startJobRun"
+    assert target["RetryPolicy"] == {"MaximumEventAgeInSeconds": 3600, "MaximumRetryAttempts": 5}
+    queue = boto3.client("sqs").get_queue_url(QueueName=group_of(project))["QueueUrl"]
+    attributes = boto3.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]
+    assert target["DeadLetterConfig"] == {"Arn": attributes["QueueArn"]}
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_what_a_schedule_starts_is_a_job_that_aws_takes(on_aws: MakeProject, deployer: Deployer) -> None:
+    """Its input, with what Scheduler puts in, is taken by botocore and by EMR Serverless."""
+    project = applied(on_aws, deployer)
+    for each in schedules(project).values():
+        text = each["Target"]["Input"].replace("<aws.scheduler.execution-id>", "d32c5kddcf5bb8c3")
+        sent = decapitalised(json.loads(text.replace("<aws.scheduler.scheduled-time>", "2027-03-22T18:59:43Z")))
+        run = boto3.client("emr-serverless").start_job_run(**sent)
+        driver = sent["jobDriver"]["sparkSubmit"]
+        assert run["applicationId"] == sent["applicationId"]
+        bucket, _, key = driver["entryPoint"].removeprefix("s3://").partition("/")
+        code = boto3.client("s3").get_object(Bucket=bucket, Key=key)["Body"].read().decode()
+        assert "Run a service of a table" in code
+        assert driver["entryPointArguments"][-1] == "--scheduled=2027-03-22T18:59:43Z"
+        options = dict(each.split("=", 1) for each in shlex.split(driver["sparkSubmitParameters"]) if each != "--conf")
+        assert options["spark.executor.cores"] == "2"
+        assert options["spark.archives"].startswith(f"s3://{bucket_of(project)}/demo/_jobs/")
+
+
+def decapitalised(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name[0].lower() + name[1:]: decapitalised(each) for name, each in value.items()}
+    return value
+
+
+def test_who_is_to_know_is_subscribed_to_the_alarms(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer)
+    root = f"s3://{bucket_of(project)}/demo"
+    sns = boto3.client("sns")
+    [topic] = [
+        each["TopicArn"]
+        for each in sns.list_topics()["Topics"]
+        if each["TopicArn"].endswith(name_on_aws(root, "demo", "alarms"))
+    ]
+    [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+    assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
+    names = [name_on_aws(root, "demo", what) for what in ("failed-jobs/small", "not-started/demo")]
+    alarms = boto3.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
+    assert {each["MetricName"] for each in alarms} == {"FailedJobs", "ApproximateNumberOfMessagesVisible"}
+    assert all(each["AlarmActions"] == [topic] for each in alarms)
+
+
+def test_schedules_follow_their_services(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer)
+    file = project / "specs" / "flights.yaml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("0 3 * * MON", "30 4 * * *").replace("  autosavepoint", "  # autosavepoint"))
+    shown = {each["action"] for each in deployer("preview", "--json").json["foreign"]}
+    assert shown == {"update", "delete"}
+    assert deployer("up", "--yes").code == 0
+    assert list(schedules(project)) == ["COMPACT of table air.flights, by 30 4 * * * cron(30 4 * * ? *)"]
+    assert deployer("preview", "--exit-code").code == 0
+    file.write_text(text[: text.index("services:")])
+    assert deployer("up", "--yes").code == 0
+    assert group_of(project) not in {
+        each["Name"] for each in boto3.client("scheduler").list_schedule_groups()["ScheduleGroups"]
+    }
+
+
+def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer)
+    scheduler, group = boto3.client("scheduler"), group_of(project)
+    [compact] = [each for name, each in schedules(project).items() if name.startswith("COMPACT")]
+    kept = ("Name", "GroupName", "Description", "ScheduleExpressionTimezone", "FlexibleTimeWindow", "Target")
+    changed = {name: compact[name] for name in kept} | {"ScheduleExpression": "cron(0 5 * * ? *)", "State": "DISABLED"}
+    scheduler.update_schedule(**changed)
+    boto3.client("sqs").delete_queue(QueueUrl=boto3.client("sqs").get_queue_url(QueueName=group)["QueueUrl"])
+    names = [name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "failed-jobs/small")]
+    boto3.client("cloudwatch").delete_alarms(AlarmNames=names)
+    found = {(each["action"], each["address"].split(" ")[0]) for each in deployer("preview", "--json").json["foreign"]}
+    assert found >= {
+        ("update", "aws:scheduler/schedule:Schedule"),
+        ("create", "aws:sqs/queue:Queue"),
+        ("create", "aws:cloudwatch/metricAlarm:MetricAlarm"),
+    }
+    assert deployer("up", "--yes").code == 0
+    mended = scheduler.get_schedule(GroupName=group, Name=compact["Name"])
+    assert (mended["ScheduleExpression"], mended["State"]) == ("cron(0 3 ? * 2 *)", "ENABLED")
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_metasync_has_its_database_and_the_jobs_may_fill_it(on_aws: MakeProject, deployer: Deployer) -> None:
+    services = "services: {metasync: {options: {targets: [{type: glue}]}}}\n"
+    project = applied(on_aws, deployer, tables=table("flights", "delay: int32", more=services))
+    database = boto3.client("glue").get_database(Name="demo_air")["Database"]
+    assert database["Description"] == "Tables of the lake demo"
+    role = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="catalog")["PolicyDocument"]
+    resources: Any = policy["Statement"][0]["Resource"]
+    assert [each.split(":", 5)[5] for each in resources] == ["catalog", "database/demo_air", "table/demo_air/*"]
+    assert deployer("preview", "--exit-code").code == 0
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    with pytest.raises(boto3.client("glue").exceptions.EntityNotFoundException):
+        boto3.client("glue").get_database(Name="demo_air")
+
+
+LONG = "clusters:\n  steps: {kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge, lifetime: long}\n"
+
+
+def test_a_cluster_on_emr_gets_a_step(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer, LONG)
+    [compact] = [each for name, each in schedules(project).items() if name.startswith("COMPACT")]
+    assert compact["Target"]["Arn"] == "arn:aws:scheduler:::aws-sdk:emr:addJobFlowSteps"
+    sent = json.loads(compact["Target"]["Input"])
+    [step] = boto3.client("emr").add_job_flow_steps(**sent)["StepIds"]
+    found = boto3.client("emr").describe_step(ClusterId=sent["JobFlowId"], StepId=step)["Step"]
+    assert found["Config"]["Args"][:2] == ["spark-submit", "--deploy-mode=cluster"]
+    assert found["ActionOnFailure"] == "CONTINUE"
+    assert deployer("preview", "--exit-code").code == 0
+
+
+@pytest.mark.parametrize(
+    ("clusters", "said"),
+    [
+        pytest.param(
+            LONG.replace("lifetime: long", "lifetime: run"), "is there for a run alone; give the cluster", id="run"
+        ),
+        pytest.param(
+            CLUSTERS + "  other: {kind: emr-serverless, release: emr-7.12.0}\n",
+            "names no cluster, and there are 2 on AWS; write `cluster:` and one of small, other",
+            id="several",
+        ),
+    ],
+)
+def test_what_no_schedule_can_start_is_said(on_aws: MakeProject, deployer: Deployer, clusters: str, said: str) -> None:
+    on_aws(clusters, tables=FLIGHTS)
+    ran = deployer("preview")
+    assert (ran.code, "table/air.flights: service compact" in ran.err and said in ran.err) == (1, True), ran.err
+
+
+def test_services_of_local_clusters_are_nothing_to_aws(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer, "clusters:\n  laptop: {kind: local}\n")
+    assert not [each for each in graph_of(project) if each["type"].startswith(("aws:scheduler", "aws:sns", "aws:sqs"))]
