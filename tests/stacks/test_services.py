@@ -187,7 +187,7 @@ def test_a_cluster_on_emr_gets_a_step(on_aws: MakeProject, deployer: Deployer) -
         ),
         pytest.param(
             CLUSTERS + "  other: {kind: emr-serverless, release: emr-7.12.0}\n",
-            "names no cluster, and there are 2 on AWS; write `cluster:` and one of small, other",
+            "names no cluster, and there are 2 on AWS; write `cluster:` and one of other, small",
             id="several",
         ),
     ],
