@@ -15,7 +15,7 @@ from typing import Any
 from deployer.compute.local import LocalCluster
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.services.attached import find_service
-from deployer.services.compact import compact_table
+from deployer.services.run import run_service, runnable
 from deployer.services.running import Asked
 from deployer.services.runs import end_queued_run, fail_dead_runs, queue_run
 from deployer.state import open_store
@@ -28,7 +28,7 @@ KINDS: tuple[ServiceKind, ...] = ("COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AU
 SCHEDULE, ON_DEMAND = "schedule", "on demand"  #: causes of runs
 
 
-def run_service(
+def run_scheduled(
     root: str,
     table: str,
     kind: ServiceKind,
@@ -48,12 +48,13 @@ def run_service(
     run = _queued(root, table, kind, cluster, scheduled)
     if isinstance(run, str):
         return {"run_id": None, "status": None, "why": run}
-    match kind:
-        case "COMPACT":
-            done = compact_table(root, table, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
-            return {"run_id": run.run_id, "status": done.status, "why": done.why}
-        case _:
-            return _refused(root, table, run)
+    try:
+        runnable(kind)
+    except Refused as refused:
+        _fail(root, table, run, refused)
+        raise
+    done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
+    return {"run_id": run.run_id, "status": done.status, "why": done.why}
 
 
 def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, scheduled: str | None) -> Run | str:
@@ -80,13 +81,11 @@ def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, sched
         return run if run.status == "QUEUED" else f"run {run.run_id} of this time is {run.status}"
 
 
-def _refused(root: str, table: str, run: Run) -> Mapping[str, Any]:
-    reason = f"this release of deployer does not run {run.service}"
+def _fail(root: str, table: str, run: Run, refused: Refused) -> None:
     with closing(open_store(root)) as store:
         table_id = find_entry(store.instance().tables.values(), table).table_id
         with suppress(Conflict):  # somebody ended it
-            end_queued_run(store, table_id, run.run_id, "FAILED", reason=reason)
-    raise Refused(reason, where=f"table/{table}", remedy="use a release that does, or write `trigger_mode: ON_DEMAND`")
+            end_queued_run(store, table_id, run.run_id, "FAILED", reason=refused.what)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -103,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
-        return run_service(
+        return run_scheduled(
             given.root,
             given.table,
             given.service,

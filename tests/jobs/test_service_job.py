@@ -12,7 +12,7 @@ from deployer.services.attached import create_service, pause_service
 from deployer.services.runs import queue_run, runs_of, start_run
 from deployer.state.services import Service, ServiceKind
 from deployer.tables.append import open_appender
-from spark_jobs.service import main, run_service
+from spark_jobs.service import main, run_scheduled
 from tests.tables.lakes import Lake
 
 AT = "2027-03-22T18:59:43Z"
@@ -20,13 +20,13 @@ AT = "2027-03-22T18:59:43Z"
 
 @pytest.fixture
 def grown(lake: Lake) -> Lake:
-    """A table of ten files, with the services COMPACT and CLEAN."""
+    """A table of ten files, with the services COMPACT and METASYNC."""
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
     lake.table(schema, ("id",), splits=())
     with closing(open_appender(lake.root, "air.flights")) as appender:
         for number in range(10):
             appender.append(pa.table({"id": [number]}, schema=schema))
-    for kind in kinds("COMPACT", "CLEAN"):
+    for kind in kinds("COMPACT", "METASYNC"):
         create_service(lake.store, table_id(lake), Service(kind))
     return lake
 
@@ -42,39 +42,39 @@ def table_id(lake: Lake) -> str:
 
 
 def test_a_schedules_time_is_run_once(grown: Lake) -> None:
-    first = run_service(grown.root, "air.flights", "COMPACT", cluster="small", scheduled=AT)
+    first = run_scheduled(grown.root, "air.flights", "COMPACT", cluster="small", scheduled=AT)
     assert first == {"run_id": "compact-20270322T185943Z", "status": "SUCCEEDED", "why": ""}
     assert grown.store.table(table_id(grown)).files.count == 1
-    again = run_service(grown.root, "air.flights", "COMPACT", scheduled=AT)
+    again = run_scheduled(grown.root, "air.flights", "COMPACT", scheduled=AT)
     assert again["why"] == "run compact-20270322T185943Z of this time is SUCCEEDED"
     [run] = runs_of(grown.store.table(table_id(grown)))
     assert (run.cause, run.cluster, run.status) == ("schedule", "small", "SUCCEEDED")
-    later = run_service(grown.root, "air.flights", "COMPACT", scheduled="2027-03-23T18:59:43Z")
+    later = run_scheduled(grown.root, "air.flights", "COMPACT", scheduled="2027-03-23T18:59:43Z")
     assert later["status"] == "SKIPPED"
 
 
 def test_a_run_that_was_queued_and_not_begun_is_done_by_who_asks_again(grown: Lake) -> None:
     queue_run(grown.store, table_id(grown), "COMPACT", cause="schedule", run_id="compact-20270322T185943Z")
-    assert run_service(grown.root, "air.flights", "COMPACT", scheduled=AT)["status"] == "SUCCEEDED"
+    assert run_scheduled(grown.root, "air.flights", "COMPACT", scheduled=AT)["status"] == "SUCCEEDED"
 
 
 def test_a_service_that_is_paused_or_runs_is_left_alone(grown: Lake) -> None:
     run = queue_run(grown.store, table_id(grown), "COMPACT", cause="on demand")
     held = start_run(grown.store, table_id(grown), run.run_id)
-    found = run_service(grown.root, "air.flights", "COMPACT", scheduled=AT)
+    found = run_scheduled(grown.root, "air.flights", "COMPACT", scheduled=AT)
     assert (found["run_id"], "is RUNNING" in found["why"]) == (None, True)
     held.finish()
     pause_service(grown.store, table_id(grown), "COMPACT")
-    assert run_service(grown.root, "air.flights", "COMPACT")["why"] == "the service is paused"
+    assert run_scheduled(grown.root, "air.flights", "COMPACT")["why"] == "the service is paused"
     assert len(runs_of(grown.store.table(table_id(grown)))) == 1
 
 
 def test_a_service_that_is_not_run_yet_fails_with_the_reason(grown: Lake, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [f"--root={grown.root}", "--table=air.flights", "--service=CLEAN", f"--scheduled={AT}"]
+    arguments = [f"--root={grown.root}", "--table=air.flights", "--service=METASYNC", f"--scheduled={AT}"]
     assert main(arguments) != 0
-    assert "this release of deployer does not run CLEAN; use a release that does" in capsys.readouterr().err
+    assert "this release does not run METASYNC" in capsys.readouterr().err
     [run] = runs_of(grown.store.table(table_id(grown)))
-    assert (run.status, run.reason) == ("FAILED", "this release of deployer does not run CLEAN")
+    assert (run.status, run.reason) == ("FAILED", "this release does not run METASYNC")
 
 
 def test_the_command_line(grown: Lake, capsys: pytest.CaptureFixture[str]) -> None:
