@@ -18,6 +18,7 @@ REQUIREMENTS = {
     "cronsim": "cronsim",
     "datafusion": "datafusion",
     "datasketches": "datasketches",
+    "google": "protobuf",
     "lance": "pylance",
     "numpy": "numpy",
     "obstore": "obstore",
