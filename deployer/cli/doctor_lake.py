@@ -118,7 +118,7 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
     if managed != "none":
         parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", "services", kind))
-        if lake.instance.aws.kms_key:
+        if lake.instance.aws.kms_key == "managed":  # another has grants of its own
             parts.add("key")
     wanted = [grant for grant in grants if grant.part in parts]
     try:
