@@ -197,6 +197,8 @@ def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: E
     said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
     if "conflict" in said.lower() or "concurrent" in said.lower():
         return False
+    if "invalid user input" in said.lower():  # such as fragments that are in different parts of an index since
+        raise _moved(entry, f"Lance refuses it: {said}") from failure
     raise OutcomeUnknown(
         f"the commit to Lance failed, and whether it happened is not known: {said}",
         where=f"table/{entry.full_name}",

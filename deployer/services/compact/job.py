@@ -16,7 +16,7 @@ from deployer.plan.words import count
 from deployer.plan.words import size as size_words
 from deployer.services.compact.copying import with_sizes
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.pieces import as_work, planned
+from deployer.services.compact.pieces import as_work, by_indexes, planned
 from deployer.services.compact.planning import Sizes, Task, in_portions
 from deployer.services.compact.results import Compacted, Moment, Work
 from deployer.services.compact.work import in_driver, with_spark
@@ -90,10 +90,9 @@ def _again(table: OpenTable) -> OpenTable:
 
 
 def _with_whole_indexes(table: OpenTable, options: CompactOptions, on_progress: OnProgress) -> OpenTable:
-    """Where Lance keeps indexes through a rewrite, fragments of which one is in a part of an index and one is not could
-    not be joined: so all are brought into one part of each, if there is anything to join at all."""
+    """With all fragments in one part of each index where others could not be joined, if there is anything to join."""
     dataset = table.dataset()
-    if not dataset.has_stable_row_ids or not observed_indexes(dataset):
+    if not by_indexes(table, dataset) or not observed_indexes(dataset):
         return table
     sizes = options.sizes(table.layout().max_rows_per_file)
     if planned(table, dataset, sizes, any_kind=True):
@@ -117,6 +116,7 @@ class _Run:
         self.engine, self.reason = "none", "there was nothing to do"
         self._options, self._session, self._wanted, self._on_progress = options, session, engine, on_progress
         self._lock, self._rows, self._of = threading.Lock(), 0, 0
+        self._refusal = ""  # of the last portion that could not be committed
 
     def rounds(self, table: OpenTable) -> None:
         """Plans and does what there is, and plans again what others changed or what placing files has left small."""
@@ -135,7 +135,7 @@ class _Run:
             most = sys.maxsize if again else rows // 2  # files that came out smaller than was thought
         if self.work.portions == portions:
             raise Conflict(
-                f"others changed the files of all portions while these were rewritten, {ROUNDS} times",
+                f"no portion could be committed, {ROUNDS} times: {self._refusal}",
                 where=table.address,
                 remedy="run it again when fewer delete or update rows; loads are no hindrance",
             )
@@ -174,8 +174,9 @@ class _Run:
                 read_version=int(dataset.version),
                 keep_order=not table.layout().order,
             )
-        except Conflict:
+        except Conflict as conflict:
             discard(table.location, written)
+            self._refusal = conflict.what
             self.work = replace(self.work, conflicts=self.work.conflicts + 1)
             return
         self.work = Work(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
-    pieces = _pieces(table, {} if any_kind else _kinds(dataset), dataset)
+    pieces = _pieces(table, {} if any_kind else _kinds(table, dataset), dataset)
     leaves = table.state.leaves()
     if table.layout().order:
         found = sorted({piece.kind for piece in pieces})
@@ -39,17 +39,22 @@ def _pieces(table: OpenTable, kinds: dict[int, str], dataset: lance.LanceDataset
     return found
 
 
-def _kinds(dataset: lance.LanceDataset) -> dict[int, str]:
-    """Which parts of indexes have each fragment, where Lance keeps indexes through a rewrite: it refuses to join
-    fragments that a part has with others that it has not."""
-    if not dataset.has_stable_row_ids:
+def _kinds(table: OpenTable, dataset: lance.LanceDataset) -> dict[int, str]:
+    """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
+    if not by_indexes(table, dataset):
         return {}
-    parts = [segment for index in dataset.describe_indices() for segment in index.segments]
+    indexes = [index for index in dataset.describe_indices() if not index.name.startswith("__lance_")]
     kinds: dict[int, str] = {}
-    for segment in sorted(parts, key=lambda each: str(each.uuid)):
+    for segment in sorted((part for index in indexes for part in index.segments), key=lambda part: str(part.uuid)):
         for number in segment.fragment_ids:
             kinds[number] = f"{kinds.get(number, '')} {segment.uuid}"
     return kinds
+
+
+def by_indexes(table: OpenTable, dataset: lance.LanceDataset) -> bool:
+    """Whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
+    ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
+    return bool(dataset.has_stable_row_ids) or not table.layout().order
 
 
 def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.errors import Interrupted, InvalidInput
+from deployer.errors import Conflict, Interrupted, InvalidInput
 from deployer.services import replace
 from deployer.services.attached import alter_service, create_service, pause_service, resume_service
 from deployer.services.compact import compact_table
@@ -105,6 +105,19 @@ def test_a_load_between_reading_and_commit_is_no_conflict(lake: Lake, monkeypatc
     done = compact_table(lake.root, "flights", {"target_rows": 300})
     assert (done.status, done.work.conflicts) == ("SUCCEEDED", 0)
     assert lake.open().scan().to_table().equals(flights(350))
+    assert differences(lake.root) == []
+
+
+def test_rows_that_are_deleted_again_and_again_end_the_run_in_words(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.table()
+    append(lake, flights(300), 6)
+    location, numbers = lake.open().opened.location, iter(range(100, 1000, 120))
+    before_commit(monkeypatch, lambda: lance.dataset(location).delete(f"flight >= {1000 - next(numbers)}"), 99)
+    with pytest.raises(Conflict, match=r"no portion could be committed, 6 times: .*somebody changed or deleted rows"):
+        compact_table(lake.root, "flights")
+    assert (last_run(lake).status, lake.open().opened.state.intents) == ("FAILED", {})
     assert differences(lake.root) == []
 
 

@@ -8,9 +8,10 @@ import lance
 import pytest
 
 from deployer.services.compact import compact_table
-from tests.services.compact.test_compact import differences
+from deployer.specs.model import Storage
+from tests.services.compact.test_compact import append, differences
 from tests.tables.indexed import BITMAP, LABELS, NESTED, PQ, TEXT, TREE, Indexed, rows
-from tests.tables.lakes import Lake
+from tests.tables.lakes import Lake, flights
 
 
 def found(table: Indexed) -> dict[str, Any]:
@@ -44,4 +45,21 @@ def test_look_ups_find_the_same_rows(lake: Lake, *, keyed: bool) -> None:
     assert "ScalarIndexQuery" in table.dataset.scanner(filter="id = 77").explain_plan()
     table.add(100, 5000)
     assert table.dataset.to_table(filter="id = 5050").num_rows == 1
+    assert differences(lake.root) == []
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_a_file_that_no_index_has_is_joined_with_its_neighbours(lake: Lake, *, stable: bool) -> None:
+    lake.table(row_keys=(), storage=Storage(stable_row_ids=stable))
+    append(lake, flights(300), 3)
+    lance.dataset(lake.open().opened.location).create_scalar_index("flight", "BTREE")
+    append(lake, flights(100, 300), 1)
+    done = compact_table(lake.root, "flights")
+    assert done.after.files == 1
+    found = lake.open().scan().to_table()
+    assert found.equals(flights(400))
+    one = found["flight"][350].as_py()
+    dataset = lake.open().opened.dataset()
+    assert dataset.to_table(filter=f"flight = {one}").num_rows == found["flight"].to_pylist().count(one)
+    assert compact_table(lake.root, "flights").status == "SKIPPED"
     assert differences(lake.root) == []
