@@ -6,10 +6,12 @@ As a Spark application: `spark-submit spark_jobs/service.py --root ROOT --table 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
+from dataclasses import asdict
 from typing import Any
 
 from deployer.compute.local import LocalCluster
@@ -88,6 +90,15 @@ def _fail(root: str, table: str, run: Run, refused: Refused) -> None:
             end_queued_run(store, table_id, run.run_id, "FAILED", reason=refused.what)
 
 
+def arguments_now(
+    root: str, table: str, service: str, options: Mapping[str, Any] | None, engine: str, cluster: str
+) -> tuple[str, ...]:
+    """The command line that runs a service as a person asks for: at once, whether the table has it or not."""
+    given = () if options is None else (f"--options={json.dumps(options)}",)
+    where = (f"--root={root}", f"--table={table}", f"--service={service}", f"--cluster={cluster}")
+    return (*where, "--now", f"--engine={engine}", *given)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
     parser = argparse.ArgumentParser(prog="service", description="Run a service of a table.")
@@ -96,12 +107,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--service", required=True, choices=KINDS)
     parser.add_argument("--cluster", help="name of the cluster that this runs on")
     parser.add_argument("--scheduled", help="the time of the schedule that asks")
+    parser.add_argument("--now", action="store_true", help="run it at once, whether the table has the service or not")
+    parser.add_argument(
+        "--options", type=json.loads, help="with --now: options of the service in canonical form, as JSON"
+    )
+    parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto", help="with --now")
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
     parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
     given = parser.parse_args(argv)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
+        if given.now:
+            done = run_service(
+                given.root,
+                given.table,
+                given.service,
+                given.options,
+                cluster=lambda: LocalCluster(given.cores, given.memory),
+                engine=given.engine,
+                on_progress=on_progress,
+                asked=Asked(cluster=given.cluster),
+            )
+            return {"service": given.service, **asdict(done)}
         return run_scheduled(
             given.root,
             given.table,

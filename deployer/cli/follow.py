@@ -17,7 +17,7 @@ def follow(
     as_json: AsJson = False,
 ) -> int:
     """Follow a job that runs on a cluster on AWS, from any machine. Ctrl-C asks whether to cancel it."""
-    from deployer.cli import ingest_remote
+    from deployer.cli import ingest_remote, service_remote
     from deployer.cli.output import print_json
     from deployer.cli.planning import engine_for
     from deployer.cli.remote_run import follow_command, follow_run
@@ -45,6 +45,8 @@ def follow(
     result = follow_run(there, root, started, follow_command(job, stack), as_json=as_json)
     if started.program == ingest_remote.PROGRAM:
         ingest_remote.show(root, job, result, as_json=as_json)
-    else:
-        print_json(result)
+        return 0
+    if started.program == service_remote.PROGRAM:
+        return service_remote.show(result, as_json=as_json)
+    print_json(result)
     return 0

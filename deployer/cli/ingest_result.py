@@ -13,13 +13,10 @@ if TYPE_CHECKING:
 
 def result_from(told: Mapping[str, Any]) -> IngestResult:
     """The result as a job's program tells it."""
-    from deployer.tables.indexes import CaughtUp
+    from deployer.cli.from_json import from_json
     from deployer.tables.ingest.job import IngestResult
-    from deployer.tables.leaf_split import SplitResult
 
-    splits = SplitResult(**told["splits"]) if told["splits"] else None
-    told = {name: value for name, value in told.items() if name != "services"}
-    return IngestResult(**{**told, "indexes": CaughtUp(**told["indexes"]), "splits": splits})
+    return from_json(IngestResult, told)
 
 
 def print_result(result: IngestResult, bad_rows: object) -> None:

@@ -33,7 +33,8 @@ def run(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that Spark runs on: the only local one unless given, or the one called `default`.",
+            help="Declared cluster that the run is on, which may be on AWS. Unless given, Spark runs on the only local "
+            "one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
         ),
@@ -47,12 +48,12 @@ def run(
     from dataclasses import asdict
     from functools import partial
 
-    from deployer.cli.lake_data import instance_of
     from deployer.cli.meter import Meter
     from deployer.cli.output import print_json
     from deployer.cli.service_done import print_done
     from deployer.cli.service_options import pairs
-    from deployer.compute.clusters import local_cluster
+    from deployer.cli.workspace import open_workspace
+    from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.errors import Interrupted
     from deployer.services.run import run_service, runnable
     from deployer.services.running import Asked
@@ -60,7 +61,13 @@ def run(
 
     kind = runnable(service)
     options = options_from_text(kind, pairs(option) or {}) if option else None
-    root, instance = instance_of(project, stack, specs)
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    root, instance = workspace.root(lake), lake.instance
+    if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
+        from deployer.cli.service_remote import run_service_on
+
+        return run_service_on(remote, workspace, lake, table, kind, options, engine.value, as_json=as_json)
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     if cluster is not None:
         choose()  # one that cannot be is said at once

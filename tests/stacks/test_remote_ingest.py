@@ -17,6 +17,7 @@ from deployer.cli.main import run as run_command
 from deployer.compute import aws_calls, following
 from deployer.compute.told import Told, remembered, tell
 from deployer.errors import Interrupted, Refused
+from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.compute.aws_runs import Hands, runs_of, set_state
@@ -302,6 +303,22 @@ def test_who_may_not_look_any_more_is_told_how_to_follow(
     ran = deployer(*load(f"mid-{fault}"))
     assert ran.code == 1 and said in ran.err
     assert f"The run goes on; follow it: deployer follow mid-{fault}" in ran.err
+
+
+def test_a_service_runs_there_as_here(aws: str, project: Path, deployer: Deployer, hands: Hands) -> None:
+    for number in (900, 901):
+        assert deployer("ingest", "air.flights", put(f"{number}.csv", f"id,delay\n{number},1\n")).code == 0
+
+    def execute() -> None:
+        (run,) = [each for each in runs() if each["name"].startswith("COMPACT air.flights ")]
+        code = service_program.main(run["jobDriver"]["sparkSubmit"]["entryPointArguments"])
+        set_state(aws, run["jobRunId"], "FAILED" if code else "SUCCESS")
+
+    hands.on_sleep = execute
+    ran = deployer("service", "run", "air.flights", "compact", "--cluster", "small", "-o", "min_files=2")
+    assert ran.code == 0, ran.err
+    assert "air.flights: " in ran.out and "1 file" in ran.out and "in this process" in ran.out
+    assert deployer("service", "run", "air.none", "compact", "--cluster", "small").code == 1
 
 
 def test_a_busy_service_at_the_start_is_said(

@@ -1,0 +1,63 @@
+"""`deployer service run --cluster` where the cluster is not this machine."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from deployer.cli.from_json import from_json
+from deployer.cli.output import print_json
+from deployer.cli.remote_run import run_on
+from deployer.cli.service_done import print_done
+from deployer.cli.workspace import Workspace
+from deployer.compute.remote import RemoteJob
+from deployer.errors import Interrupted
+from deployer.services.autosavepoint import Autosaved
+from deployer.services.clean import Cleaned
+from deployer.services.compact.results import Compacted
+from deployer.specs.model import Cluster, Lake
+from deployer.state import open_store
+from deployer.tables.dataset import find_entry
+from spark_jobs.service import arguments_now
+
+PROGRAM = "service"
+
+_RESULTS: Mapping[str, type[Compacted] | type[Cleaned] | type[Autosaved]] = {
+    "COMPACT": Compacted,
+    "CLEAN": Cleaned,
+    "AUTOSAVEPOINT": Autosaved,
+}
+
+
+def run_service_on(
+    cluster: Cluster,
+    workspace: Workspace,
+    lake: Lake,
+    table: str,
+    service: str,
+    options: Mapping[str, Any] | None,
+    engine: str,
+    *,
+    as_json: bool,
+) -> int:
+    """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
+    root = workspace.root(lake)
+    with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
+        name = find_entry(store.instance().tables.values(), table).full_name
+    arguments = arguments_now(root, name, service, options, engine, cluster.name)
+    tags = {"deployer:instance": lake.instance.name, "deployer:table": name, "deployer:service": service}
+    job = RemoteJob(PROGRAM, uuid.uuid4().hex, f"{service} {name}", arguments, tags)
+    result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=False)
+    assert result is not None  # noqa: S101 -- it was waited for
+    return show(result, as_json=as_json)
+
+
+def show(result: Mapping[str, Any], *, as_json: bool) -> int:
+    """What a run elsewhere came to; gives the exit code."""
+    if as_json or result.get("service") not in _RESULTS:  # runs of schedules tell less
+        print_json(result)
+    else:
+        print_done(from_json(_RESULTS[result["service"]], result))
+    return Interrupted.exit_code if result["status"] == "CANCELLED" else 0

@@ -1,0 +1,58 @@
+"""Results of jobs go through JSON and come out as they were."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deployer.cli.from_json import from_json
+from deployer.cli.service_done import print_done
+from deployer.cli.service_remote import show
+from deployer.services.run import run_service
+from deployer.tables.append import open_appender
+from spark_jobs.service import arguments_now, main
+from tests.tables.lakes import Lake, flights
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake(tmp_path)
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    made.table(schema, ("id",), splits=())
+    with closing(open_appender(made.root, "air.flights")) as appender:
+        for number in range(5):
+            appender.append(pa.table({"id": [number]}, schema=schema))
+    return made
+
+
+@pytest.mark.parametrize("service", ["COMPACT", "CLEAN", "AUTOSAVEPOINT"])
+def test_what_a_service_came_to(service: str, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] | None = {"dry_run": True} if service == "CLEAN" else None
+    done = run_service(lake.root, "air.flights", service, options)
+    again = from_json(type(done), json.loads(json.dumps(asdict(done), default=str)))
+    assert again == done
+    capsys.readouterr()
+    print_done(done)
+    here = capsys.readouterr()
+    assert show({"service": service, **json.loads(json.dumps(asdict(done)))}, as_json=False) == 0
+    assert capsys.readouterr() == here
+
+
+def test_what_a_load_came_to(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.table()
+    result = lake.ingest(lake.file(flights(20)))
+    assert from_json(type(result), json.loads(json.dumps({**asdict(result), "services": []}))) == result
+
+
+def test_a_service_runs_at_once_by_its_program(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = arguments_now(lake.root, "air.flights", "COMPACT", {"min_files": 2}, "driver", "small")
+    assert main(arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["service"], told["status"], told["after"]["files"]) == ("COMPACT", "SUCCEEDED", 1)
