@@ -18,6 +18,7 @@ from deployer.state.dynamodb_table import table_name
 
 GB = 1024**3  #: bytes that AWS counts as a GB
 _HOURS = MONTH * 24  #: of a month
+_ON_AWS = ("emr-serverless", "emr")  #: kinds of clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,11 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
             yield from _serverless(cluster, runs, assumed)
         elif cluster.kind == "emr":
             yield from _on_ec2(cluster, runs, assumed)
+    if scheduled:
+        yield _Use(f"schedules/{instance.name}", "invocations", sum(scheduled.values()) / 1e6, "scheduler")
+    watched = sum(cluster.kind == "emr-serverless" for cluster in instance.clusters) + bool(scheduled)
+    if watched and (scheduled or instance.notify):
+        yield _Use(f"alarms/{instance.name}", "alarms", float(watched), "alarm")
 
 
 def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
@@ -193,11 +199,14 @@ def _hours(runs: float, minutes: float) -> float:
 
 
 def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, float]:
-    """Runs a month of table services with a schedule, by cluster."""
-    only = instance.clusters[0].name if len(instance.clusters) == 1 else "default"
+    """Runs a month of table services with a schedule, by cluster on AWS: one that is not named is the only one there,
+    or that which is called `default`."""
+    remote = [cluster.name for cluster in instance.clusters if cluster.kind in _ON_AWS]
+    only = remote[0] if len(remote) == 1 else "default"
     found: dict[str, float] = {}
     for service in (service for table in tables for service in table.services):
         if service.trigger is not None and service.trigger.schedule is not None:
             cluster = service.cluster or only
-            found[cluster] = found.get(cluster, 0.0) + runs_a_month(service.trigger.schedule)
+            if cluster in remote:
+                found[cluster] = found.get(cluster, 0.0) + runs_a_month(service.trigger.schedule)
     return found

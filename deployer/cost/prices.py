@@ -27,6 +27,8 @@ UNITS: Mapping[str, str] = {
     "kms-key": "key-month",
     "logs-ingested": "GB",
     "logs-kept": "GB-month",
+    "alarm": "alarm-month",
+    "scheduler": "million invocations",
     "emr-serverless-vcpu-x86_64": "vCPU-hour",
     "emr-serverless-memory-x86_64": "GB-hour",
     "emr-serverless-vcpu-arm64": "vCPU-hour",

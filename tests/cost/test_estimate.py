@@ -172,7 +172,9 @@ def scheduled(schedule: str | None, cluster: str | None = None) -> TableSpec:
     [
         (scheduled("0 3 * * *", "small"), (SMALL,), MONTH),
         (scheduled("0 3 * * *"), (SMALL,), MONTH),
-        (scheduled("0 3 * * *"), (SMALL, Cluster("default", "local")), 0),
+        (scheduled("0 3 * * *"), (SMALL, Cluster("default", "local")), MONTH),
+        (scheduled("0 3 * * *"), (SMALL, replace(SMALL, name="default")), 0),
+        (scheduled("0 3 * * *"), (SMALL, replace(SMALL, name="other")), 0),
         (scheduled("0 3 * * *", "laptop"), (SMALL, Cluster("laptop", "local")), 0),
         (scheduled(None, "small"), (SMALL,), 0),
     ],
@@ -180,6 +182,15 @@ def scheduled(schedule: str | None, cluster: str | None = None) -> TableSpec:
 def test_scheduled_services_are_runs(table: TableSpec, clusters: tuple[Cluster, ...], runs: float) -> None:
     found = of(Holding(replace(LAKE, clusters=clusters), (Held(table, 0),), 0))
     assert quantities(found).get("ingestion of logs/small", 0) == pytest.approx(runs * 20 / 1024)
+
+
+def test_schedules_and_alarms() -> None:
+    twice = Held(scheduled("0 3 * * *", "small"), 0), Held(replace(OTHER, services=scheduled("0 4 * * *").services), 0)
+    found = {line.price: line.quantity for line in of(Holding(LAKE, twice, 0)).lines}
+    assert found["scheduler"] == pytest.approx(2 * MONTH / 1e6) and found["alarm"] == 2
+    found = {line.price: line.quantity for line in of(Holding(replace(LAKE, notify=("a@b.example",)), (), 0)).lines}
+    assert found["alarm"] == 1 and "scheduler" not in found
+    assert not {line.price for line in of(Holding(LAKE, (), 0)).lines} & {"alarm", "scheduler"}
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,11 @@ def test_prices() -> None:
     assert all(page in PAGE for page in prices.pages.values())
     assert all(region in PAGE for region in prices.regions)
     missing = {name for name in UNITS if name not in ("ec2", "emr") and not prices.price("eu-central-1", name)}
-    assert missing == {name for name in UNITS if name.startswith("emr-serverless")}
+    assert missing == {"scheduler", *(name for name in UNITS if name.startswith("emr-serverless"))}
     missing = {name for name in UNITS if name not in ("ec2", "emr") and not prices.price("eu-west-1", name)}
-    assert missing == {"dynamodb-writes", "emr-serverless-vcpu-arm64", "emr-serverless-memory-arm64"}
+    assert missing == {
+        "dynamodb-writes", "emr-serverless-vcpu-arm64", "emr-serverless-memory-arm64", "scheduler",
+    }  # fmt: skip
 
 
 def test_the_file_of_the_page(tmp_path: Path) -> None:
