@@ -150,6 +150,7 @@ MOUNTS = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 )
 def test_the_file_system_of_a_folder(folder: str, kind: str) -> None:
     assert file_system(Path(folder), MOUNTS) == kind
+    assert file_system(Path(folder), "\n".join(reversed(MOUNTS.splitlines()))) == kind
     assert file_system(Path(folder), "") == ""
 
 
