@@ -10,6 +10,7 @@ from deployer.cli.ingest import EngineName
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
 
 if TYPE_CHECKING:
+    from deployer.specs.model import Lake
     from deployer.tables.progress import Progress
 
 
@@ -33,8 +34,8 @@ def run(
     cluster: Annotated[
         str | None,
         typer.Option(
-            help="Declared cluster that the run is on, which may be on AWS. Unless given, Spark runs on the only local "
-            "one, or the one called `default`.",
+            help="Declared cluster that the run is on, which may be on AWS: that of the declared service unless given. "
+            "Else Spark runs on the only local one, or the one called `default`.",
             metavar="NAME",
             show_default=False,
         ),
@@ -64,6 +65,7 @@ def run(
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance
+    cluster = cluster or _declared_cluster(lake, table, kind)
     if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
         from deployer.cli.service_remote import run_service_on
 
@@ -92,3 +94,10 @@ def run(
     else:
         print_done(done)
     return Interrupted.exit_code if done.status == "CANCELLED" else 0
+
+
+def _declared_cluster(lake: Lake, table: str, kind: str) -> str | None:
+    """The cluster that the specs give the table's service."""
+    tables = [each for each in lake.tables if table in (each.full_name, each.name)]
+    found = [service.cluster for each in tables for service in each.services if service.kind == kind]
+    return found[0] if len(tables) == 1 and found else None

@@ -93,3 +93,15 @@ def test_a_load_runs_what_is_due_unless_told_not_to(project: Path, deployer: Dep
     [run] = deployer("service", "runs", TABLE, "--json").json["runs"]
     assert (run["status"], run["cause"]) == ("SUCCEEDED", "trigger: 4 commits")
     assert deployer("preview", "--exit-code").code == 0
+
+
+def test_a_declared_service_runs_on_its_own_cluster(project: Path, deployer: Deployer) -> None:
+    declared = "services:\n  compact: {cluster: nightly, trigger_mode: ON_DEMAND}\n"
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32", more=declared), encoding="utf-8")
+    instance = project / "specs" / "demo.yaml"
+    clusters = "clusters:\n  nightly: {kind: local, cores: 1}\n  other: {kind: local}\n"
+    instance.write_text(instance.read_text(encoding="utf-8") + clusters, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    assert deployer("service", "run", TABLE, "compact").code == 0  # which of two is not asked
+    [run] = deployer("service", "runs", TABLE, "--json").json["runs"]
+    assert run["cluster"] == "nightly"
