@@ -165,5 +165,7 @@ class S3Objects:
 
     def _no_bucket(self) -> NotFound:
         return NotFound(
-            "there is no such bucket", where=self._root, remedy="create the bucket, or check the instance's `root`"
+            "there is no such bucket",
+            where=self._root,
+            remedy="create the bucket, or check the name (`root`, or the backend's URL)",
         )

@@ -23,7 +23,7 @@ from deployer.state.dynamodb_requests import role_refused, setting_missing
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials, ReadOnlyCredentials
-    from obstore.store import S3Config
+    from obstore.store import S3Config, S3Credential
 
 TRANSFER = 60.0  #: seconds that one request may take with all of its body
 PATIENCE = 20.0  #: seconds in which a request is sent again; obstore does so by itself, except after a time-out
@@ -108,11 +108,13 @@ class Bucket:
         path_style = self._access.path_style
         config: S3Config = {
             "virtual_hosted_style_request": found.endpoint is None if path_style is None else not path_style,
+        }
+        given: S3Credential = {
             "access_key_id": credentials.access_key or "",
             "secret_access_key": credentials.secret_key or "",
+            "token": credentials.token,
+            "expires_at": None,
         }
-        if credentials.token is not None:
-            config["session_token"] = credentials.token
         if found.region is not None:
             config["region"] = found.region
         if found.endpoint is not None:
@@ -124,6 +126,8 @@ class Bucket:
         return S3Store(
             self.name,
             config=config,
+            # In the configuration a token that is missing would be taken from the environment, where it is another's.
+            credential_provider=lambda: given,
             client_options={
                 "allow_http": found.endpoint is not None and found.endpoint.startswith("http://"),
                 "timeout": timedelta(seconds=TRANSFER),

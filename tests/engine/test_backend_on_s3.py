@@ -145,3 +145,19 @@ def test_a_run_that_changed_nothing_says_only_why(lab: Lab, between: Proxy) -> N
     with pytest.raises(DeployerError, match="access to the bucket was denied") as denied:
         lab.engine().up(lab.stack())
     assert "unsaved" not in str(denied.value) and not (lab.dir / "demo.dev.unsaved.json").exists()
+
+
+def test_a_profile_in_the_url_counts_and_no_token_of_another_goes_with_it(
+    lab: Lab, between: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: set[str] = set()
+    between.rule = lambda asked: seen.add(asked.token)
+    file = tmp_path / "credentials"
+    file.write_text("[states]\naws_access_key_id = AKSTATES\naws_secret_access_key = test\n", encoding="utf-8")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-another")
+    settings = lab.dir / "Pulumi.yaml"
+    settings.write_text(settings.read_text().replace("?region", "?profile=states&region"))
+    lab.program('File("a")')
+    lab.engine().up(lab.stack())
+    assert seen == {""}

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import boto3
+import pytest
 
 from deployer.state.objects_s3 import S3Objects
 from tests.cli.conftest import Deployer
-from tests.stacks.conftest import MakeProject, bucket_of
+from tests.crash.test_kill_up import killed
+from tests.stacks.conftest import REGION, MakeProject, bucket_of
 
 
 def test_the_state_moves_into_the_bucket_that_it_made(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -43,6 +45,31 @@ def test_the_state_moves_into_the_bucket_that_it_made(on_aws: MakeProject, deplo
     assert _standing(place) == []
     versions = boto3.client("s3").list_object_versions(Bucket=bucket, Prefix="pulumi/.pulumi/stacks/lakes/dev.json")
     assert len(versions["Versions"]) > 2
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "engine.step.begin@5",
+        "engine.step.end@2",
+        "engine.step.end@8",
+        "engine.checkpoint.begin",
+        "engine.checkpoint.written",
+    ],
+)
+def test_an_up_that_was_killed_is_gone_on_with_from_s3(on_aws: MakeProject, deployer: Deployer, point: str) -> None:
+    project = on_aws()
+    states, settings = f"states-{bucket_of(project)}", project / "Pulumi.yaml"
+    boto3.client("s3").create_bucket(Bucket=states, CreateBucketConfiguration={"LocationConstraint": REGION})
+    text = settings.read_text(encoding="utf-8").replace("url: file://.", f"url: s3://{states}")
+    settings.write_text(text, encoding="utf-8")
+    killed("up", "--yes", at=point)
+    left = S3Objects(f"s3://{states}").list(".pulumi")
+    assert any("/locks/" in path for path in left) and any(".journal/" in path for path in left)
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    left = S3Objects(f"s3://{states}").list(".pulumi")
+    assert not any("/locks/" in path or ".journal" in path for path in left)
 
 
 def _standing(place: str) -> list[dict[str, str]]:
