@@ -32,6 +32,7 @@ from deployer.cli import (
     query,
     render,
     report,
+    restore,
     savepoint_group,
     schema,
     service_group,
@@ -75,6 +76,7 @@ for name, command in (
     ("graph", graph.graph),
     ("render", render.render),
     ("report", report.report),
+    ("restore", restore.restore),
     ("package", package.package),
 ):
     app.command(name)(command)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, children
-from deployer.state.updates import CreateTable, SetSchema, TableRewritten
+from deployer.state.updates import CreateTable, SetSchema, TableRestored, TableRewritten
 
 if TYPE_CHECKING:
     from deployer.state.store import StateStore
@@ -51,7 +51,7 @@ def _schemas(store: StateStore, table_id: str) -> Iterator[tuple[dt.datetime, Se
         entries = entries[1:]
     for entry in entries:
         for update in entry.updates:
-            if isinstance(update, CreateTable | SetSchema | TableRewritten):
+            if isinstance(update, CreateTable | SetSchema | TableRewritten | TableRestored):
                 yield _time(entry.at), _columns(update.schema)
 
 

@@ -25,6 +25,7 @@ from deployer.state.updates import (
     SetInstanceProperties,
     SetTableProperties,
     SetTableStatus,
+    TableRestored,
     TableRewritten,
 )
 
@@ -147,8 +148,8 @@ def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
     number = 0
     for entry in entries:
         for update in entry.updates:
-            if isinstance(update, CreateTable | TableRewritten):
-                number = update.number if isinstance(update, TableRewritten) else 1
+            if isinstance(update, CreateTable | TableRewritten | TableRestored):
+                number = 1 if isinstance(update, CreateTable) else update.number
         if number == dataset:
             found.append(entry)
     return found

@@ -25,6 +25,7 @@ from deployer.live.lance_io import (
     open_dataset,
 )
 from deployer.live.marks import Mark, MarkedFile
+from deployer.live.restored import RESTORE, roll_restore
 from deployer.specs.arrow import columns_of
 from deployer.state.conflicts import to_record
 from deployer.state.model import File, Partition, TableEntry, TableState
@@ -83,6 +84,11 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             _undo(dataset, doubled)
             continue
         try:
+            if any(intent.kind == RESTORE for intent in state.intents.values()):
+                restored = roll_restore(store, dataset, state, marks_since(dataset, state.lance_version))
+                if restored is not None:
+                    state = restored
+                    continue
             unchanged = to_record(state.lance_version, state.dataset)
             return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
         except Conflict:
@@ -130,6 +136,8 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     view = _View.of(dataset, state)
     updates: list[TableUpdate] = []
     for version, mark in marks_since(dataset, state.lance_version).items():
+        if mark.kind == RESTORE:
+            continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
         if mark.job_id not in state.jobs and (mark.files or mark.job_id in state.intents):
             updates.append(view.record(version, mark))
     updates += view.adopt()
@@ -227,8 +235,9 @@ class _View:
         """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
         partition = marked.partition
         written_for = self.state.partitions.get(partition or "")
-        if written_for is not None and not written_for.is_leaf and marked.keys is not None:
-            partition = self._leaf_of(marked.keys) or partition
+        if marked.keys is not None and (written_for is None or not written_for.is_leaf):
+            # Split meanwhile; or not there any more, as before a split that a restore undid.
+            partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
         return _of(fragment, partition, marked.keys, is_sorted=marked.sorted)
 
     def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:

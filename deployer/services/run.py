@@ -63,6 +63,8 @@ def runnable(service: str) -> str:
     kind = service.upper()
     if kind not in get_args(ServiceKind):
         raise InvalidInput(f"{service!r} is no service", remedy=f"use one of {', '.join(get_args(ServiceKind))}")
+    if kind == "RESTORE":
+        raise Refused("RESTORE needs a savepoint to go back to", remedy="use `deployer restore NAME --table TABLE`")
     if kind not in RUNNERS:
         raise Refused(f"this release does not run {kind}", remedy=f"it runs {', '.join(RUNNERS)}")
     return kind

@@ -27,17 +27,18 @@ from deployer.state.requirements import (
     schema_fingerprint,
 )
 from deployer.state.service_conflicts import SERVICE_OPERATIONS, SERVICE_RULES
+from deployer.state.service_requirements import NoRestoreUnderWay
 from deployer.state.services import EXCLUDES
 
 
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
     """Of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
-    return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema))]
+    return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema)), NoRestoreUnderWay()]
 
 
 def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
     """Of a compaction: what it read is still there. Rows of another schema are Lance's own to refuse or to merge."""
-    return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids))]
+    return [JobNotDone(job_id), DatasetIs(dataset), FilesPresent(tuple(fragment_ids)), NoRestoreUnderWay()]
 
 
 def to_split(partition_id: str, moved: Sequence[int], lance_version: int, dataset: int) -> list[TableRequirement]:
@@ -56,7 +57,7 @@ def _to_move(fragment_ids: Sequence[int], lance_version: int) -> list[TableRequi
 
 def to_change_schema(lance_version: int, dataset: int) -> list[TableRequirement]:
     """Of one change of columns: it was checked on the rows of exactly that version."""
-    return [DatasetIs(dataset), LanceVersionIs(lance_version)]
+    return [DatasetIs(dataset), LanceVersionIs(lance_version), NoRestoreUnderWay()]
 
 
 def to_redeclare(generation: int) -> list[TableRequirement]:
@@ -76,6 +77,11 @@ def to_begin_rewrite(dataset: int, generation: int) -> list[TableRequirement]:
 
 def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
     """Of a rewrite's end: all that it copied is all there is."""
+    return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoRestoreUnderWay()]
+
+
+def to_restore(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
+    """Of going back to a savepoint: all that it undoes was previewed."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
 
 
@@ -102,6 +108,7 @@ TABLE_OPERATIONS: Mapping[str, Operation] = {
     "online": Operation("online flag and the like", "nothing: the last one holds"),
     "declare": Operation("properties planned together", "the same generation"),
     "rewrite": Operation("swap in a rewrite", "the same dataset, at the same version; the same generation"),
+    "restore": Operation("go back to a savepoint", "the same dataset, at the same version; the same generation"),
     "record": Operation("record what Lance has", "the same dataset, at the same version; else it starts again"),
     "give-up": Operation("give up a commit", "it is under way"),
     "delete": Operation("delete the table's log", "nothing"),
@@ -127,11 +134,13 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("append", "split"): _OTHER_VERSION,
     ("append", "schema"): _OTHER_VERSION,
     ("append", "rewrite"): _OTHER_VERSION,
+    ("append", "restore"): _OTHER_VERSION,
     ("append", "record"): _OTHER_VERSION,
     ("compact", "compact"): Refused("fragments 0, 1 are no longer in the table", only="files"),
     ("compact", "split"): _OTHER_VERSION,
     ("compact", "schema"): _OTHER_VERSION,
     ("compact", "rewrite"): _OTHER_VERSION,
+    ("compact", "restore"): _OTHER_VERSION,
     ("compact", "record"): _OTHER_VERSION,
     ("split", "split"): Refused("partition leaf-1 was split into leaf-1-a and leaf-1-b", only="leaf"),
     ("schema", "append"): Refused("the schema is "),
@@ -139,19 +148,30 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("schema", "schema"): _OTHER_VERSION,
     ("schema", "declare"): _OTHER_GENERATION,
     ("schema", "rewrite"): _OTHER_GENERATION,
+    ("schema", "restore"): _OTHER_GENERATION,
     ("schema", "record"): _OTHER_VERSION,
     ("online", "declare"): _OTHER_GENERATION,
     ("online", "rewrite"): _OTHER_GENERATION,
+    ("online", "restore"): _OTHER_GENERATION,
     ("declare", "declare"): _OTHER_GENERATION,
     ("declare", "rewrite"): _OTHER_GENERATION,
+    ("declare", "restore"): _OTHER_GENERATION,
     ("rewrite", "append"): _REWRITTEN,
     ("rewrite", "compact"): _REWRITTEN,
     ("rewrite", "split"): _REWRITTEN,
     ("rewrite", "schema"): _REWRITTEN,
     ("rewrite", "declare"): _OTHER_GENERATION,
     ("rewrite", "rewrite"): _REWRITTEN,
+    ("rewrite", "restore"): _REWRITTEN,
     ("rewrite", "record"): _REWRITTEN,
     ("rewrite", "give-up"): Refused("has no commit under way"),
+    ("restore", "split"): _OTHER_VERSION,
+    ("restore", "schema"): _OTHER_VERSION,
+    ("restore", "declare"): _OTHER_GENERATION,
+    ("restore", "rewrite"): _OTHER_GENERATION,
+    ("restore", "restore"): _OTHER_GENERATION,
+    ("restore", "record"): _OTHER_VERSION,
+    ("record", "restore"): _OTHER_VERSION,
     ("record", "split"): _OTHER_VERSION,
     ("record", "schema"): _OTHER_VERSION,
     ("record", "rewrite"): _OTHER_VERSION,

@@ -50,6 +50,7 @@ from deployer.state.updates import (
     SetTableDataset,
     SetTableProperties,
     SetTableStatus,
+    TableRestored,
     TableRewritten,
     TableUpdate,
 )
@@ -89,7 +90,7 @@ def apply(state: State, entry: LogEntry) -> State:
     for update in entry.updates:
         if not isinstance(update, TableUpdate):
             raise Inapplicable(f"{type(update).__name__} is not an update of a table")
-        redeclared |= isinstance(update, SetTableProperties | SetSchema)
+        redeclared |= isinstance(update, SetTableProperties | SetSchema | TableRestored)
         state = _apply_to_table(state, update, entry)
     if redeclared:
         state = replace(state, properties=replace(state.properties, generation=generation + 1))
@@ -168,6 +169,8 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
             return replace(state, datasets=(*state.datasets, started))
         case TableRewritten():
             return _rewritten(state, update, at)
+        case TableRestored():
+            return _restored(state, update, at)
         case DatasetRemoved(number):
             found = _dataset(state, number, "writing", "retired")
             return _with_dataset(state, replace(found, status="removed", since=at))
@@ -188,6 +191,30 @@ def _rewritten(state: TableState, update: TableRewritten, at: int) -> TableState
         jobs=LayeredMap() if update.forgets_jobs else state.jobs,
         intents=LayeredMap(),
         datasets=tuple(datasets[number] for number in sorted(datasets)),
+    )
+
+
+def _restored(state: TableState, update: TableRestored, at: int) -> TableState:
+    datasets, intents = state.datasets, _layered(state.intents)
+    if update.number != state.dataset:
+        new = replace(_dataset(state, update.number, "retired"), status="current", since=at, lance_version=0)
+        old = Dataset(state.dataset, update.retired_location, "retired", at, state.lance_version)
+        known = {each.number: each for each in state.datasets} | {old.number: old, new.number: new}
+        datasets, intents = tuple(known[number] for number in sorted(known)), LayeredMap()
+    elif update.job_id in intents:
+        intents = intents.changed({}, [update.job_id])
+    job = Job(update.job_id, "restore", 0, update.lance_version, at)
+    return replace(
+        state,
+        properties=update.properties,
+        schema=update.schema,
+        lance_version=update.lance_version,
+        partitions=LayeredMap(_tree(update.partitions)),
+        files=_with_files(Files(), update.files, ()),
+        jobs=LayeredMap({each.job_id: each for each in (*update.jobs, job)}),
+        intents=intents,
+        datasets=datasets,
+        services={each.kind: each for each in update.services},
     )
 
 

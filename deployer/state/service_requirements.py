@@ -121,6 +121,19 @@ class SavepointThere:
         return None if self.name in state.savepoints else f"the table has no savepoint {self.name}"
 
 
+@dataclass(frozen=True, slots=True)
+class NoRestoreUnderWay:
+    """No running RESTORE has said that it commits to Lance: what others commit beside it would be undone by it.
+
+    One whose run was ended, such as for dead, does not count: it commits nothing that stands (see `live.restored`).
+    """
+
+    def failure(self, state: TableState) -> str | None:
+        runs = (state.runs.get(job_id) for job_id in state.intents)
+        under_way = [run for run in runs if run is not None and run.service == "RESTORE" and run.status == "RUNNING"]
+        return f"the table is being restored by run {under_way[0].run_id}" if under_way else None
+
+
 ServiceRequirement = (
     ServiceThere
     | ServiceMissing
@@ -133,6 +146,7 @@ ServiceRequirement = (
     | LeaseEndsAt
     | SavepointNameFree
     | SavepointThere
+    | NoRestoreUnderWay
 )
 
 

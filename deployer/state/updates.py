@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.state.model import JSON, File, Partition, TableEntry, TableProperties, TableStatus
+from deployer.state.model import JSON, File, Job, Partition, Service, TableEntry, TableProperties, TableStatus
 from deployer.state.service_updates import ServiceUpdate
 
 
@@ -167,6 +167,28 @@ class TableRewritten:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRestored:
+    """The table is as it was at a savepoint: version `lance_version` of dataset `number` holds the rows of then.
+
+    Everything recorded of then takes the place of what there is; jobs done since are forgotten, so that they can be run
+    again. Where `number` is not the current dataset's, that one is retired at `retired_location`. Runs and savepoints
+    stay. `job_id` is the run that restored it, done from now on.
+    """
+
+    job_id: str
+    savepoint: str
+    number: int
+    retired_location: str
+    lance_version: int
+    schema: bytes
+    properties: TableProperties
+    partitions: tuple[Partition, ...]
+    files: tuple[File, ...]
+    jobs: tuple[Job, ...]
+    services: tuple[Service, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetRemoved:
     """The files of a retired dataset, or of one that a rewrite gave up, are removed."""
 
@@ -187,6 +209,7 @@ TableUpdate = (
     | PartitionSplit
     | RewriteStarted
     | TableRewritten
+    | TableRestored
     | DatasetRemoved
     | ServiceUpdate
 )

@@ -28,6 +28,7 @@ from deployer.state.updates import (
     SetTableDataset,
     SetTableProperties,
     SetTableStatus,
+    TableRestored,
     TableRewritten,
     Update,
 )
@@ -88,6 +89,9 @@ def update_words(update: Update) -> str:
             tree = _count(sum(each.is_leaf for each in partitions) or 1, "leaf", "leaves")
             what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}, {tree}"
             return f"swap in dataset {dataset}: {what}{_of(None, lance_version)}"
+        case TableRestored(job_id, savepoint, _, _, lance_version, _, _, _, files):
+            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            return f"restore savepoint {savepoint}: {what}{_of(job_id, lance_version)}"
         case DatasetRemoved(dataset):
             return f"dataset {dataset} is removed"
         case _:

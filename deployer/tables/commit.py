@@ -17,6 +17,7 @@ from deployer.live.lance_failures import words_of
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
+from deployer.live.restored import end_dead_restores
 from deployer.live.rollforward import appended, current, refresh, transaction_of
 from deployer.state.conflicts import to_add_files, to_record
 from deployer.state.failpoints import reached
@@ -96,8 +97,10 @@ def _commit_append(
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
             return Committed(job, already_done=True)
+        if not isinstance(conflict, NotFound):
+            end_dead_restores(store, store.table(entry.table_id))  # so that the next try is not kept off by one
         raise Conflict(
-            "the table was changed while rows were being written for it",
+            f"the table was changed while rows were being written for it ({conflict.what})",
             where=f"table/{entry.full_name}",
             remedy="run the ingest again",
         ) from conflict

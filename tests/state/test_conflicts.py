@@ -11,7 +11,7 @@ from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.state import conflicts as c
 from deployer.state import service_conflicts as s
 from deployer.state.commits import Part
-from deployer.state.model import INSTANCE_LOG, Partition
+from deployer.state.model import INSTANCE_LOG, Partition, TableProperties
 from deployer.state.requirements import InstanceRequirement, TableRequirement
 from deployer.state.service_updates import (
     CancelWished,
@@ -41,6 +41,7 @@ from deployer.state.updates import (
     SetSchema,
     SetTableProperties,
     SetTableStatus,
+    TableRestored,
     TableRewritten,
     TableUpdate,
 )
@@ -54,6 +55,13 @@ QUEUED: tuple[ServiceKind, ServiceKind] = ("COMPACT", "CLEAN")
 RUNNING: tuple[ServiceKind, ServiceKind] = ("METASYNC", "AUTOSAVEPOINT")  # their services are not attached
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "state-format.md"
 
+TREE = (
+    Partition("root", None, children=("leaf-1", "leaf-2"), split_point=b"m"),
+    Partition("leaf-1", "root", b"", b"m"),
+    Partition("leaf-2", "root", b"m", None),
+)
+FILES = tuple(file(i, partition=f"leaf-{i // 2 + 1}", low=None) for i in range(4))
+
 TableSample = tuple[list[TableUpdate], list[TableRequirement]]
 InstanceSample = tuple[list[InstanceUpdate], list[InstanceRequirement]]
 
@@ -65,14 +73,8 @@ def both(tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
     There are four files, two leaves, two commits and two rewrites under way; four services, two queued and two running
     runs, and two savepoints.
     """
-    tree = (
-        Partition("root", None, children=("leaf-1", "leaf-2"), split_point=b"m"),
-        Partition("leaf-1", "root", b"", b"m"),
-        Partition("leaf-2", "root", b"m", None),
-    )
     one = store_at(tmp_path)
-    files = tuple(file(i, partition=f"leaf-{i // 2 + 1}", low=None) for i in range(4))
-    one.commit(TABLE, [creation(tree), FilesAdded(files, 5)])
+    one.commit(TABLE, [creation(TREE), FilesAdded(FILES, 5)])
     one.commit(TABLE, [CommitStarted("open-1", "ingest", 5), CommitStarted("open-2", "ingest", 5)])
     one.commit(TABLE, [RewriteStarted(2, "two", ""), RewriteStarted(3, "three", "")])
     one.commit(TABLE, [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)])
@@ -116,6 +118,21 @@ def table_sample(name: str, number: int) -> TableSample:
         case "rewrite":
             swap = TableRewritten(number + 1, "one", SCHEMA, 6, (), (file(0),))
             return [swap, SetTableProperties({"sort_keys": []})], c.to_swap(1, 1, 5)
+        case "restore":
+            back = TableRestored(
+                f"run-{number}",
+                f"old-{number}",
+                1,
+                "",
+                6,
+                SCHEMA,
+                TableProperties(row_keys=("carrier", "flight")),
+                TREE,
+                FILES,
+                (),
+                tuple(Service(kind) for kind in (*IDLE, *QUEUED)),
+            )
+            return [back], c.to_restore(1, 1, 5)
         case "record":
             return [FilesAdded((file(300 + number),), 6)], c.to_record(5, 1)
         case "give-up":
@@ -293,7 +310,7 @@ def test_what_is_done_to_the_instance_leaves_tables_alone_and_the_other_way_roun
     one, other = both
     commit(one, Part(INSTANCE_LOG, *instance_sample("rename", 1, 1)))
     for name in c.TABLE_OPERATIONS:
-        if name not in ("delete", "rewrite", "record", "schema", "declare", "split"):
+        if name not in ("delete", "rewrite", "restore", "record", "schema", "declare", "split"):
             commit(other, table_part(name, 1))
     commit(one, Part(INSTANCE_LOG, *instance_sample("forget", 1, 1)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
+from deployer.state.model import TableProperties
 from deployer.state.service_updates import (
     LeaseRenewed,
     PutService,
@@ -25,6 +26,7 @@ from deployer.state.updates import (
     RenameTable,
     SetTableProperties,
     SetTableStatus,
+    TableRestored,
     TableRewritten,
     Update,
 )
@@ -54,6 +56,10 @@ WORDS: list[tuple[Update, str]] = [
     (
         TableRewritten(2, "old", b"s", 3, (), (file(1),)),
         "swap in dataset 2: 1 file with 10 rows, 1 leaf (dataset version 3)",
+    ),
+    (
+        TableRestored("7f", "then", 1, "", 9, b"s", TableProperties(), (), (file(1),), (), ()),
+        "restore savepoint then: 1 file with 10 rows (job 7f, dataset version 9)",
     ),
     (
         PutService(Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *", "rows": 9}, cluster="emr", paused=True)),

@@ -1,0 +1,134 @@
+"""`deployer restore`: tables as they were at a savepoint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.savepoint_group import Name
+
+if TYPE_CHECKING:
+    from deployer.services.restore.planning import Undoing
+    from deployer.tables.progress import Progress
+
+_JOBS_SHOWN = 10
+
+
+def restore(
+    name: Name,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--table",
+            "-t",
+            metavar="TABLE",
+            help="Only this table, as `database.name`; repeatable. All that have the savepoint unless given.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    preview: Annotated[bool, typer.Option("--preview", help="Say what it would undo, and change nothing.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Undo also what is committed between the preview and the restore.")
+    ] = False,
+    savepoint: Annotated[
+        bool, typer.Option(help="Make a savepoint of how tables are first, `before-restore-…`, to undo it by.")
+    ] = True,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make tables as they were at a savepoint: rows, columns, partitions, keys, settings and services.
+
+    Says what that undoes, and asks. It is a new version of each table, so that it can be undone.
+    """
+    from contextlib import closing
+    from dataclasses import asdict
+
+    from deployer.cli.meter import Meter
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.planning import held
+    from deployer.cli.savepoint_group import chosen_entries
+    from deployer.cli.up import confirm
+    from deployer.cli.workspace import open_workspace
+    from deployer.errors import NotFound
+    from deployer.plan.words import count
+    from deployer.services.restore import restore_tables
+    from deployer.services.restore.planning import preview_restore
+    from deployer.state import open_store
+    from deployer.tables.ownership import require_owner
+
+    workspace = open_workspace(project, stack, specs)
+    lake = workspace.lake()
+    root = workspace.root(lake)
+    with held(workspace, lake), closing(open_store(root)) as store:
+        entries = chosen_entries(store, table)
+        planned = preview_restore(store, root, entries, name)
+        by_id = {each.table_id: each for each in planned}
+        for entry in entries:
+            if table and entry.table_id not in by_id:
+                raise NotFound(f"there is no savepoint {name} of it", where=f"table/{entry.full_name}")
+            if entry.table_id in by_id:
+                require_owner(entry, store.table(entry.table_id), workspace.owner)
+        if not as_json:
+            for each in planned:
+                _print(each)
+        due = [each for each in planned if not each.nothing]
+        if preview or not due:
+            if as_json:
+                print_json({"savepoint": name, "tables": [asdict(each) for each in planned], "restored": False})
+            return 0
+        if not yes:
+            confirm(f"Restore {count(len(due), 'table')} to savepoint {name}?")
+        with Meter(as_json=as_json) as meter:
+            meter.begin(name, name)
+
+            def told(now: Progress) -> None:
+                meter.tell(name, now.doing, now.done, now.total, now.unit)
+
+            saved, done = restore_tables(store, root, planned, force=force, save_first=savepoint, on_progress=told)
+    if as_json:
+        print_json({"savepoint": name, "tables": [asdict(each) for each in done], "restored": True, "undo": saved})
+        return 0
+    for one in done:
+        if one.status == "SUCCEEDED":
+            stdout().print(f"{one.table}: restored to savepoint {name}, as version {one.lance_version}")
+    if saved:
+        note(f"`deployer restore {saved}` undoes it, for 30 days")
+    if any(one.undone.changes for one in done):
+        note("what specs declare otherwise is drift now: `deployer preview` says what the next `up` would change back")
+    return 0
+
+
+def _print(undone: Undoing) -> None:
+    from deployer.cli.output import note, stdout
+    from deployer.plan.words import count, size
+
+    out = stdout()
+    if undone.nothing:
+        out.print(f"{undone.table}: it is as it was at savepoint {undone.savepoint.name}")
+        return
+    (rows, then), (files, files_then), (held, held_then), (leaves, leaves_then) = (
+        undone.rows,
+        undone.files,
+        undone.bytes,
+        undone.leaves,
+    )
+    since = "its rewrite" if undone.versions is None else count(undone.versions, "version")
+    out.print(
+        f"{undone.table}: undoes {since}: {rows:,} → {count(then, 'row')}, {files:,} → {count(files_then, 'file')}, "
+        f"{size(held)} → {size(held_then)}"
+    )
+    out.print(f"  files with {count(undone.removed, 'row')} go, files with {count(undone.back, 'row')} come back")
+    if leaves != leaves_then:
+        out.print(f"  {leaves:,} → {count(leaves_then, 'leaf', 'leaves')}")
+    for change in undone.changes:
+        out.print(f"  {change}")
+    loads = [job for job in undone.jobs if job.rows and job.kind not in ("compact", "cluster")]
+    for job in sorted(loads, key=lambda each: -each.at)[:_JOBS_SHOWN]:
+        out.print(f"  forgets {job.kind} {job.job_id} of {count(job.rows, 'row')}", style="dim")
+    if len(loads) > _JOBS_SHOWN:
+        note(f"and {len(loads) - _JOBS_SHOWN:,} older ones")

@@ -1,0 +1,128 @@
+"""What a table is after a restore: the record of one, and the roll-forward of one whose record was lost.
+
+A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
+committed since it was prepared, and so undoes that. So it stands only where it is the version right after the one that
+it was prepared on; one that is not is undone by whoever sees it first, before anything is committed on top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.errors import Conflict, NotFound
+from deployer.live.lance_io import latest_version
+from deployer.live.lance_storage import storage_options
+from deployer.live.marks import Mark
+from deployer.state.clock import Clock
+from deployer.state.conflicts import to_record
+from deployer.state.model import TableState
+from deployer.state.service_conflicts import to_fail_dead_run
+from deployer.state.service_updates import RunEnded
+from deployer.state.updates import TableRestored
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.store import StateStore
+
+RESTORE = "restore"  #: the kind of its intent and of its mark
+STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"  #: properties beside the mark's
+
+
+def restored(
+    now: TableState, then: TableState, run_id: str, savepoint: str, lance_version: int, retired_location: str = ""
+) -> TableRestored:
+    """The record that makes a table as it was `then`. Who manages it stays."""
+    from deployer.live.reader import OWNER
+
+    declared = {name: value for name, value in then.properties.declared.items() if name != OWNER}
+    if OWNER in now.properties.declared:
+        declared[OWNER] = now.properties.declared[OWNER]
+    return TableRestored(
+        run_id,
+        savepoint,
+        then.dataset,
+        retired_location,
+        lance_version,
+        then.schema,
+        replace(then.properties, declared=declared),
+        tuple(then.partitions.values()),
+        tuple(then.files),
+        tuple(then.jobs.values()),
+        tuple(then.services.values()),
+    )
+
+
+def commit_restore(
+    location: str, dataset: lance.LanceDataset, version: int, run_id: str, savepoint: str, state_version: int
+) -> None:
+    """Makes the next version of the dataset hold what `version` does, with a mark that says all of it."""
+    import lance
+
+    base = int(dataset.version)
+    properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(base)}
+    transaction = lance.Transaction(
+        read_version=base,
+        operation=lance.LanceOperation.Restore(version),
+        transaction_properties=Mark(run_id, RESTORE, 0).to_properties() | properties,
+    )
+    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+
+
+def roll_restore(
+    store: StateStore, dataset: lance.LanceDataset, state: TableState, marks: Mapping[int, Mark]
+) -> TableState | None:
+    """Records a restore that Lance has and the log has not, or undoes one that does not stand.
+
+    The state after it; None when there is none, or when it can only be taken as a commit of others: its savepoint is
+    gone, or somebody committed on top of one that does not stand.
+    """
+    found = [
+        version for version, mark in sorted(marks.items()) if mark.kind == RESTORE and mark.job_id in state.intents
+    ]
+    if not found:
+        return None
+    version, run_id = found[0], marks[found[0]].job_id
+    told = dataset.read_transaction(version).transaction_properties
+    if int(told[BASE]) != version - 1 or version != state.lance_version + 1:
+        if version != dataset.version or version <= state.lance_version + 1:
+            return None
+        _undo(dataset, run_id)
+        return state
+    with suppress(NotFound):
+        then = store.table(state.table_id, at=int(told[STATE]))
+        update = restored(state, then, run_id, told[SAVEPOINT], version)
+        return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
+    return None
+
+
+def end_dead_restores(store: StateStore, state: TableState) -> bool:
+    """Fails runs of RESTORE that keep others from committing and whose holders are taken for dead; whether any was."""
+    now, ended = Clock().now(), False
+    for job_id in state.intents:
+        run = state.runs.get(job_id)
+        if run is None or run.service != "RESTORE" or run.status != "RUNNING" or (run.lease_until or now) >= now:
+            continue
+        with suppress(Conflict):  # somebody else did, or it was renewed
+            reason = f"its holder {run.holder} is taken for dead"
+            update = RunEnded(run.run_id, "FAILED", reason=reason)
+            store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
+            ended = True
+    return ended
+
+
+def _undo(dataset: lance.LanceDataset, run_id: str) -> None:
+    import lance
+
+    version = int(dataset.version)
+    if latest_version(dataset.uri) != version:
+        return  # somebody was faster
+    transaction = lance.Transaction(
+        read_version=version,
+        operation=lance.LanceOperation.Restore(version - 1),
+        transaction_properties=Mark(f"undo-{run_id}", "undo restore", 0).to_properties(),
+    )
+    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))

@@ -1,0 +1,265 @@
+"""RESTORE: rows, columns, partitions, keys and services as they were, as a new version that can be undone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pytest
+
+from deployer.errors import Conflict, NotFound, Refused
+from deployer.live.restored import commit_restore
+from deployer.services.attached import alter_service, create_service
+from deployer.services.clean import clean_table
+from deployer.services.compact import compact_table
+from deployer.services.restore import restore_tables, restoring
+from deployer.services.restore.planning import Undoing, preview_restore
+from deployer.services.restore.restoring import Restored
+from deployer.services.runs import queue_run, runs_of, start_run
+from deployer.services.tagged_savepoints import make_savepoint
+from deployer.state.services import Service
+from deployer.tables.leaf_split import split_leaves
+from deployer.tables.naming import set_online
+from deployer.tables.reinitialise import reinitialise_table
+from deployer.tables.storage import remove_dataset
+from deployer.tables.verify import verify
+from tests.tables.lakes import Lake, flights, sorted_rows
+
+
+@pytest.fixture(params=[("carrier", "flight"), ()], ids=["keyed", "keyless"])
+def lake(tmp_path: Path, request: pytest.FixtureRequest) -> Lake:
+    """A table of 60 rows, with a savepoint `then`."""
+    lake = Lake(tmp_path)
+    lake.table(row_keys=request.param)
+    lake.ingest(lake.file(flights(60)), job_id="first")
+    save(lake, "then")
+    return lake
+
+
+def entry(lake: Lake) -> Any:
+    return lake.open().opened.entry
+
+
+def save(lake: Lake, name: str) -> None:
+    make_savepoint(lake.store, lake.root, [entry(lake)], name)
+
+
+def preview(lake: Lake, name: str = "then") -> Undoing:
+    [found] = preview_restore(lake.store, lake.root, [entry(lake)], name)
+    return found
+
+
+def restore(lake: Lake, name: str = "then", planned: Undoing | None = None, **options: Any) -> tuple[str, Restored]:
+    saved, [done] = restore_tables(lake.store, lake.root, [planned or preview(lake, name)], **options)
+    return saved, done
+
+
+def rows(lake: Lake) -> Any:
+    return sorted_rows(lake.open().scan().to_table())
+
+
+def clean(lake: Lake) -> None:
+    found = verify(lake.store, lake.root, full=True)
+    assert [str(one) for each in found for one in each.differences] == []
+
+
+def content(lake: Lake) -> Any:
+    state = lake.open().opened.state
+    properties = replace(state.properties, generation=0)
+    return set(state.files), state.schema, properties, dict(state.partitions), dict(state.services)
+
+
+def test_rows_are_those_of_then_in_a_new_version_and_it_can_be_undone(lake: Lake) -> None:
+    before = content(lake)
+    lake.ingest(lake.file(flights(40, 60)), job_id="second")
+    lance.dataset(lake.open().opened.location).delete("carrier = 'AA'")
+    now = rows(lake)
+    undone = preview(lake)
+    assert (undone.rows, undone.versions, undone.changes) == ((80, 60), 2, ())
+    assert [job.job_id for job in undone.jobs] == ["second"]
+    assert preview(lake) == undone and rows(lake) == now
+    saved, done = restore(lake)
+    assert done.status == "SUCCEEDED" and done.lance_version == 5 == lake.open().opened.state.lance_version
+    assert rows(lake) == sorted_rows(flights(60)) and content(lake) == before
+    assert saved.startswith("before-restore-")
+    clean(lake)
+    restore(lake, saved)
+    assert rows(lake) == now and lake.open().opened.state.lance_version == 6
+    clean(lake)
+    [second, first] = runs_of(lake.open().opened.state, "RESTORE")
+    assert (first.status, first.figures.before["rows"], first.figures.after["rows"]) == ("SUCCEEDED", 80, 60)
+    assert second.cause == f"restore {saved}"
+    assert [each.kind for each in lake.open().history()][:2] == ["restore", "restore"]
+
+
+def test_a_job_that_was_undone_can_be_run_again_and_one_that_was_not_adds_nothing(lake: Lake) -> None:
+    file = lake.file(flights(40, 60))
+    lake.ingest(file, job_id="second")
+    restore(lake)
+    assert set(lake.open().opened.state.jobs) - {each.run_id for each in runs_of(lake.open().opened.state)} == {"first"}
+    assert lake.ingest(file, job_id="second").rows == 40
+    lake.ingest(lake.file(flights(60)), job_id="first")
+    assert rows(lake) == sorted_rows(flights(100))
+    clean(lake)
+
+
+def test_a_compaction_is_undone_too_and_nothing_that_is_needed_was_cleaned(lake: Lake) -> None:
+    before = content(lake)
+    for i in range(3):
+        lake.ingest(lake.file(flights(20, 60 + 20 * i)))
+    compact_table(lake.root, "flights")
+    clean_table(lake.root, "flights", now=4e9)
+    restore(lake)
+    assert rows(lake) == sorted_rows(flights(60)) and content(lake) == before
+    clean(lake)
+    compact_table(lake.root, "flights")
+    lake.ingest(lake.file(flights(20, 60)))
+    assert rows(lake) == sorted_rows(flights(80))
+    clean(lake)
+
+
+def test_columns_settings_and_services_are_those_of_then(lake: Lake) -> None:
+    table_id = entry(lake).table_id
+    create_service(lake.store, table_id, Service("COMPACT", options={"min_files": 7}))
+    save(lake, "served")
+    before = content(lake)
+    lance.dataset(lake.open().opened.location).add_columns({"twice": "delay * 2"})
+    lance.dataset(lake.open().opened.location).drop_columns(["price"])
+    set_online(lake.store, table_id, online=False)
+    service = lake.open().opened.state.services["COMPACT"]
+    alter_service(lake.store, table_id, service, replace(service, options={"min_files": 9}))
+    create_service(lake.store, table_id, Service("CLEAN"))
+    words = " ".join(preview(lake, "served").changes)
+    assert all(word in words for word in ("twice", "price", "online", "min_files", "clean"))
+    saved, _ = restore(lake, "served")
+    assert content(lake) == before and rows(lake) == sorted_rows(flights(60))
+    clean(lake)
+    restore(lake, saved)
+    assert {"twice"} <= set(lake.open().scan().to_table().column_names) and "CLEAN" in lake.open().opened.state.services
+    clean(lake)
+
+
+def test_what_a_rewrite_replaced_comes_back_and_goes_again(lake: Lake) -> None:
+    before, old = content(lake), entry(lake).location
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    lake.ingest(lake.file(flights(10, 500)), job_id="later")
+    undone = preview(lake)
+    assert (undone.versions, undone.rows) == (None, (10, 60))
+    saved, done = restore(lake)
+    assert done.status == "SUCCEEDED" and entry(lake).location == old and entry(lake).dataset == 1
+    assert rows(lake) == sorted_rows(flights(60)) and content(lake) == before
+    clean(lake)
+    lake.ingest(lake.file(flights(5, 60)))
+    assert rows(lake) == sorted_rows(flights(65))
+    restore(lake, saved)
+    assert rows(lake) == sorted_rows(flights(10, 500)) and entry(lake).dataset == 2
+    clean(lake)
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    assert rows(lake) == []
+    restore(lake)
+    assert rows(lake) == sorted_rows(flights(60))
+    clean(lake)
+
+
+def test_a_dataset_or_version_that_others_removed_is_told_and_nothing_changes(lake: Lake) -> None:
+    old = entry(lake).location
+    dataset = lance.dataset(lake.open().opened.location)
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    remove_dataset(lake.root, old)
+    state = lake.open().opened.state
+    with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which was removed"):
+        preview(lake)
+    assert lake.open().opened.state == state
+    del dataset
+
+
+def test_what_is_committed_after_the_preview_is_refused_unless_forced(lake: Lake) -> None:
+    planned = preview(lake)
+    lake.ingest(lake.file(flights(40, 60)), job_id="meanwhile")
+    with pytest.raises(Conflict, match="changed since the preview"):
+        restore(lake, planned=replace(planned, nothing=False))
+    assert rows(lake) == sorted_rows(flights(100))
+    run = runs_of(lake.open().opened.state, "RESTORE")[0]
+    assert run.status == "FAILED" and not lake.open().opened.state.intents
+    saved, _ = restore(lake, planned=replace(planned, nothing=False), force=True)
+    assert rows(lake) == sorted_rows(flights(60))
+    restore(lake, saved)
+    assert rows(lake) == sorted_rows(flights(100))
+    clean(lake)
+
+
+def test_others_who_commit_at_that_very_moment_keep_what_they_wrote(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance takes the restore on top of theirs, which it would undo: it is taken back."""
+    lake.ingest(lake.file(flights(20, 60)))
+    real = commit_restore
+
+    def late(location: str, *arguments: Any) -> None:
+        batch = flights(5, 900)
+        lance.write_dataset(batch.cast(lance.dataset(location).schema), location, mode="append")
+        real(location, *arguments)
+
+    monkeypatch.setattr(restoring, "commit_restore", late)
+    with pytest.raises(Conflict, match="changed since the preview"):
+        restore(lake)
+    both = pa.concat_tables([flights(80), flights(5, 900)])
+    assert rows(lake) == sorted_rows(both)
+    clean(lake)
+    assert not lake.open().opened.state.intents
+
+
+def test_a_load_that_comes_between_intent_and_commit_is_told_and_can_be_repeated(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.ingest(lake.file(flights(20, 60)))
+    file = lake.file(flights(20, 80))
+    refused = []
+
+    def between(point: str) -> None:
+        if point == "services.restore.before-lance":
+            with pytest.raises(Conflict, match="being restored"):
+                lake.ingest(file, job_id="between")
+            refused.append(point)
+
+    monkeypatch.setattr(restoring, "reached", between)
+    restore(lake)
+    assert refused and rows(lake) == sorted_rows(flights(60))
+    lake.ingest(file, job_id="between")
+    assert rows(lake) == sorted_rows(pa.concat_tables([flights(60), flights(20, 80)]))
+    clean(lake)
+
+
+def test_it_does_not_run_beside_a_compaction(lake: Lake) -> None:
+    lake.ingest(lake.file(flights(20, 60)))
+    run = queue_run(lake.store, entry(lake).table_id, "COMPACT", cause="test", needs_service=False)
+    start_run(lake.store, entry(lake).table_id, run.run_id, lease=1000)
+    with pytest.raises(Conflict, match="of COMPACT is RUNNING"):
+        restore(lake)
+    assert rows(lake) == sorted_rows(flights(80))
+
+
+def test_a_table_that_is_as_it_was_is_skipped_and_no_savepoint_is_made(lake: Lake) -> None:
+    saved, done = restore(lake)
+    assert (saved, done.status, done.why) == ("", "SKIPPED", "it is as it was at savepoint then")
+    with pytest.raises(NotFound, match="there is no savepoint other; there are then"):
+        preview(lake, "other")
+
+
+def test_a_split_is_undone_and_later_loads_go_to_the_leaves_there_are(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.table()
+    lake.ingest(lake.file(flights(60)))
+    save(lake, "then")
+    before = content(lake)
+    split_leaves(lake.store, lake.root, entry(lake).table_id, max_rows=5)
+    assert preview(lake).leaves[0] > preview(lake).leaves[1]
+    restore(lake)
+    assert content(lake) == before
+    lake.ingest(lake.file(flights(40, 60)))
+    assert rows(lake) == sorted_rows(flights(100))
+    assert all(file.partition in lake.open().opened.state.partitions for file in lake.open().opened.state.files)
+    clean(lake)
