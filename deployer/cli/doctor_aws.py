@@ -20,6 +20,7 @@ from botocore.exceptions import (
     ClientError,
     LoginError,
     NoRegionError,
+    RefreshWithMFAUnsupportedError,
     SSOError,
     TokenRetrievalError,
 )
@@ -94,6 +95,8 @@ class Aws:
                 found: Credentials | None = session.get_credentials()
             if found is not None:
                 found.get_frozen_credentials()
+        except RefreshWithMFAUnsupportedError:  # of whoever looks second
+            raise _wants_a_code() from None
         except (SSOError, LoginError, TokenRetrievalError) as error:
             raise DeployerError(str(error), remedy="log in again: `aws sso login`, or `aws login`") from error
         except RuntimeError:
@@ -176,13 +179,16 @@ class _Once:
         return found
 
 
+def _wants_a_code() -> DeployerError:
+    remedy = "assume the role by `aws sts assume-role`, then try again"
+    return DeployerError("the profile wants a code (MFA)", remedy=remedy)
+
+
 def _never_ask(session: Any) -> None:
     """A profile with MFA asks for its code on the terminal; a check must not."""
 
     def refuse(prompt: str) -> str:
-        raise DeployerError(
-            "the profile wants a code (MFA)", remedy="assume the role by `aws sts assume-role`, then try again"
-        )
+        raise _wants_a_code()
 
     providers = session._session.get_component("credential_provider").providers
     for provider in providers:
