@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 
 from deployer.cli.doctor_aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said, without_credentials
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
+from deployer.compute.aws_schedules import declares_services
 from deployer.compute.deploying_access import deploying_grants
 from deployer.compute.grants import Grant
 from deployer.plan.words import count
@@ -117,7 +118,9 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     grants = deploying_grants(root, lake.instance.name, region, account, partition, str(table) if table else None)
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
     if managed != "none":
-        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", "services", kind))
+        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
+        if declares_services(lake):
+            parts.add("services")
         if lake.instance.aws.kms_key == "managed":  # another has grants of its own
             parts.add("key")
     wanted = [grant for grant in grants if grant.part in parts]

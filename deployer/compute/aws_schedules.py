@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from deployer.compute.aws_access import POLICY_VERSION, Policy, partition_of
 from deployer.compute.job_code import REMOTE_KINDS, JobCode
 from deployer.errors import InvalidInput
+from deployer.specs.glue import own_glue_databases
 from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
 
 #: What Scheduler puts in: when it was to start, and which start of all this is.
@@ -51,6 +52,16 @@ def scheduled_services(lake: Lake) -> tuple[Scheduled, ...]:
     Raises InvalidInput where it cannot be told on which, or where the cluster is not there when nothing runs.
     """
     return tuple(_scheduled(lake))
+
+
+def declares_services(lake: Lake) -> bool:
+    """Whether a stack may declare anything for the lake's services: schedules, alarms, or databases in Glue."""
+    services = [service for table in lake.tables for service in table.services]
+    return (
+        bool(lake.instance.notify)
+        or any(service.trigger is not None and service.trigger.schedule is not None for service in services)
+        or bool(own_glue_databases(lake))
+    )
 
 
 def _scheduled(lake: Lake) -> Iterator[Scheduled]:
