@@ -246,10 +246,12 @@ def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], 
         assert found["permissions"]["status"] == "ok", found["permissions"]
         return {call.action.partition(":")[0] for _, call in answers.simulated}
 
-    of_services = {"scheduler", "sqs", "sns", "glue"}
-    assert services() - {"cloudwatch"} == {"s3", "dynamodb", "emr-serverless", "iam", "logs", *of_services}
+    of_clusters = {"s3", "dynamodb", "emr-serverless", "iam", "logs"}
+    assert services() == of_clusters
     specs = project / "specs" / "demo.yaml"
     text = specs.read_text(encoding="utf-8")
+    specs.write_text(f"notify: [ops@example.com]\n{text}", encoding="utf-8")
+    assert services() == {*of_clusters, "scheduler", "sqs", "sns", "cloudwatch", "glue"}
     specs.write_text(text.split("clusters:")[0], encoding="utf-8")
     assert services() == {"s3", "dynamodb"}
     big = "clusters:\n  big: {kind: emr, release: emr-7.12.0, instance_type: m5.xlarge}\n"
