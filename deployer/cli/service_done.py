@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deployer.cli.output import note, stdout
 from deployer.plan.words import count, size
 from deployer.services.autosavepoint import Autosaved
@@ -23,7 +25,7 @@ def print_done(done: Compacted | Cleaned | Autosaved) -> None:
 
 def _cleaned(done: Cleaned) -> None:
     before, after, gone = done.before, done.after, done.removed
-    what = [count(gone.versions, "version")] if gone.versions else []
+    what = [f"{count(gone.versions, 'version')} ({_ranges(gone.numbers)})"] if gone.versions else []
     what += [count(gone.files, "file") + " that no version has"] if gone.files else []
     what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
     what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
@@ -39,6 +41,18 @@ def _cleaned(done: Cleaned) -> None:
         note(f"kept {each}")
     if gone.why_not:
         note(f"files that no version has were not looked at: {gone.why_not}")
+
+
+def _ranges(numbers: Sequence[int], most: int = 8) -> str:
+    """`1 to 7, 9`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = [str(low) if low == high else f"{low} to {high}" for low, high in found[:most]]
+    return ", ".join([*shown, f"and {len(found) - most} ranges more"] if len(found) > most else shown)
 
 
 def _autosaved(done: Autosaved) -> None:

@@ -55,6 +55,7 @@ class Collected:
     young: int = 0
     kept: tuple[str, ...] = ()
     why_not: str = ""
+    numbers: tuple[int, ...] = ()  #: of the versions
 
 
 def collect_garbage(
@@ -109,7 +110,7 @@ def collect(
         gone = remove_versions(
             open_entry(table.store, table.root, table.entry), versions, at, expired, jobs, dry_run=dry_run
         )
-        found = replace(found, versions=gone.versions, bytes=found.bytes + gone.bytes)
+        found = replace(found, versions=gone.versions, numbers=gone.numbers, bytes=found.bytes + gone.bytes)
     if objects_at(table.location).list("tree"):
         return replace(
             found, why_not="it has branches, whose files lie among its own: use Lance's cleanup_old_versions"

@@ -33,10 +33,11 @@ class OldVersions:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """How many versions, and the bytes of all files that only they had."""
+    """How many versions and which, and the bytes of all files that only they had."""
 
     versions: int = 0
     bytes: int = 0
+    numbers: tuple[int, ...] = ()
 
 
 def remove_versions(
@@ -58,10 +59,10 @@ def remove_versions(
         return Gone()
     if dry_run:
         told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
-        return Gone(len(old), int(told.bytes_removed))
+        return Gone(len(old), int(told.bytes_removed), tuple(sorted(old)))
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
-    return Gone(int(stats.old_versions), int(stats.bytes_removed))
+    return Gone(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
 
 
 def _old(

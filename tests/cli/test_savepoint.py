@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
+
+import pytest
 
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)
 
@@ -37,3 +40,16 @@ def test_bad_input_is_said(loaded: Run) -> None:  # noqa: F811
         said = " ".join((out + err).split())
         assert code == 1 and (words in said or words.split(" (")[0] in said), said
     assert len(json.loads(loaded("savepoint", "list", "--json")[1])["savepoints"]) == 1
+
+
+def test_a_dry_run_of_clean_lists_the_versions(loaded: Run, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    for number in range(3):
+        assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", f"again-{number}")[0] == 0
+    assert loaded("savepoint", "create", "one")[0] == 0
+    assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "last")[0] == 0
+    later = time.time() + 8 * 86_400
+    monkeypatch.setattr("deployer.tables.collect.time.time", lambda: later)
+    code, out, _ = loaded("service", "run", "flights", "CLEAN", "-o", "dry_run=true")
+    assert code == 0 and out.startswith("air.flights: would remove 4 versions (1 to 4): ")
+    code, out, _ = loaded("service", "run", "flights", "CLEAN")
+    assert code == 0 and out.startswith("air.flights: 6 → 2 versions, ") and "removed 4 versions (1 to 4)" in out

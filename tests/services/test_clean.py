@@ -77,7 +77,7 @@ def test_a_dry_run_says_the_bytes_that_would_go_and_changes_nothing(lake: Lake) 
     done = clean(lake)
     assert (tried.removed.bytes, tried.removed.versions) == (done.removed.bytes, done.removed.versions)
     assert done.removed.bytes == before[0][1] - on_disk(lake)[1] > 0
-    assert "dry run: would remove" in tried.why
+    assert "dry run: would remove" in tried.why and tried.removed.numbers == tuple(before[1][:-1])
 
 
 @pytest.mark.parametrize(

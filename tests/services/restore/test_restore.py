@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -262,4 +265,38 @@ def test_a_split_is_undone_and_later_loads_go_to_the_leaves_there_are(tmp_path: 
     lake.ingest(lake.file(flights(40, 60)))
     assert rows(lake) == sorted_rows(flights(100))
     assert all(file.partition in lake.open().opened.state.partitions for file in lake.open().opened.state.files)
+    clean(lake)
+
+
+def test_restores_and_loads_at_once_lose_no_row_of_a_job_that_is_done(tmp_path: Path) -> None:
+    """Whatever was restored in between: the rows are exactly those of the jobs that are known to be done."""
+    lake = Lake(tmp_path)
+    lake.table()
+    lake.ingest(lake.file(flights(10)), job_id="0")
+    save(lake, "then")
+    files = {str(number): lake.file(flights(10, 10 * number)) for number in range(1, 25)}
+
+    def load(worker: int) -> None:
+        for job_id in sorted(files, key=int)[worker::2]:
+            for _ in range(50):
+                with suppress(Conflict):
+                    lake.ingest(files[job_id], job_id=job_id)
+                    break
+            else:
+                raise AssertionError(f"load {job_id} was refused again and again")
+
+    with ThreadPoolExecutor(2) as pool:
+        loads = [pool.submit(load, worker) for worker in range(2)]
+        restored = 0
+        while not all(each.done() for each in loads) or not restored:
+            with suppress(Conflict):
+                _, done = restore(lake, force=True, save_first=False)
+                restored += done.status == "SUCCEEDED"
+            time.sleep(0.01)
+        for each in loads:
+            each.result()
+    state = lake.open().opened.state
+    numbers = sorted(int(job) for job in state.jobs if job.isdecimal())
+    assert rows(lake) == sorted_rows(pa.concat_tables([flights(10, 10 * number) for number in numbers]))
+    assert not state.intents and restored
     clean(lake)
