@@ -53,7 +53,7 @@ def test_problems_are_lines_with_their_place(project: Path) -> None:
     assert done.stdout == ""
     assert done.stderr.splitlines()[:2] == [
         "specs/lake.yaml:4:1: unknown field `colour` of Instance; remove it, or use one of description, state, engine, "
-        "clusters, notify, services, tags",
+        "clusters, notify, services, aws, tags",
         "specs/lake.yaml:10:22: unknown type `in64`; did you mean int64?",
     ]
     problems = json.loads(deployer(project, "validate", "--json").stdout)["error"]["problems"]
