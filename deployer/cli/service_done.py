@@ -9,9 +9,10 @@ from deployer.plan.words import count, size
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
 from deployer.services.compact.results import Compacted
+from deployer.services.restore.restoring import Restored
 
 
-def print_done(done: Compacted | Cleaned | Autosaved) -> None:
+def print_done(done: Compacted | Cleaned | Autosaved | Restored) -> None:
     """Prints what was done, or why nothing was."""
     if done.status == "SKIPPED":
         stdout().print(f"{done.table}: nothing to do: {done.why}")
@@ -19,6 +20,9 @@ def print_done(done: Compacted | Cleaned | Autosaved) -> None:
         _cleaned(done)
     elif isinstance(done, Autosaved):
         _autosaved(done)
+    elif isinstance(done, Restored):
+        name = done.undone.savepoint.name
+        stdout().print(f"{done.table}: restored to savepoint {name}, as version {done.lance_version}")
     else:
         _compacted(done)
 

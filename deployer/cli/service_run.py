@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def run(
     table: TableName,
-    service: Annotated[str, typer.Argument(help="COMPACT, CLEAN or AUTOSAVEPOINT.", metavar="SERVICE")],
+    service: Annotated[
+        str,
+        typer.Argument(help="COMPACT, CLEAN, AUTOSAVEPOINT or RESTORE (to the newest savepoint).", metavar="SERVICE"),
+    ],
     option: Annotated[
         list[str] | None,
         typer.Option(

@@ -150,14 +150,14 @@ def autosavepoint_table(
     `options` are those of the service AUTOSAVEPOINT; None takes those of the table's own service. Raises NotFound,
     InvalidInput, and Conflict when one is running already.
     """
+    from deployer.services.options import options_of
     from deployer.services.running import Asked, as_run
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        service = opened.state.services.get("AUTOSAVEPOINT")
-        chosen = AutosavepointOptions.of(options if options is not None else service.options if service else {})
+        chosen = AutosavepointOptions.of(options_of(opened.state, "AUTOSAVEPOINT", options))
 
         def work(run_id: str, told: OnProgress) -> Autosaved:
             return autosavepoint(open_entry(store, root, opened.entry), chosen, run_id, now)

@@ -9,16 +9,18 @@ from deployer.errors import InvalidInput, Refused
 from deployer.services.autosavepoint import Autosaved, autosavepoint_table
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
+from deployer.services.restore import restore_table
 from deployer.state.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.compute.local import LocalCluster
     from deployer.services.compact.job import Engine
     from deployer.services.compact.results import Compacted
+    from deployer.services.restore.restoring import Restored
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 
-    Done = Compacted | Cleaned | Autosaved
+    Done = Compacted | Cleaned | Autosaved | Restored
 
 
 def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
@@ -35,6 +37,7 @@ RUNNERS: Mapping[str, Callable[..., Done]] = {
     "COMPACT": compact_table,
     "CLEAN": _without_cluster(clean_table),
     "AUTOSAVEPOINT": _without_cluster(autosavepoint_table),
+    "RESTORE": _without_cluster(restore_table),
 }
 
 
@@ -63,8 +66,6 @@ def runnable(service: str) -> str:
     kind = service.upper()
     if kind not in get_args(ServiceKind):
         raise InvalidInput(f"{service!r} is no service", remedy=f"use one of {', '.join(get_args(ServiceKind))}")
-    if kind == "RESTORE":
-        raise Refused("RESTORE needs a savepoint to go back to", remedy="use `deployer restore NAME --table TABLE`")
     if kind not in RUNNERS:
         raise Refused(f"this release does not run {kind}", remedy=f"it runs {', '.join(RUNNERS)}")
     return kind

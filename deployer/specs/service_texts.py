@@ -13,6 +13,7 @@ from deployer.specs.rules import Rule
 from deployer.specs.schema_parts import Json
 from deployer.specs.service_form import service_to_json
 from deployer.specs.service_schema import (
+    KINDS,
     MODES,
     TARGETS,
     declared_options,
@@ -34,6 +35,10 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
     Lists are JSON or parted by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
     InvalidInput for the first option that is unknown or that the schema does not take.
     """
+    if kind not in KINDS:
+        if texts:
+            raise InvalidInput(f"{kind} has no option `{next(iter(texts))}`", remedy="it has none: leave it out")
+        return {}
     return declared_options(kind, {name: _value(kind, name, text) for name, text in texts.items()})
 
 

@@ -40,7 +40,7 @@ def test_bad_input_is_said_and_changes_nothing(loaded: Run) -> None:  # noqa: F8
     for arguments, code, words in (
         (("restore", "them", "--yes"), 1, "there is no savepoint them; there are then"),
         (("restore", "then", "--yes", "--table", "flihgts"), 1, "did you mean"),
-        (("service", "run", "flights", "RESTORE"), 3, "use `deployer restore NAME"),
+        (("service", "run", "flights", "RESTORE", "-o", "name=then"), 1, "RESTORE has no option `name`"),
     ):
         found, out, err = loaded(*arguments)
         assert found == code and words in " ".join((out + err).split())

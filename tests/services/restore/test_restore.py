@@ -21,6 +21,7 @@ from deployer.services.compact import compact_table
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore
 from deployer.services.restore.restoring import Restored
+from deployer.services.run import run_service
 from deployer.services.runs import queue_run, runs_of, start_run
 from deployer.services.tagged_savepoints import make_savepoint
 from deployer.state.services import Service
@@ -299,4 +300,21 @@ def test_restores_and_loads_at_once_lose_no_row_of_a_job_that_is_done(tmp_path: 
     numbers = sorted(int(job) for job in state.jobs if job.isdecimal())
     assert rows(lake) == sorted_rows(pa.concat_tables([flights(10, 10 * number) for number in numbers]))
     assert not state.intents and restored
+    clean(lake)
+
+
+def test_a_run_without_a_name_goes_back_to_the_newest_savepoint_of_people(lake: Lake) -> None:
+    lake.ingest(lake.file(flights(20, 60)))
+    save(lake, "newer")
+    lake.ingest(lake.file(flights(20, 80)))
+    done = run_service(lake.root, "flights", "RESTORE")
+    assert isinstance(done, Restored) and done.undone.savepoint.name == "newer"
+    assert rows(lake) == sorted_rows(flights(80))
+    assert run_service(lake.root, "flights", "RESTORE").status == "SKIPPED"
+    [saved] = [name for name in lake.open().opened.state.savepoints if name.startswith("before-restore-")]
+    restore(lake, saved)
+    assert rows(lake) == sorted_rows(flights(100))
+    lake.table(name="others")
+    with pytest.raises(NotFound, match="no savepoint to go back to"):
+        run_service(lake.root, "others", "RESTORE")
     clean(lake)
