@@ -19,6 +19,7 @@ from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
 from deployer.state.model import Dataset
+from deployer.state.updates import TableRestored, TableRewritten
 from deployer.tables.dataset import OpenTable
 
 if TYPE_CHECKING:
@@ -199,7 +200,10 @@ def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lanc
     since = next((each.since for each in state.datasets if each.status == "current"), 0)
     if not isinstance(moment, dt.datetime) or _aware(moment).timestamp() * 1000 >= since:
         return state.dataset, newest, resolve_version(newest, moment)
-    for number in sorted(kept, reverse=True):
+    then = _number_then(table, round(_aware(moment).timestamp() * 1000))
+    if then == state.dataset:
+        return then, newest, resolve_version(newest, moment)
+    for number in sorted(kept, reverse=True) if then is None else [then] if then in kept else []:
         old = _open_retired(table, kept[number])
         if old is not None and _is_from(number, old, _aware(moment)):
             return number, old, min(resolve_version(old, moment), kept[number].lance_version)
@@ -212,6 +216,21 @@ def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lanc
         where=table.address,
         remedy=f"{why}; `deployer history` lists what is kept",
     )
+
+
+def _number_then(table: OpenTable, at_ms: int) -> int | None:
+    """Which dataset the table had at that time, where a restore brought back one from before a rewrite; else None:
+    then the newest that is old enough is it."""
+    swaps = [
+        (entry.at, update)
+        for entry in table.store.log(table.entry.table_id)
+        for update in entry.updates
+        if isinstance(update, TableRewritten | TableRestored)
+    ]
+    if not any(isinstance(update, TableRestored) for _, update in swaps):
+        return None
+    numbers = [update.number for at, update in swaps if at <= at_ms]
+    return numbers[-1] if numbers else 1
 
 
 def _older(kept: Iterable[Dataset]) -> str:

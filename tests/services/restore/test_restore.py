@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +31,7 @@ from deployer.tables.naming import set_online
 from deployer.tables.reinitialise import reinitialise_table
 from deployer.tables.storage import remove_dataset
 from deployer.tables.verify import verify
+from deployer.tables.versions import dataset_at
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 
@@ -318,3 +320,25 @@ def test_a_run_without_a_name_goes_back_to_the_newest_savepoint_of_people(lake: 
     with pytest.raises(NotFound, match="no savepoint to go back to"):
         run_service(lake.root, "others", "RESTORE")
     clean(lake)
+
+
+def test_times_of_before_and_after_a_restore_across_a_rewrite_are_found(lake: Lake) -> None:
+    def moment() -> dt.datetime:
+        time.sleep(0.02)
+        now = dt.datetime.now(dt.UTC)
+        time.sleep(0.02)
+        return now
+
+    first = moment()
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    lake.ingest(lake.file(flights(10)))
+    second = moment()
+    saved, _ = restore(lake)
+    lake.ingest(lake.file(flights(5, 60)))
+    third = moment()
+    restore(lake, saved)
+    fourth = moment()
+    found = [dataset_at(lake.open().opened, at) for at in (first, second, third, fourth)]
+    assert [number for number, _, _ in found] == [1, 2, 1, 2]
+    counts = [old.checkout_version(version).count_rows() for _, old, version in found]
+    assert counts == [60, 10, 65, 10]
