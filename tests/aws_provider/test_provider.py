@@ -42,5 +42,5 @@ def test_a_property_outside_of_it_is_named(type_: str, inputs: dict[str, Any], p
 
 
 def test_a_type_outside_of_it_is_named() -> None:
-    with pytest.raises(ValueError, match="does not have the type aws:sqs/queue:Queue"):
-        _kind("urn:pulumi:dev::lakes::aws:sqs/queue:Queue::jobs")
+    with pytest.raises(ValueError, match="does not have the type aws:ec2/instance:Instance"):
+        _kind("urn:pulumi:dev::lakes::aws:ec2/instance:Instance::jobs")
