@@ -46,7 +46,7 @@ class Schedules(pulumi.ComponentResource):
         super().__init__("deployer:aws:Schedules", instance.name)
         self._own, self._root = pulumi.ResourceOptions(parent=self), instance.root
         self._clusters, self._places = clusters, places
-        name = name_on_aws(instance.root, instance.name, "services")
+        name = name_on_aws(instance.root, instance.name, "/services")  # no cluster is called so
         self._group = aws.scheduler.ScheduleGroup(f"schedules/{instance.name}", name=name, tags=tags, opts=self._own)
         self.queue = aws.sqs.Queue(
             f"not-started/{instance.name}",

@@ -38,7 +38,7 @@ def applied(on_aws: MakeProject, deployer: Deployer, clusters: str = CLUSTERS, t
 
 
 def group_of(project: Path) -> str:
-    return name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "services")
+    return name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "/services")
 
 
 def schedules(project: Path) -> dict[str, Any]:
