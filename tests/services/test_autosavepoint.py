@@ -72,25 +72,32 @@ def test_one_of_all_tables_is_of_one_moment_or_of_none(lake: Lake) -> None:
         delete_savepoint(lake.store, lake.root, [lake.open().opened.entry], "al")
 
 
-@pytest.mark.parametrize("point", ["tagged", "recorded", "removed"])
+TAGGED, RECORDED, REMOVED = (
+    "services.savepoint.tagged",
+    "services.savepoint.recorded",
+    "services.savepoint.removed",
+)
+
+
+@pytest.mark.parametrize("point", [TAGGED, RECORDED, REMOVED])
 def test_what_a_crash_leaves_of_tags_is_settled(lake: Lake, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     entry = lake.open().opened.entry
     lance.dataset(lake.open().opened.location).tags.create("mine", 1)
-    if point == "removed":
+    if point == REMOVED:
         make(lake, "one")
 
     def dies(name: str) -> None:
-        if name == f"services.savepoint.{point}":
+        if name == point:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr("deployer.services.tagged_savepoints.reached", dies)
         with pytest.raises(KeyboardInterrupt):
-            if point == "removed":
+            if point == REMOVED:
                 delete_savepoint(lake.store, lake.root, [entry], "one")
             else:
                 make(lake, "one")
-    there = point == "recorded"
+    there = point == RECORDED
     assert names(lake) == (["one"] if there else []) and "deployer-savepoint-one" in tags(lake)
     collect_garbage(lake.store, lake.root, entry.table_id)
     assert tags(lake) == ({"mine": 1, "deployer-savepoint-one": 2} if there else {"mine": 1})
