@@ -123,6 +123,16 @@ def _environment(**values: str | None) -> Setting:
     return change
 
 
+def _expiring(hours: float) -> Setting:
+    """Credentials whose time is over so many hours from when the test begins."""
+
+    def change(project: Path, answers: Answers, environment: pytest.MonkeyPatch) -> None:
+        end = dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours)
+        environment.setenv("AWS_CREDENTIAL_EXPIRATION", end.isoformat())
+
+    return change
+
+
 _NO_KEYS = {"AWS_ACCESS_KEY_ID": None, "AWS_SECRET_ACCESS_KEY": None}
 
 
@@ -150,9 +160,6 @@ def _plugin(text: str) -> Setting:
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/teams/data/deployer"
 SESSION = f"arn:aws:sts::{ACCOUNT}:assumed-role/deployer/ci"
-SOON = (dt.datetime.now(dt.UTC) + dt.timedelta(minutes=10)).isoformat()
-LATER = (dt.datetime.now(dt.UTC) + dt.timedelta(hours=10)).isoformat()
-PAST = (dt.datetime.now(dt.UTC) - dt.timedelta(hours=1)).isoformat()
 
 CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     # name: (what is otherwise, check, status, words of what, words of the remedy)
@@ -186,11 +193,11 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "half of them": (
         _environment(AWS_SECRET_ACCESS_KEY=None), "credentials", "wrong", "Partial credentials", "run `aws configure`"
     ),
-    "soon over": (_environment(AWS_CREDENTIAL_EXPIRATION=SOON), "credentials", "warning", "expire at", "renew them"),
-    "over later": (_environment(AWS_CREDENTIAL_EXPIRATION=LATER), "credentials", "ok", "expire at", ""),
-    "over": (_environment(AWS_CREDENTIAL_EXPIRATION=PAST), "credentials", "wrong", "have expired", "renew them"),
+    "soon over": (_expiring(0.15), "credentials", "warning", "expire at", "renew them"),
+    "over later": (_expiring(10), "credentials", "ok", "expire at", ""),
+    "over": (_expiring(-1), "credentials", "wrong", "have expired", "renew them"),
     "over: identity": (
-        _environment(AWS_CREDENTIAL_EXPIRATION=PAST), "identity", "not applicable", "no credentials that work", ""
+        _expiring(-1), "identity", "not applicable", "no credentials that work", ""
     ),
     "a token": (_environment(AWS_SESSION_TOKEN="t"), "credentials", "ok", "temporary, until when is not known", ""),
     "another profile": (_environment(AWS_PROFILE="none"), "credentials", "wrong", "(none)", "set AWS_PROFILE"),
