@@ -53,11 +53,21 @@ class Submitted:
 
 
 @contextmanager
-def runner(server: str, folder: Path) -> Iterator[list[str]]:
-    """Runs what is submitted until the block is left; gives the commands that were run."""
+def runner(server: str, folder: Path, bucket: str, failures: list[BaseException]) -> Iterator[list[str]]:
+    """Runs what is submitted of programs in the bucket until the block is left; gives the commands that were run.
+
+    What goes wrong here is put into `failures`, since whoever follows a run would wait for it for ever.
+    """
     commands: list[str] = []
     stop = threading.Event()
-    thread = threading.Thread(target=_serve, args=(server, folder, stop, commands))
+
+    def serve() -> None:
+        try:
+            _serve(server, folder, f"s3://{bucket}/", stop, commands)
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=serve)
     thread.start()
     try:
         yield commands
@@ -66,10 +76,10 @@ def runner(server: str, folder: Path) -> Iterator[list[str]]:
         thread.join()
 
 
-def _serve(server: str, folder: Path, stop: threading.Event, commands: list[str]) -> None:
+def _serve(server: str, folder: Path, programs: str, stop: threading.Event, commands: list[str]) -> None:
     seen: set[str] = set()
     while not stop.wait(0.2):
-        for submitted in [*_job_runs(), *_steps()]:
+        for submitted in [*_job_runs(programs), *_steps(programs)]:
             if submitted.run_id not in seen:
                 seen.add(submitted.run_id)
                 place = folder / submitted.run_id
@@ -77,12 +87,12 @@ def _serve(server: str, folder: Path, stop: threading.Event, commands: list[str]
                 _run(server, submitted, place, stop, commands)
 
 
-def _job_runs() -> Iterator[Submitted]:
+def _job_runs(programs: str) -> Iterator[Submitted]:
     emr = boto3.session.Session().client("emr-serverless")
     for application in emr.list_applications()["applications"]:
         for run in runs_of(application["id"]):
-            if run["state"] == "SUBMITTED":
-                driver, where = run["jobDriver"]["sparkSubmit"], (run["applicationId"], run["jobRunId"])
+            driver, where = run["jobDriver"]["sparkSubmit"], (run["applicationId"], run["jobRunId"])
+            if run["state"] == "SUBMITTED" and driver["entryPoint"].startswith(programs):  # others leave theirs
                 settings, rest = _settings(shlex.split(driver["sparkSubmitParameters"]))
                 assert not rest
                 stream = f"/applications/{where[0]}/jobs/{where[1]}/SPARK_DRIVER"
@@ -98,11 +108,12 @@ def _job_runs() -> Iterator[Submitted]:
                 )
 
 
-def _steps() -> Iterator[Submitted]:
+def _steps(programs: str) -> Iterator[Submitted]:
     emr = boto3.session.Session().client("emr")
     for cluster in emr.list_clusters()["Clusters"]:
         for step in emr.list_steps(ClusterId=cluster["Id"])["Steps"]:
-            if step["Status"]["State"] in ("PENDING", "RUNNING"):
+            own = any(each.startswith(programs) for each in step["Config"]["Args"])
+            if own and step["Status"]["State"] in ("PENDING", "RUNNING"):
                 submit, mode, kind, *options = step["Config"]["Args"]
                 assert (submit, mode, kind) == ("spark-submit", "--deploy-mode", "cluster")
                 settings, (program, *arguments) = _settings(options)

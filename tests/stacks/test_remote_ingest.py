@@ -5,6 +5,7 @@ submitted, its rows in Lance on S3, its state in DynamoDB. And the ends that the
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from deployer.cli.main import run as run_command
 from deployer.compute import aws_calls, following
 from deployer.compute.told import Told, remembered, tell
 from deployer.errors import Interrupted, Refused
+from deployer.state.clock import Clock
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
@@ -68,7 +70,14 @@ def hands(monkeypatch: pytest.MonkeyPatch) -> Hands:
 @pytest.fixture
 def running(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(following, "PAUSE", 0.2)
-    with runner(aws, tmp_path / "cluster") as commands:
+    failures: list[BaseException] = []
+
+    def sleep(seconds: float) -> None:
+        assert not failures, failures  # nothing would ever end
+        time.sleep(seconds)
+
+    monkeypatch.setattr(remote_run, "Clock", lambda: Clock(sleep=sleep))
+    with runner(aws, tmp_path / "cluster", BUCKET, failures) as commands:
         yield commands
 
 
