@@ -149,3 +149,13 @@ def test_an_object_that_may_not_be_read_is_said(
     monkeypatch.setattr(source_files, "_filesystem", Denied)
     with pytest.raises(InvalidInput, match=r"a\.parquet: it cannot be read from S3: .*ACCESS_DENIED.*execution role"):
         lake.ingest(place)
+
+
+def test_another_endpoint_is_asked_once_it_is_set(lake: Lake, upload: Upload, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table()
+    place = upload(lake.file(flights(10), "a.parquet"))
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")  # nobody is there
+        with pytest.raises(DeployerError):
+            source_files.file_size(f"{place}/a.parquet")
+    assert source_files.file_size(f"{place}/a.parquet") > 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import mmap
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -20,6 +21,8 @@ from deployer.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+Environment = tuple[tuple[str, str], ...]
 
 SCHEME = "s3://"
 SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
@@ -115,29 +118,31 @@ def unreadable(path: str, failure: Exception) -> InvalidInput:
 
 
 def _filesystem() -> Any:
-    session = _session()
+    environment = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+    session = _session(environment)
     credentials = session.get_credentials()
     frozen = None if credentials is None else credentials.get_frozen_credentials()
     keys = {} if frozen is None else {
         "access_key": frozen.access_key, "secret_key": frozen.secret_key, "session_token": frozen.token,
     }  # fmt: skip
-    return _filesystem_with(tuple(keys.items()))
+    return _filesystem_with(environment, tuple(keys.items()))
 
 
 @cache
-def _session() -> Any:
+def _session(_environment: Environment) -> Any:
+    """What boto3 makes of these settings."""
     from deployer.state.aws_session import aws_session
 
     return aws_session()
 
 
 @cache
-def _filesystem_with(keys: tuple[tuple[str, str | None], ...]) -> Any:
+def _filesystem_with(environment: Environment, keys: tuple[tuple[str, str | None], ...]) -> Any:
     from pyarrow.fs import S3FileSystem
 
     from deployer.state.s3_bucket import endpoint_of
 
-    session = _session()
+    session = _session(environment)
     settings: dict[str, str | None] = {**dict(keys), "region": session.region_name}
     if (endpoint := endpoint_of(session)) is not None:
         scheme, _, place = endpoint.partition("://")
