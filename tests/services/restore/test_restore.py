@@ -281,10 +281,11 @@ def test_restores_and_loads_at_once_lose_no_row_of_a_job_that_is_done(tmp_path: 
 
     def load(worker: int) -> None:
         for job_id in sorted(files, key=int)[worker::2]:
-            for _ in range(50):
+            for _ in range(1000):
                 with suppress(Conflict):
                     lake.ingest(files[job_id], job_id=job_id)
                     break
+                time.sleep(0.01)
             else:
                 raise AssertionError(f"load {job_id} was refused again and again")
 
