@@ -20,13 +20,13 @@ from deployer.services.attached import find_service
 from deployer.services.run import run_service, runnable
 from deployer.services.running import Asked
 from deployer.services.runs import end_queued_run, fail_dead_runs, queue_run
+from deployer.specs.service_schema import KINDS
 from deployer.state import open_store
 from deployer.state.services import Run, ServiceKind
 from deployer.tables.dataset import find_entry
 from deployer.tables.progress import OnProgress, untold
 from spark_jobs.program import run_program
 
-KINDS: tuple[ServiceKind, ...] = ("COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT")
 SCHEDULE, ON_DEMAND = "schedule", "on demand"  #: causes of runs
 
 
@@ -64,7 +64,7 @@ def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, sched
     with closing(open_store(root)) as store:
         table_id = find_entry(store.instance().tables.values(), table).table_id
         fail_dead_runs(store, table_id)
-        service = find_service(store.table(table_id), kind)
+        service = find_service(store.table(table_id), kind, f"table {table_id}")
         if service.paused:
             return "the service is paused"
         try:

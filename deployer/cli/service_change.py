@@ -56,9 +56,10 @@ def create(
 ) -> int:
     """Attach a service to a table. Without a trigger it has the kind's own."""
     from deployer.cli.service_options import pairs
-    from deployer.services.management import attach, kind_of
+    from deployer.services.management import attach
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         attach(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
         return _told(target, kind, "attached", write_spec, as_json)
@@ -80,9 +81,9 @@ def alter(
     """Change a service: what is not given stays, options and trigger each as a whole."""
     from deployer.cli.service_options import pairs
     from deployer.services.management import alter as altered
-    from deployer.services.management import kind_of
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         altered(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
         return _told(target, kind, "changed", write_spec, as_json)
@@ -98,9 +99,10 @@ def delete(
     as_json: AsJson = False,
 ) -> int:
     """Detach a service from a table; its runs stay listed."""
-    from deployer.services.management import detach, kind_of
+    from deployer.services.management import detach
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         detach(opened, kind)
         return _told(target, kind, "detached", write_spec, as_json)
@@ -115,10 +117,10 @@ def pause(
     as_json: AsJson = False,
 ) -> int:
     """Pause a service: no run starts, and one that is running waits. Specs do not declare it."""
-    from deployer.services.management import kind_of
     from deployer.services.management import pause as paused
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         paused(opened, kind)
         return _told(target, kind, "paused", False, as_json, in_specs=False)
@@ -133,10 +135,10 @@ def resume(
     as_json: AsJson = False,
 ) -> int:
     """Resume a service that is paused."""
-    from deployer.services.management import kind_of
     from deployer.services.management import resume as resumed
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         resumed(opened, kind)
         return _told(target, kind, "resumed", False, as_json, in_specs=False)
@@ -153,11 +155,12 @@ def cancel(
     """Cancel the run of a service that is queued or running. What it committed stands."""
     from deployer.cli.output import print_json, stdout
     from deployer.cli.service_show import run_document
-    from deployer.services.management import RUNNABLE, kind_of
+    from deployer.services.management import RUNNABLE
     from deployer.services.management import cancel as cancelled
+    from deployer.specs.service_schema import kind_named
 
     with _changed(project, stack, specs, table) as (target, opened):
-        run = cancelled(opened, kind_of(service, RUNNABLE))
+        run = cancelled(opened, kind_named(service, RUNNABLE))
     if as_json:
         print_json({"table": target.name, "run": run_document(run)})
     elif run.is_open:

@@ -97,12 +97,13 @@ def describe(
     from deployer.cli.table_target import looked_at
     from deployer.live.services import trigger_of
     from deployer.plan.services import trigger_words
+    from deployer.services.attached import find_service
     from deployer.services.described import described
-    from deployer.services.management import kind_of, service_of
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service)
+    kind = kind_named(service)
     with looked_at(project, stack, specs, table) as opened:
-        found = service_of(opened, kind)
+        found = find_service(opened.state, kind, opened.address)
         told = described("", opened, found)
     if as_json:
         last = run_document(told.last_run) if told.last_run else None
@@ -142,10 +143,11 @@ def runs(
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import looked_at
     from deployer.plan.words import size
-    from deployer.services.management import RUNNABLE, kind_of
+    from deployer.services.management import RUNNABLE
     from deployer.services.runs import runs_of
+    from deployer.specs.service_schema import kind_named
 
-    kind = kind_of(service, RUNNABLE) if service else None
+    kind = kind_named(service, RUNNABLE) if service else None
     with looked_at(project, stack, specs, table) as opened:
         found = runs_of(opened.state, kind)
     listed = found[: limit or None]

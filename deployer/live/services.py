@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.service_form import service_from_json, service_to_json, trigger_to_json
-from deployer.specs.service_schema import KINDS
-from deployer.state.services import Service, ServiceKind
+from deployer.specs.service_schema import KINDS, kind_named
+from deployer.state.services import Service
 
 if TYPE_CHECKING:
     from deployer.state.model import TableState
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def live_services(state: TableState) -> tuple[ServiceSpec, ...]:
     """The services that the table has, in the order of `KINDS`."""
-    return tuple(service_spec(state.services[kind]) for kind in _kinds() if kind in state.services)
+    return tuple(service_spec(state.services[kind]) for kind in KINDS if kind in state.services)
 
 
 def service_spec(service: Service) -> ServiceSpec:
@@ -34,7 +34,7 @@ def declared_service(spec: ServiceSpec, before: Service | None = None) -> Servic
     """A service as specs declare it, for the state store; it stays paused where `before` is."""
     form = service_to_json(spec)
     return Service(
-        kind=_kind(spec),
+        kind=kind_named(spec.kind),
         trigger_mode="AUTOMATIC" if spec.trigger else "ON_DEMAND",
         trigger=trigger_to_json(spec.trigger) if spec.trigger else {},
         options=form.get("options", {}),
@@ -48,15 +48,3 @@ def declared_service(spec: ServiceSpec, before: Service | None = None) -> Servic
 def trigger_of(service: Service) -> Trigger | None:
     """When the service runs by itself; None: on demand only."""
     return service_spec(service).trigger
-
-
-def _kinds() -> tuple[ServiceKind, ...]:
-    return tuple(_kind(ServiceSpec(kind)) for kind in KINDS)
-
-
-def _kind(spec: ServiceSpec) -> ServiceKind:
-    match spec.kind:
-        case "COMPACT" | "CLUSTER" | "CLEAN" | "METASYNC" | "AUTOSAVEPOINT" as kind:
-            return kind
-        case other:
-            raise ValueError(f"{other} is no service that a table has")

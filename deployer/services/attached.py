@@ -15,14 +15,15 @@ from deployer.state.services import Service, ServiceKind
 from deployer.state.store import StateStore
 
 
-def find_service(state: TableState, kind: ServiceKind) -> Service:
-    """The table's service of that kind. Raises NotFound."""
+def find_service(state: TableState, kind: ServiceKind, where: str) -> Service:
+    """The table's service of that kind. Raises NotFound, naming those that the table at `where` has."""
     service = state.services.get(kind)
     if service is None:
+        has = ", ".join(sorted(state.services))
         raise NotFound(
             f"the table has no {kind} service",
-            where=f"table {state.table_id}",
-            remedy=f"it has {', '.join(sorted(state.services)) or 'none'}",
+            where=where,
+            remedy=f"it has {has}" if has else "it has none; attach one first",
         )
     return service
 

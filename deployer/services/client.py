@@ -14,11 +14,13 @@ from deployer.compute.clusters import local_cluster
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.live.reader import live_instance
 from deployer.services import management
+from deployer.services.attached import find_service
 from deployer.services.described import TableService, described
-from deployer.services.management import RUNNABLE, Texts, kind_of, service_of
+from deployer.services.management import RUNNABLE, Texts
 from deployer.services.processes import start_local_run
 from deployer.services.run import runnable
 from deployer.services.runs import fail_dead_runs, runs_of
+from deployer.specs.service_schema import kind_named
 from deployer.specs.words import one_of
 from deployer.state import open_store
 from deployer.state.services import Run, ServiceKind
@@ -68,7 +70,7 @@ class TableServicesClient:
         Without a `trigger_mode` it is AUTOMATIC, with the kind's own trigger unless `options` have one. With
         `unsafe_raw` options are taken as they are.
         """
-        kind, found = kind_of(service), self._table(lake, database, table)
+        kind, found = kind_named(service), self._table(lake, database, table)
         made = management.attach(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
         return described(lake, found.refreshed(), made)
 
@@ -86,7 +88,7 @@ class TableServicesClient:
         poll_interval: float | None = None,
     ) -> TableService:
         """Changes the trigger mode; and options or trigger, each as a whole, where `options` name any of them."""
-        kind, found = kind_of(service), self._table(lake, database, table)
+        kind, found = kind_named(service), self._table(lake, database, table)
         now = management.alter(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
         return described(lake, found.refreshed(), now)
 
@@ -123,7 +125,7 @@ class TableServicesClient:
         A run that fails is given too: `status` and `reason` tell. Raises TimedOut, a TimeoutError, when it is not over
         in time: it goes on.
         """
-        kind, found = kind_of(runnable(service), RUNNABLE), self._table(lake, database, table)
+        kind, found = runnable(service), self._table(lake, database, table)
         _require_local(found, kind)
         fail_dead_runs(found.store, found.entry.table_id)
         run = management.queue(found.refreshed(), kind, author=self._author)
@@ -143,7 +145,7 @@ class TableServicesClient:
     ) -> TableService:
         """No run of it starts from now on; one that is running waits, and goes on when it is resumed."""
         found = self._table(lake, database, table)
-        return described(lake, found, management.pause(found, kind_of(service), author=self._author))
+        return described(lake, found, management.pause(found, kind_named(service), author=self._author))
 
     def resume_table_service(
         self,
@@ -158,7 +160,7 @@ class TableServicesClient:
     ) -> TableService:
         """Undoes a pause."""
         found = self._table(lake, database, table)
-        return described(lake, found, management.resume(found, kind_of(service), author=self._author))
+        return described(lake, found, management.resume(found, kind_named(service), author=self._author))
 
     def cancel_table_service(
         self,
@@ -173,7 +175,7 @@ class TableServicesClient:
     ) -> Run:
         """Cancels the run of it that is queued or running, and gives it when it has ended. What it committed stands."""
         found = self._table(lake, database, table)
-        run = management.cancel(found, kind_of(service, RUNNABLE), author=self._author)
+        run = management.cancel(found, kind_named(service, RUNNABLE), author=self._author)
         return self._ended(found, run, timeout, poll_interval)
 
     def describe_table_service(
@@ -189,7 +191,7 @@ class TableServicesClient:
     ) -> TableService:
         """One service, with all of its settings and its newest run."""
         found = self._table(lake, database, table)
-        return described(lake, found, service_of(found, kind_of(service)))
+        return described(lake, found, find_service(found.state, kind_named(service), found.address))
 
     def show_table_services(
         self,
@@ -217,7 +219,7 @@ class TableServicesClient:
         poll_interval: float | None = None,
     ) -> tuple[Run, ...]:
         """The runs of one service, the newest first; the newest hundred are kept."""
-        return tuple(runs_of(self._table(lake, database, table).state, kind_of(service, RUNNABLE)))
+        return tuple(runs_of(self._table(lake, database, table).state, kind_named(service, RUNNABLE)))
 
     def close(self) -> None:
         for _, store in self._stores.values():

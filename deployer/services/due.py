@@ -5,7 +5,6 @@ A load looks at its own end and runs what is due, so that such triggers need nob
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deployer.live.services import trigger_of
@@ -98,8 +97,3 @@ def _deleted_share(table: OpenTable) -> float:
     fragments = table.dataset().get_fragments()
     physical = sum(fragment.physical_rows for fragment in fragments) if rows else 0
     return (physical - rows) / physical if physical else 0.0
-
-
-def due_names(due: Sequence[Due]) -> str:
-    """`COMPACT (32 small files), CLEAN (100 commits)`."""
-    return ", ".join(f"{each.service} ({each.why})" for each in due)

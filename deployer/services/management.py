@@ -9,52 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.reader import live_instance
 from deployer.live.services import declared_service, service_spec
 from deployer.services.attached import (
     alter_service,
     create_service,
+    find_service,
     pause_service,
     remove_service,
     resume_service,
 )
-from deployer.services.runs import cancel_run, queue_run, runs_of
+from deployer.services.runs import cancel_run, queue_run
 from deployer.specs.arrow import columns_of
 from deployer.specs.service_schema import KINDS
 from deployer.specs.service_texts import service_from_texts
-from deployer.specs.words import one_of
+from deployer.state.service_reducer import open_run
 from deployer.state.services import Run, Service, ServiceKind
 from deployer.tables.dataset import OpenTable
 
 Texts = Mapping[str, str]
 
 #: What can be run; all but RESTORE can be attached as well.
-RUNNABLE = (*KINDS, "RESTORE")
-
-
-def kind_of(name: str, among: tuple[str, ...] = KINDS) -> ServiceKind:
-    """The kind of that name, in any case. Raises InvalidInput with those that there are."""
-    match name.upper():
-        case "COMPACT" | "CLUSTER" | "CLEAN" | "METASYNC" | "AUTOSAVEPOINT" | "RESTORE" as kind if kind in among:
-            return kind
-        case "RESTORE":
-            raise InvalidInput("RESTORE runs on demand only and is not attached", remedy=one_of("", among))
-        case other:
-            raise InvalidInput(f"unknown service `{name}`", remedy=one_of(other, among))
-
-
-def service_of(table: OpenTable, kind: ServiceKind) -> Service:
-    """Raises NotFound, naming those that the table has."""
-    found = table.state.services.get(kind)
-    if found is None:
-        has = ", ".join(sorted(table.state.services))
-        raise NotFound(
-            f"the table has no {kind} service",
-            where=table.address,
-            remedy=f"it has {has}" if has else "it has none; attach one first",
-        )
-    return found
+RUNNABLE: tuple[ServiceKind, ...] = (*KINDS, "RESTORE")
 
 
 def attach(
@@ -87,7 +64,7 @@ def alter(
     author: str | None = None,
 ) -> Service:
     """Changes what is given of a service. Raises NotFound, InvalidInput, and Conflict while a run of it is open."""
-    before = service_of(table, kind)
+    before = find_service(table.state, kind, table.address)
     _require_no_run(table, kind, "altered")
     after = _asked(table, kind, before, trigger_mode, texts, cluster, unsafe_raw)
     return alter_service(table.store, table.entry.table_id, before, after, author=author)
@@ -95,28 +72,28 @@ def alter(
 
 def detach(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> None:
     """Raises NotFound, and Conflict while a run of it is open. Its runs stay listed."""
-    service_of(table, kind)
+    find_service(table.state, kind, table.address)
     _require_no_run(table, kind, "detached")
     remove_service(table.store, table.entry.table_id, kind, author=author)
 
 
 def pause(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
     """No run of it starts, and one that is running waits. Raises NotFound, and Refused for one that is paused."""
-    if service_of(table, kind).paused:
+    if find_service(table.state, kind, table.address).paused:
         raise Refused(f"the {kind} service is paused already", where=table.address, remedy="resume it to go on")
     return pause_service(table.store, table.entry.table_id, kind, author=author)
 
 
 def resume(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Service:
     """Raises NotFound, and Refused for one that is not paused."""
-    if not service_of(table, kind).paused:
+    if not find_service(table.state, kind, table.address).paused:
         raise Refused(f"the {kind} service is not paused", where=table.address, remedy="there is nothing to resume")
     return resume_service(table.store, table.entry.table_id, kind, author=author)
 
 
 def cancel(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> Run:
     """Ends the run of it that is queued, or asks the one that is running to end. Raises NotFound without one."""
-    run = open_run(table, kind)
+    run = open_run(table.state, kind)
     if run is None:
         raise NotFound(
             f"no run of {kind} is queued or running", where=table.address, remedy="there is nothing to cancel"
@@ -137,13 +114,8 @@ def queue(table: OpenTable, kind: ServiceKind, *, cause: str = "on demand", auth
     )
 
 
-def open_run(table: OpenTable, kind: ServiceKind) -> Run | None:
-    """The run of it that is queued or running."""
-    return next((run for run in runs_of(table.state, kind) if run.is_open), None)
-
-
 def _require_no_run(table: OpenTable, kind: ServiceKind, done: str) -> None:
-    run = open_run(table, kind)
+    run = open_run(table.state, kind)
     if run is not None:
         raise Conflict(
             f"a run of {kind} is {run.status.lower()} ({run.run_id}), so it cannot be {done} now",

@@ -61,10 +61,10 @@ def run_service(
     )
 
 
-def runnable(service: str) -> str:
+def runnable(service: str) -> ServiceKind:
     """The kind of that name, in any case. Raises InvalidInput and Refused as `run_service` does."""
-    kind = service.upper()
-    if kind not in get_args(ServiceKind):
+    kind: ServiceKind | None = next((each for each in get_args(ServiceKind) if each == service.upper()), None)
+    if kind is None:
         raise InvalidInput(f"{service!r} is no service", remedy=f"use one of {', '.join(get_args(ServiceKind))}")
     if kind not in RUNNERS:
         raise Refused(f"this release does not run {kind}", remedy=f"it runs {', '.join(RUNNERS)}")

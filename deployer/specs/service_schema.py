@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deployer.errors import InvalidInput
 from deployer.specs.durations import canonical
@@ -23,6 +23,10 @@ from deployer.specs.schema_parts import (
     text,
 )
 from deployer.specs.sizes import bytes_of, in_words
+from deployer.specs.words import one_of
+
+if TYPE_CHECKING:
+    from deployer.state.services import ServiceKind
 
 MODES = ("AUTOMATIC", "ON_DEMAND")
 #: What a target of METASYNC may be.
@@ -160,7 +164,7 @@ _KINDS: Mapping[str, _Kind] = {
     ),
 }
 #: Kinds that a table can declare. RESTORE is run on demand only.
-KINDS = tuple(_KINDS)
+KINDS = cast("tuple[ServiceKind, ...]", tuple(_KINDS))
 
 _CONDITIONS: Mapping[str, Json] = {
     "commits": count("Runs after so many commits.", 1, 1_000_000_000),
@@ -332,10 +336,12 @@ def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def kind_named(name: str) -> str:
-    """The kind of that name in any case. Raises InvalidInput for what no table can declare."""
-    if name.upper() in KINDS:
-        return name.upper()
-    if name.upper() == "RESTORE":
-        raise InvalidInput("RESTORE runs on demand only and is not declared", remedy=f"use one of {', '.join(KINDS)}")
-    raise InvalidInput(f"unknown service `{name}`", remedy=f"use one of {', '.join(KINDS)}")
+def kind_named(name: str, among: Sequence[ServiceKind] = KINDS) -> ServiceKind:
+    """The kind of that name, in any case. Raises InvalidInput with those that there are."""
+    wanted = name.upper()
+    for kind in among:
+        if kind == wanted:
+            return kind
+    if wanted == "RESTORE":
+        raise InvalidInput("RESTORE runs on demand only and is not attached", remedy=one_of("", among))
+    raise InvalidInput(f"unknown service `{name}`", remedy=one_of(wanted, among))
