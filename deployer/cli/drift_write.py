@@ -114,6 +114,9 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
         }
         edit_column(edits, item.change, declared, live, names)
         return
+    if isinstance(item.change, c.ServiceChange):
+        _edit_service(edits, item.change, declared, live)
+        return
     after: Any
     match item.change:
         case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
@@ -121,15 +124,6 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             return
         case c.DropIndex(index=index):
             edits.set_index(_index_place(declared, index.name), index.name, None)
-            return
-        case (
-            c.CreateService()
-            | c.DeleteService()
-            | c.ChangeTrigger()
-            | c.ChangeServiceOptions()
-            | c.MoveServiceToCluster()
-        ):
-            _edit_service(edits, item.change, declared, live)
             return
         case c.RenameTable():
             _rename_table(edits, declared, live)

@@ -94,6 +94,7 @@ def list_(
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
     from deployer.state import open_store
+    from deployer.state.clock import utc
 
     with closing(open_store(root_to_read(project, stack, specs))) as store:
         entries = chosen_entries(store, table)
@@ -112,7 +113,7 @@ def list_(
     for savepoint, entry in found:
         same = savepoint.dataset == states[entry.table_id].dataset
         version = str(savepoint.lance_version) if same else f"{savepoint.dataset}:{savepoint.lance_version}"
-        times = _time(savepoint.at), _time(savepoint.expires_at) if savepoint.expires_at else ""
+        times = utc(savepoint.at), utc(savepoint.expires_at) if savepoint.expires_at else ""
         shown.add_row(savepoint.name, entry.full_name, version, *times, savepoint.author, savepoint.note)
     stdout().print(shown)
     return 0
@@ -154,11 +155,7 @@ def chosen_entries(store: StateStore, names: Sequence[str] | None) -> list[Table
     return sorted({entry.table_id: entry for entry in chosen}.values(), key=lambda entry: entry.full_name)
 
 
-def _time(ms: int) -> str:
-    import datetime as dt
-
-    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def _until(ms: int | None) -> str:
-    return "" if ms is None else f", until {_time(ms)} UTC"
+    from deployer.state.clock import utc
+
+    return "" if ms is None else f", until {utc(ms)} UTC"

@@ -146,6 +146,7 @@ def runs(
     from deployer.services.management import RUNNABLE
     from deployer.services.runs import runs_of
     from deployer.specs.service_schema import kind_named
+    from deployer.state.clock import utc
 
     kind = kind_named(service, RUNNABLE) if service else None
     with looked_at(project, stack, specs, table) as opened:
@@ -169,7 +170,7 @@ def runs(
             run.run_id,
             run.service,
             run.status if run.wish is None else f"{run.status} ({run.wish} asked)",
-            _moment(run.started_at or run.queued_at),
+            utc(run.started_at or run.queued_at),
             "" if run.ended_at is None or run.started_at is None else f"{(run.ended_at - run.started_at) / 1000:.1f}",
             f"{done.rows_in:,}",
             size(done.bytes_in),
@@ -186,19 +187,17 @@ def run_document(run: Run) -> dict[str, Any]:
     """A run for machines; times as ISO 8601."""
     from dataclasses import asdict
 
+    from deployer.state.clock import utc
+
     times = {
-        name: _moment(value) + "Z" if (value := getattr(run, name)) is not None else None
+        name: utc(value) + "Z" if (value := getattr(run, name)) is not None else None
         for name in ("queued_at", "started_at", "ended_at", "lease_until")
     }
     return {**asdict(run), **times}
 
 
 def _run_words(run: Run) -> str:
+    from deployer.state.clock import utc
+
     ended = f" ({run.reason})" if run.reason else ""
-    return f"{run.status} {_moment(run.ended_at or run.started_at or run.queued_at)}{ended}"
-
-
-def _moment(milliseconds: int) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return f"{run.status} {utc(run.ended_at or run.started_at or run.queued_at)}{ended}"

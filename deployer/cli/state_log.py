@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,16 +102,12 @@ def which_log(store: StateStore, table: str | None, instance: bool) -> tuple[str
     return entry.full_name, entry.table_id
 
 
-def utc(ms: int) -> str:
-    """A moment of the log for people."""
-    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"
-
-
 def _print(entries: list[Any], *, newest_first: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from deployer.cli.output import stdout
+    from deployer.state.clock import utc
     from deployer.state.entries import Damaged
     from deployer.state.words import update_words
 

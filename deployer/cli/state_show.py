@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
-from deployer.cli.state_log import OfInstance, OfTable, utc, which_log
+from deployer.cli.state_log import OfInstance, OfTable, which_log
 
 if TYPE_CHECKING:
     from deployer.state.history import At
@@ -124,6 +124,7 @@ def _print_instance(state: InstanceState) -> None:
     from rich.table import Table
 
     from deployer.cli.output import stdout
+    from deployer.state.clock import utc
 
     console = stdout()
     console.print(f"instance at version {state.version} of its log, {utc(state.at)} UTC")
@@ -149,6 +150,7 @@ def _print_table(name: str, state: TableState) -> None:
 
     from deployer.cli.output import note, stdout
     from deployer.plan.words import count
+    from deployer.state.clock import utc
 
     console, properties = stdout(), state.properties
     open_runs = [run for run in state.runs.values() if run.is_open]

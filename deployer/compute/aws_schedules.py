@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from deployer.compute.aws_access import POLICY_VERSION, Policy, partition_of
+from deployer.compute.clusters import DEFAULT
 from deployer.compute.job_code import REMOTE_KINDS, JobCode
 from deployer.errors import InvalidInput
 from deployer.specs.glue import own_glue_databases
@@ -71,7 +72,9 @@ def _scheduled(lake: Lake) -> Iterator[Scheduled]:
         for service in table.services:
             if service.trigger is None or service.trigger.schedule is None:
                 continue
-            cluster = clusters.get(service.cluster) if service.cluster else _default(remote, table, service)
+            cluster = clusters.get(service.cluster) if service.cluster else default_cluster(remote)
+            if cluster is None and not service.cluster and remote:
+                raise _ambiguous(remote, table, service)
             if cluster is None or cluster.kind not in REMOTE_KINDS:
                 continue
             if cluster.kind == "emr" and cluster.options.get("lifetime", "run") == "run":
@@ -83,13 +86,16 @@ def _scheduled(lake: Lake) -> Iterator[Scheduled]:
             yield Scheduled(table, service, cluster)
 
 
-def _default(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec) -> Cluster | None:
-    """The cluster of a service that names none: the only one on AWS, or of several the one called `default`."""
-    if len(remote) < 2:
-        return remote[0] if remote else None
-    if found := next((cluster for cluster in remote if cluster.name == "default"), None):
-        return found
-    raise InvalidInput(
+def default_cluster(clusters: Iterable[Cluster]) -> Cluster | None:
+    """What runs a service that names none: the only cluster on AWS, or of several there the one called `default`."""
+    remote = [cluster for cluster in clusters if cluster.kind in REMOTE_KINDS]
+    if len(remote) == 1:
+        return remote[0]
+    return next((cluster for cluster in remote if cluster.name == DEFAULT), None)
+
+
+def _ambiguous(remote: Sequence[Cluster], table: TableSpec, service: ServiceSpec) -> InvalidInput:
+    return InvalidInput(
         f"service {service.name} has a schedule and names no cluster, and there are {len(remote)} on AWS",
         where=table.address,
         remedy=f"write `cluster:` and one of {', '.join(cluster.name for cluster in remote)}",

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, worker_gigabytes
+from deployer.compute.aws_schedules import default_cluster
 from deployer.compute.emr_flow import shape_of
+from deployer.compute.job_code import REMOTE_KINDS
 from deployer.cost.assumptions import Assumptions
 from deployer.cost.prices import PriceList, amount, unit_of
 from deployer.cost.runs import MONTH, runs_a_month
@@ -18,7 +20,6 @@ from deployer.state.dynamodb_table import table_name
 
 GB = 1024**3  #: bytes that AWS counts as a GB
 _HOURS = MONTH * 24  #: of a month
-_ON_AWS = ("emr-serverless", "emr")  #: kinds of clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,14 +200,13 @@ def _hours(runs: float, minutes: float) -> float:
 
 
 def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, float]:
-    """Runs a month of table services with a schedule, by cluster on AWS: one that is not named is the only one there,
-    or that which is called `default`."""
-    remote = [cluster.name for cluster in instance.clusters if cluster.kind in _ON_AWS]
-    only = remote[0] if len(remote) == 1 else "default"
+    """Runs a month of table services with a schedule, by cluster on AWS."""
+    remote = {cluster.name for cluster in instance.clusters if cluster.kind in REMOTE_KINDS}
+    default = default_cluster(instance.clusters)
     found: dict[str, float] = {}
     for service in (service for table in tables for service in table.services):
         if service.trigger is not None and service.trigger.schedule is not None:
-            cluster = service.cluster or only
+            cluster = service.cluster or (default.name if default else None)
             if cluster in remote:
                 found[cluster] = found.get(cluster, 0.0) + runs_a_month(service.trigger.schedule)
     return found

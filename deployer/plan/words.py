@@ -17,6 +17,8 @@ _POINTS, _LONGEST = 3, 40  #: split points that are told, and characters of a va
 
 def describe(change: c.Change) -> str:
     """One line that says what the change does, without its address."""
+    if isinstance(change, c.ServiceChange):
+        return describe_service_change(change)
     match change:
         case c.CreateInstance(spec=spec):
             return f"create instance at {spec.root}"
@@ -92,14 +94,6 @@ def describe(change: c.Change) -> str:
             return f"drop index {index.name}: {_index(index)}"
         case c.RebuildIndex(before=old_index, after=new_index):
             return f"rebuild index {new_index.name}: {_index(old_index)} → {_index(new_index)}"
-        case (
-            c.CreateService()
-            | c.DeleteService()
-            | c.ChangeTrigger()
-            | c.ChangeServiceOptions()
-            | c.MoveServiceToCluster()
-        ):
-            return describe_service_change(change)
         case c.SetOnline(online=online):
             return "put table online" if online else "take table offline"
         case c.SetDeletionProtection(protected=protected):

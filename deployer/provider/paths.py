@@ -19,6 +19,8 @@ def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properti
 
 
 def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
+    if isinstance(change, c.ServiceChange):
+        return _property("services", olds, news)
     match change:
         case (
             c.AddColumn()
@@ -45,14 +47,6 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("storage", olds, news)
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             return _property("indexes", olds, news)
-        case (
-            c.CreateService()
-            | c.DeleteService()
-            | c.ChangeTrigger()
-            | c.ChangeServiceOptions()
-            | c.MoveServiceToCluster()
-        ):
-            return _property("services", olds, news)
         case c.SetOnline():
             return _property("online", olds, news)
         case c.SetDeletionProtection():

@@ -49,7 +49,10 @@ def run_due_services(
     """
     try:
         with closing(open_store(root)) as store:
-            due = due_services(open_entry(store, root, find_entry(store.instance().tables.values(), table)))
+            entry = find_entry(store.instance().tables.values(), table)
+            if not store.table(entry.table_id).services:
+                return []  # most tables: Lance is not asked
+            due = due_services(open_entry(store, root, entry))
     except DeployerError:
         return []  # the next load or agent looks again
     found = []

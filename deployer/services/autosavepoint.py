@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import NotFound
-from deployer.services.savepoints import expire_savepoints, remove_savepoint
+from deployer.services.savepoints import expire_savepoints, name_by_time, remove_savepoint
 from deployer.services.tagged_savepoints import make_savepoint
 from deployer.specs.durations import hours_of
 from deployer.specs.service_schema import all_options, declared_options
 from deployer.state.model import TableState
 from deployer.state.services import Figures, FinalStatus, Savepoint
 from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.progress import OnProgress, untold
+from deployer.tables.progress import OnProgress
 from deployer.tables.savepoint_tags import settle_tags
 
 if TYPE_CHECKING:
@@ -85,7 +83,7 @@ def autosavepoint(
     same = _unchanged_since(table)
     made = None
     if not same:
-        name = _free_name(table.state, at)
+        name = name_by_time(PREFIX, round(at * 1000), table.state.savepoints)
         until = round((at + options.expires_after.total_seconds()) * 1000)
         [made] = make_savepoint(table.store, table.root, [table.entry], name, expires_at=until).values()
     state = table.store.table(table.entry.table_id)
@@ -130,12 +128,6 @@ def _content(state: TableState) -> tuple[object, ...]:
     return (state.dataset, state.lance_version, state.properties, dict(state.partitions), dict(state.services))
 
 
-def _free_name(state: TableState, at: float) -> str:
-    stem = f"{PREFIX}{dt.datetime.fromtimestamp(at, dt.UTC):%Y%m%dT%H%M%SZ}"
-    names = (f"{stem}-{number}" if number > 1 else stem for number in count(1))
-    return next(name for name in names if name not in state.savepoints)
-
-
 def autosavepoint_table(
     root: str,
     table: str,
@@ -150,16 +142,10 @@ def autosavepoint_table(
     `options` are those of the service AUTOSAVEPOINT; None takes those of the table's own service. Raises NotFound,
     InvalidInput, and Conflict when one is running already.
     """
-    from deployer.services.options import options_of
-    from deployer.services.running import Asked, as_run
-    from deployer.state import open_store
-    from deployer.tables.dataset import find_entry
+    from deployer.services.running import run_on_table
 
-    with closing(open_store(root)) as store:
-        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        chosen = AutosavepointOptions.of(options_of(opened.state, "AUTOSAVEPOINT", options))
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Autosaved]:
+        chosen = AutosavepointOptions.of(declared)
+        return lambda run_id, _told: autosavepoint(open_entry(opened.store, root, opened.entry), chosen, run_id, now)
 
-        def work(run_id: str, told: OnProgress) -> Autosaved:
-            return autosavepoint(open_entry(store, root, opened.entry), chosen, run_id, now)
-
-        return as_run(store, opened.entry.table_id, "AUTOSAVEPOINT", asked or Asked(), work, on_progress or untold)
+    return run_on_table(root, table, "AUTOSAVEPOINT", options, asked, on_progress, prepared)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -152,16 +151,10 @@ def clean_table(
     queued already, or says why one is wanted. Raises NotFound, InvalidInput, and Conflict when one is running already;
     Interrupted when it was cancelled: what was removed until then is gone.
     """
-    from deployer.services.options import options_of
-    from deployer.services.running import Asked, as_run
-    from deployer.state import open_store
-    from deployer.tables.dataset import find_entry
+    from deployer.services.running import run_on_table
 
-    with closing(open_store(root)) as store:
-        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        chosen = CleanOptions.of(options_of(opened.state, "CLEAN", options))
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Cleaned]:
+        chosen = CleanOptions.of(declared)
+        return lambda run_id, told: clean(open_entry(opened.store, root, opened.entry), chosen, told, run_id, now)
 
-        def work(run_id: str, told: OnProgress) -> Cleaned:
-            return clean(open_entry(store, root, opened.entry), chosen, told, run_id, now)
-
-        return as_run(store, opened.entry.table_id, "CLEAN", asked or Asked(), work, on_progress or untold)
+    return run_on_table(root, table, "CLEAN", options, asked, on_progress, prepared)

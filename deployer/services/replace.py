@@ -18,12 +18,12 @@ from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import Mark
-from deployer.live.rollforward import appended, current, transaction_of
-from deployer.state.conflicts import to_record, to_replace_files
+from deployer.live.rollforward import current
+from deployer.state.conflicts import to_replace_files
 from deployer.state.failpoints import reached
 from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.updates import CommitAbandoned, CommitStarted
-from deployer.tables.commit import find_job
+from deployer.tables.commit import find_job, holds, recorded
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def commit_rewritten(
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
     reached("services.replace.after-lance")
-    found = _recorded(store, before, made, mark, replaced) or find_job(store, root, entry.table_id, job_id)
+    found = recorded(store, before, made, mark, replaced) or find_job(store, root, entry.table_id, job_id)
     reached("services.replace.after-state")
     if found is None:
         raise OutcomeUnknown(
@@ -191,8 +191,7 @@ def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: E
         dataset = open_dataset(location)
     except NotFound:
         raise _moved(entry, "the table was removed meanwhile") from failure
-    found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
-    if any(transaction is not None and transaction.uuid == uuid for transaction in found):
+    if holds(dataset, base, uuid):
         return True
     said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
     if "conflict" in said.lower() or "concurrent" in said.lower():
@@ -204,22 +203,6 @@ def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: E
         where=f"table/{entry.full_name}",
         remedy="run it again: whoever opens the table finds out",
     ) from failure
-
-
-def _recorded(
-    store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark, removed: Sequence[int]
-) -> Job | None:
-    """The job, recorded without reading anything; None when others committed since `before`."""
-    if made is None or made.version != before.lance_version + 1:
-        return None
-    update = appended(made, before, mark, removed)
-    if update is None:
-        return None
-    unchanged = to_record(before.lance_version, before.dataset)
-    try:
-        return store.commit(before.table_id, [update], unchanged).jobs.get(mark.job_id)
-    except (Conflict, NotFound):
-        return None
 
 
 def _moved(entry: TableEntry, why: str) -> Conflict:

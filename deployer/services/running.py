@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, OutcomeUnknown
+from deployer.services.options import options_of
 from deployer.services.runs import HeldRun, end_queued_run, fail_dead_runs, queue_run, start_run
+from deployer.state import open_store
 from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
+from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.progress import OnProgress, Progress, untold
 
 
@@ -91,6 +94,25 @@ def as_run(
             raise
     held.finish(outcome.status, figures=outcome.figures, reason=outcome.why)
     return outcome
+
+
+def run_on_table(
+    root: str,
+    table: str,
+    service: ServiceKind,
+    options: Mapping[str, Any] | None,
+    asked: Asked | None,
+    on_progress: OnProgress | None,
+    prepared: Callable[[OpenTable, Mapping[str, Any]], Callable[[str, OnProgress], T]],
+) -> T:
+    """Does as a run what `prepared` makes of the opened table and of the options that hold (see `options_of`).
+
+    `table` is `database.name`, or the name alone when it is the only one. Raises NotFound, and as `as_run` does.
+    """
+    with closing(open_store(root)) as store:
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        work = prepared(opened, options_of(opened.state, service, options))
+        return as_run(store, opened.entry.table_id, service, asked or Asked(), work, on_progress or untold)
 
 
 def _obey(held: HeldRun, now: Progress) -> None:

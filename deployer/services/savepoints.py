@@ -6,7 +6,9 @@ the table's state (`state/retention.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import datetime as dt
+from collections.abc import Container, Iterable, Mapping
+from itertools import count
 from typing import cast
 
 from deployer.errors import InvalidInput
@@ -17,6 +19,13 @@ from deployer.state.service_conflicts import to_remove_savepoint, to_take_savepo
 from deployer.state.service_updates import SavepointRemoved, SavepointsExpired, SavepointTaken
 from deployer.state.services import Savepoint, is_savepoint_name
 from deployer.state.store import StateStore
+
+
+def name_by_time(prefix: str, at: int, taken: Container[str]) -> str:
+    """A name that says the moment `at` (ms) and is not taken: `auto-20300101T000000Z`, else with `-2` at its end."""
+    stem = f"{prefix}{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y%m%dT%H%M%SZ}"
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(name for name in names if name not in taken)
 
 
 def take_savepoint(

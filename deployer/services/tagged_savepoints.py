@@ -55,11 +55,8 @@ def make_savepoint(
     return taken
 
 
-def delete_savepoint(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> Sequence[str]:
-    """Removes the savepoint of that name from those of the tables that have it; gives their names.
-
-    Raises NotFound when none has it.
-    """
+def tables_with(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> list[OpenTable]:
+    """Those of the tables that have a savepoint of that name. Raises NotFound when none has it."""
     tables = [open_entry(store, root, entry) for entry in entries]
     having = [table for table in tables if name in table.state.savepoints]
     if not having:
@@ -67,6 +64,15 @@ def delete_savepoint(store: StateStore, root: str, entries: Iterable[TableEntry]
         raise NotFound(
             f"there is no savepoint {name}", remedy=f"there are {', '.join(known)}" if known else "there is none at all"
         )
+    return having
+
+
+def delete_savepoint(store: StateStore, root: str, entries: Iterable[TableEntry], name: str) -> Sequence[str]:
+    """Removes the savepoint of that name from those of the tables that have it; gives their names.
+
+    Raises NotFound when none has it.
+    """
+    having = tables_with(store, root, entries, name)
     remove_savepoint(store, [table.entry.table_id for table in having], name)
     reached("services.savepoint.removed")
     _settle(having)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
 import uuid
@@ -26,3 +27,8 @@ class Clock:
     sleep: Callable[[float], None] = time.sleep
     uniform: Callable[[float, float], float] = random.uniform
     new_id: Callable[[], str] = _uuid
+
+
+def utc(ms: int) -> str:
+    """A moment, in milliseconds since 1970, for people."""
+    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S}"

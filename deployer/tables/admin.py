@@ -216,6 +216,9 @@ def _apply(
     on_progress: OnProgress,
 ) -> None:
     """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
+    if isinstance(change, c.ServiceChange):
+        apply_service_change(store, live.table_id, change)
+        return
     match change:
         case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
             from deployer.tables.rewrite import rewrite_table
@@ -249,14 +252,6 @@ def _apply(
             declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
             apply_index_change(store, root, live.table_id, change, on_progress)
-        case (
-            c.CreateService()
-            | c.DeleteService()
-            | c.ChangeTrigger()
-            | c.ChangeServiceOptions()
-            | c.MoveServiceToCluster()
-        ):
-            apply_service_change(store, live.table_id, change)
         case c.SetOnline(online=online):
             _set(store, live, online=online)
         case c.SetDeletionProtection(protected=protected):

@@ -121,7 +121,7 @@ def _commit_append(
         raise
     reached("tables.commit.after-lance")
     # Where others committed too, recording it is what anybody does who finds the log behind the dataset.
-    job = _recorded(store, begun, made, mark) or find_job(store, root, entry.table_id, job_id)
+    job = recorded(store, begun, made, mark) or find_job(store, root, entry.table_id, job_id)
     reached("tables.commit.after-state")
     if job is None and store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
@@ -164,11 +164,18 @@ def _require_fields(dataset: lance.LanceDataset, written: Sequence[Written], ent
         )
 
 
-def _recorded(store: StateStore, before: TableState, made: lance.LanceDataset | None, mark: Mark) -> Job | None:
-    """The job, recorded without reading anything; None when others committed since `before`."""
+def recorded(
+    store: StateStore,
+    before: TableState,
+    made: lance.LanceDataset | None,
+    mark: Mark,
+    removed: Sequence[int] = (),
+) -> Job | None:
+    """The job, recorded without reading anything, with files in the place of those `removed`; None when others
+    committed since `before`."""
     if made is None or made.version != before.lance_version + 1:
         return None
-    update = appended(made, before, mark)
+    update = appended(made, before, mark, removed)
     if update is None:
         return None
     unchanged = to_record(before.lance_version, before.dataset)
@@ -212,7 +219,7 @@ def _settle(location: str, transaction: Any, failure: Exception, job_id: str) ->
         dataset = open_dataset(location)
     except NotFound:
         raise Conflict("the table was removed while rows were being written for it", where=location) from failure
-    if _holds(dataset, transaction.read_version, transaction.uuid):
+    if holds(dataset, transaction.read_version, transaction.uuid):
         return
     if "conflict" in str(failure).lower():
         raise Conflict(
@@ -225,7 +232,8 @@ def _settle(location: str, transaction: Any, failure: Exception, job_id: str) ->
     ) from failure
 
 
-def _holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
+def holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
+    """Whether a commit above version `base` was made by that transaction of Lance."""
     found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
     return any(transaction is not None and transaction.uuid == uuid for transaction in found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +9,7 @@ from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import current, missing_updates, read_again
 from deployer.state.audit import LogAudit
+from deployer.state.clock import utc
 from deployer.state.conflicts import to_record
 from deployer.state.differences import Difference
 from deployer.state.mend import Step
@@ -109,7 +109,7 @@ def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool, ag
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
         return _verified(store, root, entry, full=full, again=again - 1)  # a writer was between Lance and the log
     under_way = (
-        f"table/{name}: job {each.job_id} ({each.kind}) began to commit at {_time(each.started_at)} and has not ended"
+        f"table/{name}: job {each.job_id} ({each.kind}) began to commit at {utc(each.started_at)} UTC and has not ended"
         for each in state.intents.values()
     )
     return Verified(name, audit, dataset, tuple(more), (*under_way, *_folders(audit)))
@@ -194,10 +194,6 @@ def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit)
     updates = [each for each in missing_updates(dataset, state) if not isinstance(each, SetLanceVersion)]
     named = {i for update in updates for i in getattr(update, "removed", ())}
     return [*updates, *read_again(dataset, state, set(found.stale) - named)]
-
-
-def _time(ms: int) -> str:
-    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _words(updates: Iterable[TableUpdate]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,6 +10,7 @@ if TYPE_CHECKING:
     from deployer.services.compact.job import Engine
     from deployer.services.compact.results import Compacted
     from deployer.services.running import Asked
+    from deployer.tables.dataset import OpenTable
     from deployer.tables.progress import OnProgress
 
 
@@ -35,19 +35,14 @@ def compact_table(
     from deployer.compute.session import job_session
     from deployer.services.compact.job import compact
     from deployer.services.compact.options import CompactOptions
-    from deployer.services.options import options_of
-    from deployer.services.running import Asked, as_run
-    from deployer.state import open_store
-    from deployer.tables.dataset import find_entry, open_entry
-    from deployer.tables.progress import untold
+    from deployer.services.running import run_on_table
 
     choose = cluster or LocalCluster
-    with closing(open_store(root)) as store:
-        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        chosen = CompactOptions.of(options_of(opened.state, "COMPACT", options))
 
-        def work(run_id: str, told: OnProgress) -> Compacted:
-            return compact(opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id)
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Compacted]:
+        chosen = CompactOptions.of(declared)
+        return lambda run_id, told: compact(
+            opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id
+        )
 
-        table_id = opened.entry.table_id
-        return as_run(store, table_id, "COMPACT", asked or Asked(), work, on_progress or untold)
+    return run_on_table(root, table, "COMPACT", options, asked, on_progress, prepared)

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, NotFound
@@ -61,14 +60,14 @@ def _work(store: StateStore, root: str, planned: Undoing, force: bool, run_id: s
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
     """A savepoint of the tables as they are; gives its name."""
+    from deployer.services.savepoints import name_by_time
     from deployer.services.tagged_savepoints import make_savepoint
     from deployer.state.clock import Clock
 
     now = Clock().now()
     entries = [store.instance().tables[each.table_id] for each in planned]
     taken = {name for each in entries for name in store.table(each.table_id).savepoints}
-    stem = f"{BEFORE}{dt.datetime.fromtimestamp(now / 1000, dt.UTC):%Y%m%dT%H%M%SZ}"
-    name = next(name for n in count(1) if (name := stem if n == 1 else f"{stem}-{n}") not in taken)
+    name = name_by_time(BEFORE, now, taken)
     note = f"before the restore of {planned[0].savepoint.name}"
     until = now + round(KEPT.total_seconds() * 1000)
     make_savepoint(store, root, entries, name, expires_at=until, note=note, author=author)

@@ -10,10 +10,11 @@ from deployer.live.lance_io import open_dataset
 from deployer.live.reader import live_table
 from deployer.plan.diff import diff
 from deployer.plan.words import describe
+from deployer.services.tagged_savepoints import tables_with
 from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.services import Savepoint
 from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.dataset import OpenTable
 from deployer.tables.storage import dataset_uri
 
 
@@ -62,14 +63,7 @@ def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry],
 
     Raises NotFound when none has it, Refused where its version or its state is not there any more.
     """
-    tables = [open_entry(store, root, entry) for entry in entries]
-    having = [table for table in tables if name in table.state.savepoints]
-    if not having:
-        known = sorted({each for table in tables for each in table.state.savepoints})
-        raise NotFound(
-            f"there is no savepoint {name}", remedy=f"there are {', '.join(known)}" if known else "there is none at all"
-        )
-    return [undoing(table, name) for table in having]
+    return [undoing(table, name) for table in tables_with(store, root, entries, name)]
 
 
 def undoing(table: OpenTable, name: str) -> Undoing:
