@@ -90,7 +90,9 @@ class Committer:
             return self._newest(trial)
         while True:
             try:
-                staged = [self._stage(part, known[part.log], own_id, author) for part in parts]
+                # Clocks differ between machines, time travel needs an order, and one transaction is of one moment.
+                at = max(self._clock.now(), *(known[log].state.at for log in logs))
+                staged = [self._stage(part, known[part.log], own_id, author, at) for part in parts]
             except Conflict:
                 if fresh and self._is_done(trial, txn_id):
                     return self._newest(trial)
@@ -145,7 +147,7 @@ class Committer:
                     raise trial.timed_out(f"found no answer: {error}") from error
                 self._clock.sleep(min(left, self._clock.uniform(0, LONGEST_PAUSE)))
 
-    def _stage(self, part: Part, known: Known, txn_id: str, author: str) -> _Staged:
+    def _stage(self, part: Part, known: Known, txn_id: str, author: str, at: int) -> _Staged:
         state = known.state
         for requirement in part.requirements:
             if (words := requirement.failure(state)) is not None:  # type: ignore[arg-type]
@@ -154,7 +156,7 @@ class Committer:
             log=part.log,
             version=state.version + 1,
             txn_id=txn_id,
-            at=max(self._clock.now(), state.at),  # clocks differ between machines; time travel needs an order
+            at=at,
             author=author,
             updates=tuple(part.updates),
             requirements=tuple(part.requirements),

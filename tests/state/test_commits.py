@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -251,6 +252,15 @@ def test_several_logs_are_committed_all_or_none(writer: StateStore, other: State
         other.commit_all([Part("c" * 32, [creation()]), Part(INSTANCE_LOG, [RegisterTable(entry("c" * 32, "planes"))])])
     with pytest.raises(NotFound):
         other.table("c" * 32)
+
+
+def test_a_transaction_over_several_logs_is_of_one_moment(root: str) -> None:
+    times = count(5_000)  # the clock moves whenever it is looked at
+    store = store_at(root, Clock(now=lambda: next(times)))
+    for number in range(3):
+        store.commit(f"{number}" * 32, [creation()])
+    states = store.commit_all([Part(f"{number}" * 32, [added(1)]) for number in range(3)])
+    assert len({state.at for state in states.values()}) == 1
 
 
 def test_times_never_run_backwards_within_a_log(root: str) -> None:
