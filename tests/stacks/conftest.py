@@ -5,6 +5,7 @@ The code of jobs is packaged there as everywhere, of packages that have next to 
 
 from __future__ import annotations
 
+import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -37,12 +38,22 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+def empty(aws: str) -> None:
+    """Forgets all that is there: names that are one account's (roles, Glue databases) were perhaps another test's."""
+    with urllib.request.urlopen(urllib.request.Request(f"{aws}/moto-api/reset", method="POST")):
+        pass
+
+
 MakeProject = Callable[..., Path]
 
 
 @pytest.fixture
 def on_aws(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeProject:
-    """Makes a project with the table air.flights in a bucket of its own, nothing applied yet; the current folder."""
+    """Makes a project with the table air.flights in a bucket of its own, nothing applied yet; the current folder.
+
+    Nothing else is in the account.
+    """
+    empty(aws)
 
     def make(more: str = "", bucket: str = "", tables: str | None = None) -> Path:
         bucket = bucket or f"lakes-{uuid.uuid4().hex[:12]}"

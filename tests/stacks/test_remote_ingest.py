@@ -26,7 +26,7 @@ from tests.compute.aws_runs import Hands, runs_of, set_state
 from tests.compute.conftest import PutBetween, faulty  # noqa: F401 (fixture)
 from tests.compute.runner import runner
 from tests.projects import make_project, table
-from tests.stacks.conftest import MakeProject
+from tests.stacks.conftest import MakeProject, empty
 
 BUCKET = "remote-ingest-lakes"
 ROOT = f"s3://{BUCKET}/demo"
@@ -44,6 +44,7 @@ clusters:
 @pytest.fixture(scope="module")
 def made(aws: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project with a cluster, applied."""
+    empty(aws)
     folder = make_project(
         tmp_path_factory.mktemp("remote") / "project",
         {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")},
