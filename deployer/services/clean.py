@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.live.lance_storage import manifest_names
+from deployer.live.lance_io import versions_written
 from deployer.plan.words import count, size
 from deployer.specs.durations import hours_of
 from deployer.specs.service_schema import all_options, declared_options
@@ -53,8 +53,9 @@ class Kept:
     def of(table: OpenTable) -> Kept:
         places = {each.location for each in table.state.datasets if each.status == "retired"}
         found = [stored(dataset_uri(table.root, place)) for place in sorted({table.entry.location} | places)]
-        versions = sum(name.endswith(".manifest") for name in manifest_names(table.location))
-        return Kept(versions, sum(files for _, files in found), sum(size for size, _ in found))
+        return Kept(
+            len(versions_written(table.location)), sum(files for _, files in found), sum(size for size, _ in found)
+        )
 
     def as_json(self) -> dict[str, JSON]:
         return {"versions": self.versions, "files": self.files, "bytes": self.bytes}

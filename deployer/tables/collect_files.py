@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deployer.live.lance_io import open_dataset
+from deployer.live.lance_io import open_dataset, versions_written
 from deployer.live.lance_storage import objects_at
 from deployer.state.failpoints import reached
 from deployer.state.objects import Described
@@ -34,8 +34,7 @@ def unneeded(location: str, before: float) -> tuple[list[Unit], int]:
     """Units that no version has and that are older; and how many are younger."""
     left = _units(location)
     newest = open_dataset(location)
-    others = sorted((int(each["version"]) for each in newest.versions()), reverse=True)
-    for version in [newest.version, *(each for each in others if each != newest.version)]:
+    for version in sorted(versions_written(location), reverse=True):
         if not left:  # only for what is left are other versions looked at, of which there may be thousands
             break
         for name in _needed_by(newest.checkout_version(version)):

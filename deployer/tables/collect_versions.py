@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.live.lance_io import open_dataset
+from deployer.live.lance_io import open_dataset, versions_written
 from deployer.state.failpoints import reached
 from deployer.state.model import TableState
 from deployer.tables.dataset import OpenTable
@@ -54,7 +54,7 @@ def remove_versions(
     Of a dry run, `expired` are savepoints and `abandoned` jobs that would be gone by then.
     """
     dataset = open_dataset(table.location)
-    old = _old(table.state, dataset, wanted, at, expired, abandoned)
+    old = _old(table, dataset, wanted, at, expired, abandoned)
     if not old:
         return Gone()
     if dry_run:
@@ -66,13 +66,14 @@ def remove_versions(
 
 
 def _old(
-    state: TableState,
+    table: OpenTable,
     dataset: lance.LanceDataset,
     wanted: OldVersions,
     at: float,
     expired: Collection[str],
     abandoned: Collection[str],
 ) -> list[int]:
+    state, written = table.state, versions_written(table.location)
     tags = dataset.tags.list().items()
     kept = {int(tag["version"]) for name, tag in tags if not name.startswith(PREFIX)}  # the state has the savepoints
     kept |= {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
@@ -81,21 +82,31 @@ def _old(
         for each in state.savepoints.values()
         if each.dataset == state.dataset and each.name not in expired
     }
-    times = {int(each["version"]): _seconds(each["timestamp"]) for each in dataset.versions()}
-    newest_first = sorted(times, reverse=True)
+    newest_first = sorted(written, reverse=True)
     # A savepoint that this state does not have yet is of its newest version or of a newer one.
-    floor = min([state.lance_version, *_read_by_others(state, times, newest_first, wanted.own_run, abandoned)])
-    limit = at - wanted.older_than.total_seconds()
-    return [
-        version
-        for version in newest_first[wanted.keep :]
-        if version < floor and times[version] < limit and version not in kept
-    ]
+    floor = min([state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned)])
+    beyond = [each for each in newest_first[wanted.keep :] if each < floor and each not in kept]
+    return list(_older(dataset, beyond, written, at - wanted.older_than.total_seconds()))
+
+
+def _older(
+    dataset: lance.LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float
+) -> Iterator[int]:
+    """Those that were committed before `limit`.
+
+    Manifests name all files of their version, so that those of thousands are long to read. One is read only where its
+    file is younger, as all are in a folder that was copied, and up to the first that was committed later.
+    """
+    yield from (each for each in versions if written[each] < limit)
+    for version in sorted(each for each in versions if written[each] >= limit):
+        if _seconds(dataset.checkout_version(version).get_version()["timestamp"]) >= limit:
+            return
+        yield version
 
 
 def _read_by_others(
     state: TableState,
-    times: dict[int, float],
+    written: dict[int, float],
     newest_first: Sequence[int],
     own_run: str,
     abandoned: Collection[str],
@@ -109,7 +120,7 @@ def _read_by_others(
         if run.status == "RUNNING" and run.run_id != own_run and run.started_at is not None
     ]
     for moment in begun:
-        yield next((version for version in newest_first if times[version] * 1000 <= moment), newest_first[-1])
+        yield next((version for version in newest_first if written[version] * 1000 <= moment), newest_first[-1])
 
 
 def _seconds(stamp: Any) -> float:

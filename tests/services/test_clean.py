@@ -99,6 +99,16 @@ def test_age_and_number_both_have_to_be_exceeded(
     assert lake.open().count() == 100
 
 
+def test_versions_of_a_folder_that_was_copied_have_the_age_of_their_commits(lake: Lake) -> None:
+    """As copying leaves them, their manifests are younger."""
+    later = time.time() + 20 * DAY
+    for manifest in (Path(lake.open().opened.location) / "_versions").iterdir():
+        os.utime(manifest, (later, later))
+    assert clean(lake, 6 * DAY).status == "SKIPPED" and versions(lake) == [1, 2, 3, 4, 5, 6]
+    clean(lake)
+    assert versions(lake) == [6] and lake.open().count() == 100
+
+
 def test_savepoints_tags_and_branches_keep_their_versions(lake: Lake) -> None:
     dataset = lance.dataset(lake.open().opened.location)
     dataset.tags.create("mine", 2)

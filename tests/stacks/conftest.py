@@ -5,9 +5,10 @@ The code of jobs is packaged there as everywhere, of packages that have next to 
 
 from __future__ import annotations
 
-import urllib.request
+import http.client
 import uuid
 from collections.abc import Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,10 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def empty(aws: str) -> None:
     """Forgets all that is there: names that are one account's (roles, Glue databases) were perhaps another test's."""
-    with urllib.request.urlopen(urllib.request.Request(f"{aws}/moto-api/reset", method="POST")):
-        pass
+    server = http.client.HTTPConnection(aws.removeprefix("http://"))
+    server.request("POST", "/moto-api/reset")
+    assert server.getresponse().status == HTTPStatus.OK
+    server.close()
 
 
 MakeProject = Callable[..., Path]

@@ -1,4 +1,5 @@
-"""Joins neighbouring fragments of a table without order: Lance copies their pages as they are where it can.
+"""Joins neighbouring fragments of a table without order: Lance copies their pages as they are where it can, unless they
+are so small that whoever reads the new file would ask for thousands of them.
 
 Lance's own task does the work, from the JSON form that it has for other processes. Which fragments it joins is ours.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import lance
 
 _ALL_ROWS = 1 << 62  # Lance then leaves no fragment out for its size
+_SMALL_PAGE = 32 << 10  # bytes of one column in one file: below, reading rows and writing larger pages is quicker too
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,6 @@ def lance_tasks(dataset: lance.LanceDataset, groups: Sequence[Sequence[int]], da
     options: Any = {
         "target_rows_per_fragment": _ALL_ROWS,
         "materialize_deletions_threshold": 0.0,
-        "compaction_mode": "try_binary_copy",
         "data_storage_version": data_storage_version,
     }
     found = [json.loads(task.json()) for task in Compaction.plan(dataset, options).tasks]
@@ -49,10 +50,27 @@ def lance_tasks(dataset: lance.LanceDataset, groups: Sequence[Sequence[int]], da
             where=dataset.uri,
             remedy="bring the table's indexes up to date, and run it again",
         )
-    return [
-        json.dumps({**found[0], "task": {**found[0]["task"], "fragments": [fragments[number] for number in group]}})
-        for group in groups
-    ]
+    return [_lance_task(found[0], [fragments[number] for number in group]) for group in groups]
+
+
+def _lance_task(like: dict[str, Any], fragments: Sequence[dict[str, Any]]) -> str:
+    mode = "Reencode" if _page_bytes(fragments) < _SMALL_PAGE else "TryBinaryCopy"
+    return json.dumps(
+        {
+            **like,
+            "task": {**like["task"], "fragments": fragments},
+            "options": {**like["options"], "compaction_mode": mode},
+        }
+    )
+
+
+def _page_bytes(fragments: Sequence[dict[str, Any]]) -> float:
+    """The mean bytes that a column has in a file; as many as can be where files do not tell their size."""
+    files = [file for each in fragments for file in each["files"]]
+    if not all(file["file_size_bytes"] for file in files):
+        return float("inf")
+    size: int = sum(file["file_size_bytes"] for file in files)
+    return size / max(1, sum(len(file["fields"]) for file in files))
 
 
 def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:

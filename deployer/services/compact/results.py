@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.live.lance_storage import objects_at
+from deployer.live.lance_io import versions_written
 from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus
 from deployer.tables.dataset import OpenTable
@@ -24,8 +24,8 @@ class Moment:
     @staticmethod
     def of(table: OpenTable) -> Moment:
         files = table.state.files
-        kept = sum(path.endswith(".manifest") for path in objects_at(table.location).list("_versions/"))
-        return Moment(files.count, files.rows, files.bytes, kept, table.state.lance_version)
+        versions = len(versions_written(table.location))
+        return Moment(files.count, files.rows, files.bytes, versions, table.state.lance_version)
 
     def as_json(self) -> dict[str, JSON]:
         return {"files": self.files, "rows": self.rows, "bytes": self.bytes, "versions": self.versions}

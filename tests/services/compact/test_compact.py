@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import lance
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance.file import LanceFileReader
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.services.compact import compact_table
@@ -206,6 +208,21 @@ def test_all_types_come_back(lake: Lake, row_keys: tuple[str, ...]) -> None:
         assert same, schema.field(name).type
     assert found.schema == before.schema
     assert differences(lake.root) == []
+
+
+@pytest.mark.parametrize(("rows", "pages"), [(100, 1), (10_000, 5)], ids=["small", "large"])
+def test_pages_are_copied_unless_they_are_small(lake: Lake, rows: int, pages: int) -> None:
+    lake.table(pa.schema([("number", pa.int64())]), (), storage=Storage(data_storage_version="2.1"))
+    numbers = pa.table({"number": np.random.default_rng(7).integers(0, 1 << 62, 5 * rows)})
+    for start in range(0, 5 * rows, rows):
+        lake.ingest(lake.file_arrow(numbers.slice(start, rows)))
+    done = compact_table(lake.root, "flights")
+    assert (done.before.files, done.after.files) == (5, 1)
+    table = lake.open().opened
+    (file,) = (Path(table.location) / "data").glob(f"{table.dataset().get_fragments()[0].data_files()[0].path}")
+    (column,) = LanceFileReader(str(file)).metadata().columns
+    assert len(column.pages) == pages
+    assert lake.open().scan().to_table() == numbers.cast(table.schema)
 
 
 @pytest.mark.parametrize(("row_keys", "stable"), [((), False), (("carrier", "flight"), True)], ids=["off", "on"])
