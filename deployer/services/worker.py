@@ -1,10 +1,12 @@
 """The process of one queued run on this machine: `python -m deployer.services.worker ROOT TABLE RUN`.
 
-It leaves everything that it has to tell in the run's record; what goes wrong before the run is started, on stderr.
+It leaves everything that it has to tell in the run's record; what goes wrong before the run is started, on stderr. It
+gives way to whoever else needs the processor, such as readers of the table.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,6 +20,8 @@ from deployer.services.running import Asked
 from deployer.services.runs import find_run
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry
+
+NICENESS = 10
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,4 +44,5 @@ def main(argv: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    os.nice(NICENESS)
     sys.exit(main(sys.argv[1:]))
