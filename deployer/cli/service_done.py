@@ -9,15 +9,18 @@ from deployer.plan.words import count, size
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
 from deployer.services.compact.results import Compacted
+from deployer.services.metasync.results import Metasynced, Published
 from deployer.services.restore.restoring import Restored
 
 
-def print_done(done: Compacted | Cleaned | Autosaved | Restored) -> None:
+def print_done(done: Compacted | Cleaned | Metasynced | Autosaved | Restored) -> None:
     """Prints what was done, or why nothing was."""
     if done.status == "SKIPPED":
         stdout().print(f"{done.table}: nothing to do: {done.why}")
     elif isinstance(done, Cleaned):
         _cleaned(done)
+    elif isinstance(done, Metasynced):
+        _metasynced(done)
     elif isinstance(done, Autosaved):
         _autosaved(done)
     elif isinstance(done, Restored):
@@ -57,6 +60,25 @@ def _ranges(numbers: Sequence[int], most: int = 8) -> str:
             found.append([number, number])
     shown = [str(low) if low == high else f"{low} to {high}" for low, high in found[:most]]
     return ", ".join([*shown, f"and {len(found) - most} ranges more"] if len(found) > most else shown)
+
+
+def _metasynced(done: Metasynced) -> None:
+    for each in done.targets:
+        told = "" if each.version_after is None else f" version {each.version_after}"
+        stdout().print(f"{done.table}: {each.action}{told}: {each.target}")
+        _said_of_others(each)
+    for each in done.gone:
+        stdout().print(f"entry of a table that is deleted: {each.action}: {each.target}")
+        _said_of_others(each)
+
+
+def _said_of_others(each: Published) -> None:
+    if each.action == "left":
+        note(f"{each.target} is somebody else's by now, so it was left alone")
+    elif each.changed_by_others:
+        note(f"somebody changed it: {', '.join(each.changed_by_others)}")
+    elif each.failure:
+        note(each.failure)
 
 
 def _autosaved(done: Autosaved) -> None:

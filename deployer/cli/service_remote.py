@@ -17,6 +17,7 @@ from deployer.errors import Interrupted
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
 from deployer.services.compact.results import Compacted
+from deployer.services.metasync.results import Metasynced
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry
@@ -24,9 +25,10 @@ from spark_jobs.service import arguments_now
 
 PROGRAM = "service"
 
-_RESULTS: Mapping[str, type[Compacted] | type[Cleaned] | type[Autosaved]] = {
+_RESULTS: Mapping[str, type[Compacted] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
     "COMPACT": Compacted,
     "CLEAN": Cleaned,
+    "METASYNC": Metasynced,
     "AUTOSAVEPOINT": Autosaved,
 }
 

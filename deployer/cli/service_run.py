@@ -18,7 +18,9 @@ def run(
     table: TableName,
     service: Annotated[
         str,
-        typer.Argument(help="COMPACT, CLEAN, AUTOSAVEPOINT or RESTORE (to the newest savepoint).", metavar="SERVICE"),
+        typer.Argument(
+            help="COMPACT, CLEAN, METASYNC, AUTOSAVEPOINT or RESTORE (to the newest savepoint).", metavar="SERVICE"
+        ),
     ],
     option: Annotated[
         list[str] | None,

@@ -66,7 +66,7 @@ _CAUSES = {
         "TooManyRequestsException",
         "RequestLimitExceeded",
     },
-    Cause.MISSING: {"ResourceNotFoundException"},
+    Cause.MISSING: {"ResourceNotFoundException", "EntityNotFoundException"},
 }
 
 
@@ -88,6 +88,7 @@ class Calls:
     service: str
     where: str
     attempts: int | None = None  #: how often a call is sent, unless `ATTEMPTS`: once, where a second one counts too
+    region: str | None = None  #: unless that of the environment
 
     def __call__(self, operation: str, **parameters: Any) -> dict[str, Any]:
         """The answer to an operation such as `start_job_run`. Raises CallFailed, and DeployerError without settings."""
@@ -138,7 +139,7 @@ class Calls:
             read_timeout=ANSWER_WITHIN,
         )
         try:
-            made: BaseClient = aws_session().client(self.service, config=config)  # type: ignore[call-overload]
+            made: BaseClient = aws_session().client(self.service, region_name=self.region, config=config)  # type: ignore[call-overload]
         except BotoCoreError as error:
             raise setting_missing(error, self.where) from error
         return made

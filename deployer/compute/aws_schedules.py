@@ -234,9 +234,7 @@ def glue_policy(database_arns: Iterable[str]) -> Policy:
         "Action": [
             "glue:CreateTable",
             "glue:DeleteTable",
-            "glue:GetDatabase",
             "glue:GetTable",
-            "glue:GetTables",
             "glue:UpdateTable",
         ],
         "Resource": sorted(resources),

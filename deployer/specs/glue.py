@@ -9,9 +9,10 @@ from typing import Any
 from deployer.specs.model import Lake, TableSpec
 
 
-def glue_database(instance: str, table: TableSpec, target: Mapping[str, Any]) -> str:
-    """The database that a target of METASYNC publishes a table to: the one it names, else `INSTANCE_DATABASE`."""
-    return str(target.get("database") or re.sub(r"[^a-z0-9_]", "_", f"{instance}_{table.database}".lower())[:255])
+def glue_database(instance: str, database: str, target: Mapping[str, Any]) -> str:
+    """The Glue database that a target of METASYNC publishes tables of a database to: the one it names, else
+    `INSTANCE_DATABASE`."""
+    return str(target.get("database") or re.sub(r"[^a-z0-9_]", "_", f"{instance}_{database}".lower())[:255])
 
 
 def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
@@ -25,7 +26,7 @@ def glue_targets(table: TableSpec) -> Iterator[Mapping[str, Any]]:
 def own_glue_databases(lake: Lake) -> dict[str, str | None]:
     """The databases that targets do not name, in the account's own catalog, with their regions: a stack makes them."""
     return {
-        glue_database(lake.instance.name, table, target): target.get("region")
+        glue_database(lake.instance.name, table.database, target): target.get("region")
         for table in sorted(lake.tables, key=lambda each: each.full_name)
         for target in glue_targets(table)
         if "database" not in target and "catalog_id" not in target

@@ -66,7 +66,7 @@ _TARGET_SCHEMAS: list[Json] = [
         ("type",),
         {
             "type": constant("directory", "Which catalog."),
-            "root": text("The namespace's folder or s3:// URI; `_namespace` under the lake's root unless set.")
+            "root": text("The namespace's folder or s3:// URI, above the tables; the lake's root unless set.")
             | {"minLength": 1},
         },
     ),
@@ -80,6 +80,8 @@ _TARGET_SCHEMAS: list[Json] = [
                 "Address of the server.", pattern="^https?://[^@\\s]+$", examples=["https://catalog.example.com"]
             )
             | {"patternErrorMessage": "write http:// or https:// and no credentials"},
+            "root": text("The folder or URI from which the server counts locations; it is told whole URIs unless set.")
+            | {"minLength": 1},
             "token_variable": text(
                 "The environment variable of the job that holds a bearer token; the token itself is kept nowhere.",
                 pattern="^[A-Za-z_][A-Za-z0-9_]*$",

@@ -74,11 +74,15 @@ def test_who_may_act_in_schedulers_role(context: dict[str, str], allowed: bool) 
 @pytest.mark.parametrize(
     ("call", "allowed"),
     [
-        *((Call(f"glue:{each}Table", f"{GLUE}:table/demo_air/flights"), True) for each in ("Create", "Update", "Get")),
-        (Call("glue:GetDatabase", f"{GLUE}:database/demo_air"), True),
+        *(
+            (Call(f"glue:{each}Table", f"{GLUE}:table/demo_air/flights"), True)
+            for each in ("Create", "Delete", "Get", "Update")
+        ),
+        (Call("glue:CreateTable", f"{GLUE}:database/demo_air"), True),
         (Call("glue:UpdateTable", f"{GLUE}:table/demo_air2/flights"), False),
         (Call("glue:DeleteDatabase", f"{GLUE}:database/demo_air"), False),
-        (Call("glue:GetDatabase", f"{GLUE}:database/other"), False),
+        (Call("glue:CreateTable", f"{GLUE}:database/other"), False),
+        (Call("glue:UpdateDatabase", f"{GLUE}:database/demo_air"), False),
     ],
 )
 def test_what_jobs_may_publish(call: Call, allowed: bool) -> None:

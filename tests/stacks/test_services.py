@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from deployer.compute.aws_access import name_on_aws
+from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of
@@ -157,6 +158,10 @@ def test_metasync_has_its_database_and_the_jobs_may_fill_it(on_aws: MakeProject,
     policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="catalog")["PolicyDocument"]
     resources: Any = policy["Statement"][0]["Resource"]
     assert [each.split(":", 5)[5] for each in resources] == ["catalog", "database/demo_air", "table/demo_air/*"]
+    root = f"s3://{bucket_of(project)}/demo"
+    assert [each.action for each in metasync_table(root, "air.flights").targets] == ["created"]
+    published = boto3.client("glue").get_table(DatabaseName="demo_air", Name="flights")["Table"]
+    assert published["StorageDescriptor"]["Location"].startswith(f"{root}/air/flights-")
     assert deployer("preview", "--exit-code").code == 0
     (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32"), encoding="utf-8")
     assert deployer("up", "--yes").code == 0

@@ -1,0 +1,65 @@
+"""METASYNC: publishes a table to catalogs, and says what others changed there. `metasync_table` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import DeployerError, InvalidInput
+from deployer.services.metasync.results import Metasynced
+from deployer.services.metasync.sync import sync
+from deployer.services.metasync.targets import target_for
+from deployer.specs.service_schema import declared_options
+from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.progress import OnProgress
+
+if TYPE_CHECKING:
+    from deployer.services.running import Asked
+
+
+class NotPublished(DeployerError):
+    """Some targets failed; the others are up to date."""
+
+
+def metasync_table(
+    root: str,
+    table: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+) -> Metasynced:
+    """Publishes `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+
+    `options` are those of the service METASYNC; None takes those of the table's own service, and then entries in other
+    targets are removed. Raises NotFound, InvalidInput, and Conflict when one is running already; NotPublished when a
+    target failed, after all of them were tried.
+    """
+    from deployer.services.running import run_on_table
+
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Metasynced]:
+        targets = declared_options("METASYNC", declared).get("targets")
+        if not targets:
+            raise InvalidInput(
+                "METASYNC has no targets",
+                where=opened.address,
+                remedy="declare the service, or say where to, such as `--option targets=directory`",
+            )
+
+        def work(run_id: str, told: OnProgress) -> Metasynced:
+            current = open_entry(opened.store, root, opened.entry)
+            return sync(
+                current,
+                targets,
+                lambda target: target_for(current, target),
+                all_of_them=options is None,
+                on_progress=told,
+                run_id=run_id,
+            )
+
+        return work
+
+    done = run_on_table(root, table, "METASYNC", options, asked, on_progress, prepared)
+    if done.status == "FAILED":
+        raise NotPublished(done.why, where=f"table/{done.table}", remedy="the run's figures say what was published")
+    return done

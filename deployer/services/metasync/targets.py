@@ -1,0 +1,47 @@
+"""The targets that there are, by type: one more is a class that fulfils `target.Target` and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from deployer.errors import InvalidInput
+from deployer.live.reader import live_instance
+from deployer.services.metasync.directory import DirectoryTarget
+from deployer.services.metasync.rest import RestTarget
+from deployer.services.metasync.target import Target
+from deployer.tables.dataset import OpenTable
+
+Declared = Mapping[str, Any]
+
+
+def target_for(table: OpenTable, declared: Declared) -> Target:
+    """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be."""
+    return _TARGETS[declared["type"]](table, declared)
+
+
+def _glue(table: OpenTable, declared: Declared) -> Target:
+    from deployer.services.metasync.glue import GlueTarget  # boto3, of which the others know nothing
+
+    instance = live_instance(table.store.instance())
+    if instance is None and "database" not in declared:
+        raise InvalidInput(
+            "the lake has no name from which that of a Glue database could be made",
+            remedy="set the target's `database`, or run `deployer up`",
+        )
+    return GlueTarget(declared, instance.name if instance is not None else "")
+
+
+def _directory(table: OpenTable, declared: Declared) -> Target:
+    return DirectoryTarget(declared, table.root)
+
+
+def _rest(_table: OpenTable, declared: Declared) -> Target:
+    return RestTarget(declared)
+
+
+_TARGETS: Mapping[str, Callable[[OpenTable, Declared], Target]] = {
+    "glue": _glue,
+    "directory": _directory,
+    "rest": _rest,
+}
