@@ -8,11 +8,13 @@ Command modules import nothing heavy at their top: Spark, Lance and Pulumi load 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
+from typer.main import get_command
 
 from deployer import __version__
 from deployer.cli import (
@@ -104,11 +106,17 @@ def root(
     """Infrastructure as code for lakehouse tables."""
 
 
+@cache
+def _command() -> Callable[..., Any]:
+    """The commands, made once: each has its options read from its annotations."""
+    return get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; prints errors, never raises them."""
     as_json = "--json" in arguments
     try:
-        code = app(list(arguments), standalone_mode=False)
+        code = _command()(list(arguments), standalone_mode=False)
         return code if isinstance(code, int) else 0
     except TyperException as error:
         return _usage_error(error)

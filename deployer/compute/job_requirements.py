@@ -6,7 +6,9 @@ So a job on a cluster runs with what was tried on the machine that deploys it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 
 from deployer.errors import NotFound
@@ -42,6 +44,12 @@ def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:
     What a package needs on some machines only is among them when it is installed here: pip judges such conditions by
     the machine that it runs on, not by the one that it downloads for. Raises NotFound for a package that is not there.
     """
+    return list(_pins(tuple(names), tuple(sys.path)))
+
+
+@lru_cache(maxsize=4)
+def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
+    """Read once for the same `path` of modules: a command wants them up to three times."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str | None]] = set()
     todo: list[tuple[str, str | None, bool]] = [(_canonical(name), None, True) for name in names]

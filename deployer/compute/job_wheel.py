@@ -7,7 +7,8 @@ import hashlib
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,11 +29,17 @@ def build_wheel() -> bytes:
     info = f"deployer-{__version__}.dist-info"
     files[f"{info}/METADATA"] = _metadata().encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: deployer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    record = [f"{name},sha256={_digest(contents)},{len(contents)}" for name, contents in sorted(files.items())]
-    files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
+    return _zipped(tuple(sorted(files.items())), f"{info}/RECORD")
+
+
+@lru_cache(maxsize=1)
+def _zipped(files: Sequence[tuple[str, bytes]], record: str) -> bytes:
+    """Made once for the same files: a command wants it up to three times."""
+    listed = [f"{name},sha256={_digest(contents)},{len(contents)}" for name, contents in files]
+    recorded = (record, "\n".join([*listed, f"{record},,", ""]).encode())
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as wheel:
-        for name, contents in sorted(files.items()):
+        for name, contents in sorted([*files, recorded]):
             entry = zipfile.ZipInfo(name, _TIME)
             entry.external_attr, entry.compress_type, entry.create_system = 0o644 << 16, zipfile.ZIP_DEFLATED, 3
             wheel.writestr(entry, contents)

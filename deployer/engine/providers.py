@@ -39,6 +39,10 @@ def for_provider(inputs: Properties) -> dict[str, Any]:
     return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
 
 
+def _settings(package: str, inputs: Properties) -> tuple[str, str]:
+    return package, json.dumps(for_provider(inputs), sort_keys=True)
+
+
 class Providers:
     """Clients by provider reference (`URN::ID`). Safe for threads.
 
@@ -70,7 +74,13 @@ class Providers:
         return self._by_reference.get(reference)
 
     def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
+        """What a provider says of its configuration. One that is in use in this run was checked before, and a plugin
+        is not started once more to be asked: Pulumi's own of AWS takes seconds."""
         package = package_of(type_)
+        with self._lock:
+            ready = self._configured.get(_settings(package, news))
+        if ready is not None and ready.known:
+            return Checked(news)
         client = self._take(package)
         try:
             checked = client.check_config(urn, for_provider(olds), for_provider(news))
@@ -92,7 +102,7 @@ class Providers:
     def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
         """The provider of a reference, configured; an equal configuration shares one client."""
         package, settings = package_of(type_), for_provider(inputs)
-        key = (package, json.dumps(settings, sort_keys=True))
+        key = _settings(package, inputs)
         with self._lock:
             ready = self._configured.get(key)
             if ready is None:

@@ -6,15 +6,19 @@ import stat
 import sys
 from pathlib import Path
 
+from tests.aws_provider.forking import SOCKET
 from tests.projects import REPOSITORY
 
 
 def install_aws_provider(project: Path) -> None:
-    """Writes `bin/pulumi-resource-aws` and names it in Pulumi.yaml."""
+    """Writes `bin/pulumi-resource-aws` and names it in Pulumi.yaml. It is forked where there is somebody to ask."""
     script = project / "bin" / "pulumi-resource-aws"
     script.parent.mkdir(exist_ok=True)
+    forked = Path(__file__).with_name("forked.py")
     script.write_text(
-        f"#!/bin/sh\nexport PYTHONPATH='{REPOSITORY}'\nexec '{sys.executable}' -m tests.aws_provider.provider \"$@\"\n",
+        f"#!/bin/sh\nexport PYTHONPATH='{REPOSITORY}'\n"
+        f"[ -n \"${SOCKET}\" ] && exec '{sys.executable}' -I -S '{forked}' \"$@\"\n"
+        f"exec '{sys.executable}' -m tests.aws_provider.provider \"$@\"\n",
         encoding="utf-8",
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)

@@ -6,11 +6,14 @@ Values are plain JSON. Inputs are in canonical form: nothing that equals its def
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import boto3
+import botocore.session
+from botocore.loaders import Loader
 
 Values = Mapping[str, Any]
 
@@ -45,7 +48,31 @@ class Kind:
 
     def client(self, inputs: Values) -> Any:
         """A client of the type's service where the resource is."""
-        return boto3.client(self.service, region_name=inputs.get("region"))  # type: ignore[call-overload]
+        return _client(self.service, inputs.get("region"))
+
+
+_loader = Loader()
+
+
+def read_models(services: Iterable[str]) -> None:
+    """Reads AWS's descriptions of the services, for all processes that are forked from this one."""
+    for name in ("endpoints", "partitions", "sdk-default-configuration", "_retry"):
+        _loader.load_data(name)
+    for service in services:
+        _loader.load_service_model(service, "service-2")
+        _loader.load_service_model(service, "endpoint-rule-set-1")
+
+
+@cache
+def _session() -> boto3.session.Session:
+    core = botocore.session.get_session()
+    core.register_component("data_loader", _loader)
+    return boto3.session.Session(botocore_session=core)
+
+
+@cache
+def _client(service: str, region: str | None) -> Any:
+    return _session().client(service, region_name=region)  # type: ignore[call-overload]
 
 
 def misfits(value: Any, shape: Shape, path: str = "") -> Iterator[tuple[str, str]]:

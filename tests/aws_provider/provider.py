@@ -171,5 +171,10 @@ def _wire(value: Any) -> PropertyValue:
     return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Serves until it is ended; the arguments are the process's own."""
     main(sys.argv[1:], "7.51.1", AwsProvider())
+
+
+if __name__ == "__main__":
+    run()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.aws_provider.forking import SOCKET, forked_providers
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
 from tests.projects import make_project, table
@@ -25,7 +26,8 @@ REGION = "eu-central-1"
 @pytest.fixture(scope="session")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server's URL; the environment of this process and its children points there."""
-    with pytest.MonkeyPatch.context() as environment, moto_server() as url:
+    with pytest.MonkeyPatch.context() as environment, moto_server() as url, forked_providers() as providers:
+        environment.setenv(SOCKET, providers)
         use_wheelhouse(make_wheelhouse(tmp_path_factory.mktemp("wheels")), environment)
         for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_REGION"):
             environment.delenv(name, raising=False)

@@ -6,15 +6,19 @@ Each is kept as `RunJobFlow` or its own call said it, and told as the API docume
 
 from __future__ import annotations
 
-import os
+import json
+from functools import cache
 from typing import Any
 
 from moto.core.responses import ActionResult, EmptyResult
 from moto.emr.models import Ec2InstanceAttributes, emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
+from moto.iam.aws_managed_policies import aws_managed_policies_data
+from moto.iam.models import AWSManagedPolicy, IAMBackend
 
 _run_job_flow = ElasticMapReduceResponse.run_job_flow
 _attributes = Ec2InstanceAttributes.__init__
+_SERVICE_POLICY = "AmazonEMRServicePolicy_v2"
 _POLICIES = {"managed_scaling_policy": "ManagedScalingPolicy", "auto_termination_policy": "AutoTerminationPolicy"}
 
 
@@ -94,9 +98,21 @@ def _remove(name: str) -> Any:
     return remove
 
 
+@cache
+def _service_policy() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(aws_managed_policies_data)[_SERVICE_POLICY]
+    return found
+
+
+def aws_policies(self: IAMBackend) -> list[AWSManagedPolicy]:
+    """The one of AWS's own policies that the stack names. All 1,600 take two seconds each time that moto is emptied."""
+    return [AWSManagedPolicy.from_data(_SERVICE_POLICY, self.account_id, self.region_name, _service_policy())]
+
+
 def extend() -> None:
-    """Puts the calls in, and AWS's own policies, of which EMR's role has one."""
-    os.environ["MOTO_IAM_LOAD_MANAGED_POLICIES"] = "true"
+    """Puts the calls in, and AWS's own policy that EMR's role has."""
+    iam: Any = IAMBackend
+    iam._init_aws_policies = aws_policies
     response: Any = ElasticMapReduceResponse
     attributes: Any = Ec2InstanceAttributes
     attributes.__init__ = _with_subnets
