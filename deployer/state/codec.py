@@ -189,6 +189,7 @@ def _tuple_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
 def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
     hints = get_type_hints(cls)
     table = [(f.name, *_codec(hints[f.name])) for f in fields(cls)]
+    required = {f.name for f in fields(cls) if _required(f)}
 
     def encode_all(value: Any) -> dict[str, JSON]:
         return {name: [to_json(getattr(item, name)) for item in value] for name, to_json, _ in table} if value else {}
@@ -198,13 +199,18 @@ def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
             raise Mismatch(f"{document!r} is not an object of columns")
         if not document:
             return ()
-        if len({len(column) for column in document.values()}) != 1 or set(document) != {name for name, *_ in table}:
+        found = [(name, from_json) for name, _, from_json in table if name in document]  # fields may have come since
+        names = {name for name, _ in found}
+        if len({len(column) for column in document.values()}) != 1 or names != set(document) or not required <= names:
             raise Mismatch(f"the columns are not those of {cls.__name__}, all of one length")
         try:
-            columns = [[from_json(item) for item in document[name]] for name, _, from_json in table]
+            columns = [[from_json(item) for item in document[name]] for name, from_json in found]
         except Mismatch as error:
             raise Mismatch(f"{cls.__name__}: {error}") from None
-        return tuple(cls(*values) for values in zip(*columns, strict=True))
+        if len(found) == len(table):
+            return tuple(cls(*values) for values in zip(*columns, strict=True))
+        order = [name for name, _ in found]
+        return tuple(cls(**dict(zip(order, values, strict=True))) for values in zip(*columns, strict=True))
 
     return encode_all, decode_all
 

@@ -73,6 +73,7 @@ SERVICES = _schema(
     paused=pa.bool_(),
     unsafe_raw=pa.bool_(),
     declared=pa.bool_(),
+    since=pa.int64(),
 )
 RUNS = _schema(
     run_id=pa.string(),

@@ -40,12 +40,13 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
     """The state after one update of the entry that has that version, time and author. Raises Inapplicable."""
     match update:
         case PutService(service):
+            service = replace(service, since=_since(state.services.get(service.kind), service, at))
             return replace(state, services={**state.services, service.kind: service})
         case RemoveService(kind):
             _service(state, kind)
             return replace(state, services={key: each for key, each in state.services.items() if key != kind})
         case PauseService(kind) | ResumeService(kind):
-            return _paused(state, kind, paused=isinstance(update, PauseService))
+            return _paused(state, kind, paused=isinstance(update, PauseService), at=at)
         case RunQueued(run_id, kind, cause, cluster, log):
             return _queued(state, Run(run_id, kind, "QUEUED", cause, author, cluster, at, log=log))
         case RunStarted(run_id, holder, lease_ms, log):
@@ -89,8 +90,17 @@ def _service(state: TableState, kind: ServiceKind) -> Service:
     return service
 
 
-def _paused(state: TableState, kind: ServiceKind, *, paused: bool) -> TableState:
-    service = replace(_service(state, kind), paused=paused)
+def _since(before: Service | None, after: Service, at: int) -> int:
+    """From when on the trigger of the service that takes the place of `before` counts."""
+    if before is None or (before.trigger_mode, before.trigger) != (after.trigger_mode, after.trigger):
+        return at
+    return at if before.paused and not after.paused else before.since
+
+
+def _paused(state: TableState, kind: ServiceKind, *, paused: bool, at: int) -> TableState:
+    before = _service(state, kind)
+    service = replace(before, paused=paused)
+    service = replace(service, since=_since(before, service, at))
     state = replace(state, services={**state.services, kind: service})
     run = next((each for each in state.runs.values() if each.service == kind and each.status == "RUNNING"), None)
     if run is None or run.wish == "cancel":

@@ -44,6 +44,8 @@ class Service:
 
     `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after so many `commits`, `rows`,
     `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
+    `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
+    state says it, whoever puts the service, and it is no difference between two (0: not known).
     """
 
     kind: ServiceKind
@@ -54,6 +56,7 @@ class Service:
     paused: bool = False
     unsafe_raw: bool = False
     declared: bool = False
+    since: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
