@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -17,6 +16,7 @@ from typing import Any
 from deployer.compute.local import LocalCluster
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.services.attached import find_service
+from deployer.services.due import SCHEDULE, scheduled_run_id
 from deployer.services.run import run_service, runnable
 from deployer.services.running import Asked
 from deployer.services.runs import end_queued_run, fail_dead_runs, queue_run
@@ -27,7 +27,7 @@ from deployer.tables.dataset import find_entry
 from deployer.tables.progress import OnProgress, untold
 from spark_jobs.program import run_program
 
-SCHEDULE, ON_DEMAND = "schedule", "on demand"  #: causes of runs
+ON_DEMAND = "on demand"  #: cause of a run
 
 
 def run_scheduled(
@@ -74,7 +74,7 @@ def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, sched
                 kind,
                 cause=SCHEDULE if scheduled else ON_DEMAND,
                 cluster=cluster or service.cluster,
-                run_id=f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', scheduled)}" if scheduled else None,
+                run_id=scheduled_run_id(kind, scheduled) if scheduled else None,
             )
         except Conflict as conflict:
             return conflict.what

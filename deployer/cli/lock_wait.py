@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import random
-import re
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from deployer.cli.lengths_of_time import seconds_of
 from deployer.cli.output import note
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace
-from deployer.errors import Conflict, InvalidInput
+from deployer.errors import Conflict
 from deployer.specs.model import Lake
 
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
-
-
-def seconds_of(text: str) -> int:
-    """How many seconds `90s`, `5m` or `1h` are. Raises InvalidInput for any other text."""
-    if not re.fullmatch("[0-9]{1,6}[smh]", text):
-        raise InvalidInput(f"--lock-timeout: {text!r} is no length of time", remedy="write it as 90s, 5m or 1h")
-    return int(text[:-1]) * _SECONDS[text[-1]]
 
 
 @contextmanager
@@ -31,7 +23,7 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Itera
 
     Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
     """
-    end = time.monotonic() + seconds_of(timeout) if timeout is not None else None
+    end = time.monotonic() + seconds_of(timeout, "--lock-timeout") if timeout is not None else None
     with ExitStack() as stack:
         said = ""
         while True:

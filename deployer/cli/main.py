@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from deployer import __version__
 from deployer.cli import (
+    agent,
     cost,
     describe,
     destroy,
@@ -70,6 +71,7 @@ for name, command in (
     ("cost", cost.cost),
     ("ingest", ingest.ingest),
     ("follow", follow.follow),
+    ("agent", agent.agent),
     ("query", query.query),
     ("sql", sql.sql),
     ("tables", tables.tables),

@@ -58,7 +58,7 @@ def run_due_services(
     found = []
     for each in due:
         on_begin(each)
-        asked = Asked(cause=f"trigger: {each.why}")
+        asked = Asked(cause=each.cause, new_id=each.run_id)
         try:
             done = run_service(root, table, each.service, cluster=cluster, on_progress=on_progress, asked=asked)
         except Interrupted:

@@ -129,7 +129,7 @@ class TableServicesClient:
         _require_local(found, kind)
         fail_dead_runs(found.store, found.entry.table_id)
         run = management.queue(found.refreshed(), kind, author=self._author)
-        process = start_local_run(found, run)
+        process = start_local_run(found.store, found.root, found.entry, run)
         return self._ended(found, run, timeout, poll_interval, process.settle)
 
     def pause_table_service(

@@ -1,74 +1,185 @@
-"""Which services of a table are due by what was written since their last run. Schedules are not looked at here.
+"""Which services of a table are due: by what was written since their last run, and by their schedules. Pure, from the
+table's state and a clock.
 
-A load looks at its own end and runs what is due, so that such triggers need nobody who watches.
+A load looks at its own end and runs what is due by conditions, so that such triggers need nobody who watches. Who
+watches looks at schedules too.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from deployer.live.services import trigger_of
 from deployer.plan.words import count, size
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import SMALL
 from deployer.services.run import RUNNERS
+from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
 from deployer.specs.model import Trigger
+from deployer.specs.schedules import last_firing
 from deployer.specs.service_schema import KINDS
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service, ServiceKind
 from deployer.tables.dataset import OpenTable
+from deployer.tables.writer import Layout
+
+SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
+#: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
+RETRIES = (1, 5, 30, 180, 360)
+CANCELLED_FOR = 60  #: minutes for which a run that somebody cancelled is not tried again
+
+DeletedShare = Callable[[], float]  #: of the rows that are in files, those that are deleted; may open the dataset
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A service that is to run, and why: the condition that holds."""
+    """A service that is to run, and why: the condition that holds, or the time that its schedule names.
+
+    `run_id` is that of the run that is asked for: who queues it under that id queues it once, however many look. `at`
+    is when a schedule asked (ms), None for conditions.
+    """
 
     service: ServiceKind
     why: str
+    run_id: str
+    at: int | None = None
+
+    @property
+    def cause(self) -> str:
+        """For the record of the run."""
+        return f"trigger: {self.why}" if self.at is None else SCHEDULE
 
 
 def due_services(table: OpenTable) -> list[Due]:
-    """What is due now, in the order in which it is to run; nothing that is paused, running or not run by this release.
+    """What is due by conditions now, in the order in which it is to run.
 
     Files are looked at one by one, and the dataset is opened, only for conditions on them and when something was
     committed since the last run.
     """
-    if not table.state.properties.online:  # what runs by itself leaves it alone
-        return []
+    return due_in(table.state, lambda: deleted_share(table))
+
+
+def due_in(state: TableState, share: DeletedShare, now: int | None = None) -> list[Due]:
+    """What is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it is to
+    run; nothing that is paused, running or not run by this release.
+
+    With `now`, a service whose last runs failed waits a while (`RETRIES`).
+    """
     found = []
-    services = {service.kind: service for service in table.state.services.values()}
-    for service in (each for kind, each in services.items() if kind in RUNNERS):
-        last = next(iter(runs_of(table.state, service.kind)), None)
-        trigger = trigger_of(service)
-        if trigger is None or service.paused or (last is not None and last.is_open):
+    for service, trigger in watched(state):
+        if now is not None and now < retry_at(state, service.kind):
             continue
-        if why := _why(table, trigger, last):
-            found.append(Due(service.kind, why))
+        due = _scheduled(state, service, trigger, now) if now is not None else None
+        due = due or _by_condition(state, service, trigger, share)
+        if due is not None:
+            found.append(due)
     return sorted(found, key=lambda each: KINDS.index(each.service))
 
 
-def _why(table: OpenTable, trigger: Trigger, last: Run | None) -> str:
-    commits = _commits(table.state, last)
+def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
+    """The services that triggers start, and that have no run under way."""
+    if not state.properties.online:  # what runs by itself leaves it alone
+        return
+    for service in state.services.values():
+        trigger = trigger_of(service)
+        if service.kind not in RUNNERS or trigger is None or service.paused:
+            continue
+        if not any(run.service == service.kind and run.is_open for run in state.runs.values()):
+            yield service, trigger
+
+
+def retry_at(state: TableState, kind: ServiceKind) -> int:
+    """From when on (ms) a service whose newest runs failed, or were stopped, may run by itself again; 0 for others."""
+    runs = runs_of(state, kind)
+    failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
+    if not failed:
+        return 0
+    minutes = CANCELLED_FOR if _cancelled(failed[0]) else RETRIES[min(len(failed), len(RETRIES)) - 1]
+    return (failed[0].ended_at or 0) + minutes * 60_000
+
+
+def scheduled_run_id(kind: ServiceKind, at: str) -> str:
+    """The id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`: whoever starts it."""
+    return f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', at)}"
+
+
+def firing(service: Service, trigger: Trigger, now: int) -> int | None:
+    """When (ms) the schedule asked last for a run, since it counts; None when it did not."""
+    if trigger.schedule is None:
+        return None
+    last = last_firing(trigger.schedule, trigger.timezone, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
+    at = round(last.timestamp() * 1000) if last is not None else 0
+    return at if at > service.since else None
+
+
+def answers(run: Run, at: int) -> bool:
+    """Whether the run is for what a schedule asked at that time, or later."""
+    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, when)
+
+
+def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) -> Due | None:
+    at = firing(service, trigger, now)
+    if at is None:
+        return None
+    kind = service.kind
+    runs = [run for run in runs_of(state, kind) if answers(run, at)]
+    if any(run.status in ("SUCCEEDED", "SKIPPED") or _cancelled(run) for run in runs):
+        return None
+    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    run_id = _next_id(state, kind) if runs else scheduled_run_id(kind, when)  # the first of it failed
+    return Due(kind, f"the schedule's time {when}", run_id, at)
+
+
+def _by_condition(state: TableState, service: Service, trigger: Trigger, share: DeletedShare) -> Due | None:
+    why = condition(state, service.kind, trigger, share)
+    return Due(service.kind, why, _next_id(state, service.kind)) if why else None
+
+
+def condition(state: TableState, kind: ServiceKind, trigger: Trigger, share: DeletedShare) -> str:
+    """The condition of the trigger that holds, in words; empty when none does."""
+    if trigger == Trigger(trigger.schedule, trigger.timezone):
+        return ""
+    last = next((run for run in runs_of(state, kind) if run.figures.lance_version_after is not None), None)
+    commits = _commits(state, last)
     if commits <= 0:
         return ""
     if trigger.commits is not None and commits >= trigger.commits:
         return count(commits, "commit")
     if trigger.rows is not None or trigger.bytes is not None:
-        rows, written = _written(table.state, last)
+        rows, written = _written(state, last)
         if trigger.rows is not None and rows >= trigger.rows:
             return count(rows, "row") + " written"
         if trigger.bytes is not None and written >= trigger.bytes:
             return f"{size(written)} written"
-    if trigger.small_files is not None and (small := _small_files(table)) >= trigger.small_files:
+    if trigger.small_files is not None and (small := small_files(state)) >= trigger.small_files:
         return count(small, "small file")
-    if trigger.deleted_share is not None and (share := _deleted_share(table)) >= trigger.deleted_share:
-        return f"{100 * share:.3g}% deleted rows"
+    if trigger.deleted_share is not None and (deleted := share()) >= trigger.deleted_share:
+        return f"{100 * deleted:.3g}% deleted rows"
     return ""
 
 
+def _next_id(state: TableState, kind: ServiceKind) -> str:
+    """The id of the run that follows the newest one: two who look at the same state ask for the same run."""
+    last = next((run.run_id for run in runs_of(state, kind)), "")
+    digest = hashlib.sha256(f"{state.table_id}/{kind}/{last}".encode()).hexdigest()
+    return f"{kind.lower()}-{digest[:16]}"
+
+
+def _cancelled(run: Run) -> bool:
+    """Whether somebody ended the run for its own sake: it was not stopped with its process, nor unable to begin."""
+    return run.status == "CANCELLED" and run.started_at is not None and run.reason != INTERRUPTED
+
+
 def _commits(state: TableState, last: Run | None) -> int:
-    """Versions of the dataset since the last run, whoever made them; of a dataset that was replaced, all."""
+    """Versions of the dataset since the last run that did anything, whoever made them; of a dataset that was replaced,
+    all."""
     then = (last.figures.lance_version_after or 0) if last else 1  # version 1 is empty
     return state.lance_version - then if then <= state.lance_version else state.lance_version
 
@@ -83,16 +194,18 @@ def _written(state: TableState, last: Run | None) -> tuple[int, int]:
 _REWRITES = frozenset(kind.lower() for kind in KINDS)
 
 
-def _small_files(table: OpenTable) -> int:
+def small_files(state: TableState) -> int:
     """Files that COMPACT would call small, by its own options where the table has it."""
-    service: Service | None = table.state.services.get("COMPACT")
+    service: Service | None = state.services.get("COMPACT")
     options = CompactOptions.of(service.options if service is not None and not service.unsafe_raw else {})
-    sizes = options.sizes(table.layout().max_rows_per_file)
-    return sum(sizes.weight(file.rows, file.bytes) < SMALL for file in table.state.files)
+    sizes = options.sizes(
+        int(str(state.properties.storage.get("max_rows_per_file", Layout("", b"").max_rows_per_file)))
+    )
+    return sum(sizes.weight(file.rows, file.bytes) < SMALL for file in state.files)
 
 
-def _deleted_share(table: OpenTable) -> float:
-    """Of the rows that are in files, those that are deleted."""
+def deleted_share(table: OpenTable) -> float:
+    """Of the rows that are in files, those that are deleted. Opens the dataset."""
     rows = table.state.files.rows
     fragments = table.dataset().get_fragments()
     physical = sum(fragment.physical_rows for fragment in fragments) if rows else 0

@@ -17,6 +17,8 @@ from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.progress import OnProgress, Progress, untold
 
+INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process, and not for its own sake
+
 
 class RunCancelled(Interrupted):
     """Somebody asked for the run's end; what it committed until then stands."""
@@ -40,12 +42,14 @@ T = TypeVar("T", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who wants a run and why. With a `run_id` it is queued already; else it is queued now, attached or not."""
+    """Who wants a run and why. With a `run_id` it is queued already; else it is queued now, attached or not; with a
+    `new_id` under that, once however many ask."""
 
     run_id: str | None = None
     cause: str = "on demand"
     cluster: str | None = None
     author: str | None = None
+    new_id: str | None = None
 
 
 def as_run(
@@ -72,6 +76,7 @@ def as_run(
             cause=asked.cause,
             cluster=asked.cluster,
             author=asked.author,
+            run_id=asked.new_id,
             needs_service=False,
         ).run_id
     try:
@@ -124,6 +129,6 @@ def _obey(held: HeldRun, now: Progress) -> None:
 
 def _fail(held: HeldRun, failure: BaseException) -> None:
     stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
-    reason = str(failure) or ("interrupted" if stopped else type(failure).__name__)
+    reason = str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
     with suppress(DeployerError):  # a run that was lost is somebody else's to end
         held.finish("CANCELLED" if stopped else "FAILED", reason=reason)

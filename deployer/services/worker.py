@@ -7,13 +7,14 @@ gives way to whoever else needs the processor, such as readers of the table.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import closing
 
 from deployer.compute.clusters import local_cluster
 from deployer.compute.local import LocalCluster
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
 from deployer.services.run import run_service
 from deployer.services.running import Asked
@@ -27,6 +28,7 @@ NICENESS = 10
 def main(argv: Sequence[str]) -> int:
     """Does the run, and gives the exit code."""
     root, table, run_id = argv
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the run is CANCELLED, and keeps what it committed
     try:
         with closing(open_store(root)) as store:
             instance = live_instance(store.instance())
@@ -40,6 +42,8 @@ def main(argv: Sequence[str]) -> int:
     except DeployerError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
+    except KeyboardInterrupt:
+        return Interrupted.exit_code
     return 0
 
 

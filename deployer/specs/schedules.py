@@ -29,10 +29,33 @@ def firing_times(expression: str, timezone: str, after: dt.datetime) -> Iterator
     A time that a day does not have, when clocks go forward, is the next one that it has; one that it has twice fires
     once, as Debian's cron does it. Raises InvalidInput for what is no expression.
     """
+    # Times are compared as moments: in an hour that a day has twice the clock shows those of the first pass again.
+    times = _cron(expression, after.astimezone(ZoneInfo(timezone)))
+    return (time for time in times if time.timestamp() > after.timestamp())
+
+
+def last_firing(expression: str, timezone: str, now: dt.datetime) -> dt.datetime | None:
+    """When a schedule fired last, at `now` or before, in the schedule's time zone; None: not in the last 50 years.
+
+    Raises InvalidInput for what is no expression.
+    """
+    # a microsecond makes the whole second count, in which it may fire
+    local = now.astimezone(ZoneInfo(timezone)).replace(microsecond=1)
+    last = next(_cron(expression, local, reverse=True), None)
+    if last is None:
+        return None
+    for time in firing_times(expression, timezone, last):  # the first pass of an hour that a day has twice
+        if time.timestamp() > now.timestamp():
+            break
+        last = time
+    return last
+
+
+def _cron(expression: str, local: dt.datetime, *, reverse: bool = False) -> Iterator[dt.datetime]:
     from cronsim import CronSim, CronSimError
 
     try:
-        return CronSim(expression, after.astimezone(ZoneInfo(timezone)))
+        return CronSim(expression, local, reverse=reverse)
     except CronSimError as error:
         what = str(error).removeprefix("Bad ")
         raise InvalidInput(f"`{expression}` has a bad {what} field", remedy=_REMEDY) from error

@@ -1,0 +1,1 @@
+"""`deployer agent`: watches the triggers of an instance's services and runs what is due, for as long as it is let."""

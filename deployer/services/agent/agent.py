@@ -1,0 +1,230 @@
+"""The agent's loop: looks, ends what is dead, starts what is due in processes of their own, and waits for them.
+
+Several agents may watch one instance: a run is queued under an id that follows from what asked for it, and started by
+one holder, so each is done once. An agent that is started anew needs nothing but the state: runs of the one before go
+on in their processes, and what those left queued or dead is taken up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.services.agent.watch import Look, Seen, Watch
+from deployer.services.agent.workers import Tell, Workers
+from deployer.services.due import Due
+from deployer.services.runs import fail_dead_runs, find_run, queue_run
+from deployer.services.standing import GRACE, may_start
+from deployer.state.clock import Clock
+from deployer.state.model import TableState
+from deployer.state.services import Run, ServiceKind
+from deployer.state.store import StateStore
+
+SLICE = 0.2  #: seconds for which the loop sleeps at a time
+PATIENCE = 60.0  #: seconds that runs have to end once they are stopped, before their processes are killed
+LATE = 60.0  #: seconds without a look after which an agent is not well, whatever its settings
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`every` is the time between two looks in seconds, `parallel` how many runs go on at a time, `grace` that of
+    what is overdue."""
+
+    every: float = 5.0
+    parallel: int = 2
+    grace: float = GRACE
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A run that is to be started: one that a trigger asks for, or (`due` is None) one that is queued and forgotten."""
+
+    table_id: str
+    service: ServiceKind
+    run_id: str
+    why: str
+    since: int
+    due: Due | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """Something that is told when it begins and when it is over."""
+
+    event: str
+    table: str
+    service: str
+
+
+class Agent:
+    """One process of the agent. Other threads may read what is not a method, and call `end` and `stop`."""
+
+    def __init__(
+        self, store: StateStore, root: str, tell: Tell, settings: Settings, clock: Clock | None = None
+    ) -> None:
+        self._store, self._tell, self._settings = store, tell, settings
+        self._clock = clock or Clock()
+        self._watch = Watch(store, root, settings.grace)
+        self._wanted: list[_Wanted] = []
+        self._wrong: set[_Wrong] = set()
+        self._asked_to_end = 0
+        self._well_at = self._clock.monotonic()
+        self.workers = Workers(store, root, tell, self._clock)
+        self.last = Look()
+        self.looks = self.failed_looks = self.dead = 0
+
+    @property
+    def is_ending(self) -> bool:
+        return self._asked_to_end > 0
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since a look last succeeded."""
+        return self._clock.monotonic() - self._well_at
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it looks as often as it should."""
+        return self.is_ending or self.silent_for <= max(LATE, 4 * self._settings.every)
+
+    def end(self) -> None:
+        """Starts nothing any more and ends when its runs have; asked again, it stops them. For handlers of signals."""
+        self._asked_to_end += 1
+
+    def stop(self) -> None:
+        """Stops its runs and ends; asked again, it kills them."""
+        self._asked_to_end += 2
+
+    def watch(self) -> bool:
+        """Goes on until it is asked to end. Whether its runs were let to their ends."""
+        look_at = self._clock.monotonic()
+        while not self._asked_to_end:
+            self.workers.reap()
+            if self._clock.monotonic() >= look_at:
+                look_at = self._clock.monotonic() + self._settings.every
+                try:
+                    self.look()
+                except DeployerError as error:  # such as a bucket that is not reached
+                    self.failed_looks += 1
+                    self._tell("trouble", why=str(error))
+            self._fill()
+            self._clock.sleep(SLICE)
+        return self._drain()
+
+    def once(self) -> bool:
+        """Runs what is due now, and ends; as `watch`. Raises DeployerError when the state cannot be read."""
+        self.look()
+        while (self._wanted or len(self.workers)) and not self._asked_to_end:
+            self._fill()
+            if not len(self.workers):
+                break  # what is left waits for runs of others
+            self._clock.sleep(SLICE)
+            self.workers.reap()
+        for each in self._wanted:
+            name = self.last.tables[each.table_id].entry.full_name
+            self._tell("left", table=name, service=each.service, why="a run that excludes it goes on")
+        return self._drain()
+
+    def look(self) -> None:
+        """Looks once, and ends what is dead; starts nothing. Raises DeployerError when the state cannot be read."""
+        self.looks += 1
+        look = self._watch.look(self._clock.now())
+        for table_id, seen in look.tables.items():
+            if seen.dead:
+                self._end_dead(table_id, seen)
+        self._well_at = self._clock.monotonic()
+        self._tell_wrong(look)
+        self.last = look
+        self._wanted = sorted(_wanted(look), key=lambda each: each.since)
+
+    def _tell_wrong(self, look: Look) -> None:
+        wrong = dict(_wrong(look))
+        for each, why in wrong.items():
+            if each not in self._wrong:
+                self._tell(each.event, **_about(each), why=why)
+        for each in self._wrong - wrong.keys():
+            self._tell(f"no more {each.event}", **_about(each))
+        self._wrong = set(wrong)
+
+    def _end_dead(self, table_id: str, seen: Seen) -> None:
+        """Fails runs whose holders are dead, and has recorded what they had committed. Files that they had not are left
+        to CLEAN: they cannot be told from those of a load."""
+        for run in fail_dead_runs(self._store, table_id, self._clock.now()):
+            self.dead += 1
+            self._tell("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
+        with suppress(DeployerError):  # the next look says what is wrong
+            self._watch.opened(seen)
+
+    def _fill(self) -> None:
+        """Starts what is wanted, as far as there are places."""
+        left = []
+        for each in self._wanted:
+            free = len(self.workers) < self._settings.parallel and each.table_id not in self.workers
+            if not free or not self._start(each):
+                left.append(each)
+        self._wanted = left
+
+    def _start(self, wanted: _Wanted) -> bool:
+        """Whether it is done with: started, or somebody else's. False while a run that excludes it goes on."""
+        entry = self.last.tables[wanted.table_id].entry
+        try:
+            state = self._store.table(wanted.table_id)
+            if not may_start(state, wanted.service):
+                return False
+            run = self._queued(state, wanted.due) if wanted.due else find_run(state, wanted.run_id)
+            if run.status == "QUEUED":
+                self.workers.start(entry, run, wanted.why)
+        except (Conflict, NotFound):  # somebody else was quicker
+            return True
+        except (DeployerError, OSError) as error:
+            self._tell("trouble", table=entry.full_name, service=wanted.service, why=str(error))
+        return True
+
+    def _queued(self, state: TableState, due: Due) -> Run:
+        service = state.services.get(due.service)
+        cluster = service.cluster if service else None
+        return queue_run(self._store, state.table_id, due.service, cause=due.cause, cluster=cluster, run_id=due.run_id)
+
+    def _drain(self) -> bool:
+        """Waits for the runs that go on; stops them once that is asked for. Whether they were let to their ends."""
+        if len(self.workers):
+            self._tell("draining", runs=len(self.workers))
+        while len(self.workers) and self._asked_to_end < 2:
+            self._clock.sleep(SLICE)
+            self.workers.reap()
+        if not len(self.workers):
+            return True
+        self._tell("stopping", runs=len(self.workers))
+        self.workers.stop()
+        asked, give_up = self._asked_to_end, self._clock.monotonic() + PATIENCE
+        while len(self.workers) and self._clock.monotonic() < give_up and self._asked_to_end == asked:
+            self._clock.sleep(SLICE)
+            self.workers.reap()
+        self.workers.kill()
+        return False
+
+
+def _wanted(look: Look) -> Iterator[_Wanted]:
+    """What is to be started; of conditions it is not known since when they hold."""
+    for table_id, seen in look.tables.items():
+        for run in seen.forgotten:
+            why = "it was queued, and nobody started it"
+            yield _Wanted(table_id, run.service, run.run_id, why, run.queued_at, None)
+        for due in seen.due:
+            yield _Wanted(table_id, due.service, due.run_id, due.why, look.at if due.at is None else due.at, due)
+
+
+def _wrong(look: Look) -> Iterator[tuple[_Wrong, str]]:
+    for seen in look.tables.values():
+        if seen.trouble:
+            yield _Wrong("trouble", seen.entry.full_name, ""), seen.trouble
+        for each in seen.standings:
+            if each.overdue:
+                yield _Wrong("overdue", seen.entry.full_name, each.service), each.overdue
+
+
+def _about(wrong: _Wrong) -> dict[str, Any]:
+    return {"table": wrong.table} | ({"service": wrong.service} if wrong.service else {})

@@ -1,0 +1,225 @@
+"""What an agent sees of an instance in one look: how each service stands, what is due, and which runs are dead.
+
+A look reads the state of all tables at once and folds only what came since the last. A table is thought about again
+only when its state, its dataset or the time gives reason to: states are values, so one that nobody changed is the same
+object. Datasets are opened only for what was committed since a service ran.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployer.compute.aws_schedules import default_cluster
+from deployer.compute.job_code import REMOTE_KINDS
+from deployer.errors import DeployerError
+from deployer.live.lance_io import dataset_location, latest_version
+from deployer.live.reader import live_instance
+from deployer.services.due import Due, deleted_share, due_in, retry_at, watched
+from deployer.services.runs import dead_runs
+from deployer.services.standing import GRACE, Standing, may_start, standings
+from deployer.specs.model import Cluster, Trigger
+from deployer.state.history import Time
+from deployer.state.model import InstanceState, TableEntry, TableState
+from deployer.state.services import Run, Service
+from deployer.state.store import StateStore
+from deployer.tables.dataset import OpenTable, open_entry
+
+PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
+THINK_AGAIN = 30_000  #: ms after which a table at which something is due or under way is thought about again
+REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
+_SETTLED = 2.0  #: seconds after which a folder's time tells of every change to come
+
+NEVER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A table as it was last thought about. `due` and `forgotten` leave out what others than this machine run."""
+
+    entry: TableEntry
+    state: TableState
+    standings: tuple[Standing, ...] = ()
+    due: tuple[Due, ...] = ()
+    forgotten: tuple[Run, ...] = ()  #: runs that are queued, and whose process is not there any more
+    dead: tuple[Run, ...] = ()
+    counts_data: bool = False  #: whether a trigger is about what was written, by whomever
+    again_at: int = NEVER  #: ms
+    trouble: str = ""  #: why the table cannot be looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look: when (ms), how long it took (s), and the tables by id. `thought` is how many were thought about."""
+
+    at: int = 0
+    seconds: float = 0.0
+    tables: Mapping[str, Seen] = field(default_factory=dict)
+    thought: int = 0
+
+
+@dataclass(slots=True)
+class _Dataset:
+    """When a table's dataset was last looked at, and its folder's time then (0: it tells nothing)."""
+
+    at: int = 0
+    stamp: int = 0
+
+
+class Watch:
+    """Looks at one instance again and again. Not safe for threads; what it gives is."""
+
+    def __init__(self, store: StateStore, root: str, grace: float = GRACE) -> None:
+        self._store, self._root, self._grace = store, root, grace
+        self._is_local = "://" not in root
+        self._instance: InstanceState | None = None
+        self._entries: dict[str, TableEntry] = {}
+        self._clusters: tuple[Cluster, ...] = ()
+        self._seen: dict[str, Seen] = {}
+        self._datasets: dict[str, _Dataset] = {}
+        self._shares: dict[str, tuple[tuple[int, int], float]] = {}  # by table: of which version, and the share
+
+    def look(self, now: int) -> Look:
+        """At all tables, at `now` (ms). Raises DeployerError when the state cannot be read."""
+        begun = time.monotonic()
+        instance = self._store.instance()
+        if instance is not self._instance:
+            self._instance = instance
+            self._entries = {key: each for key, each in instance.tables.items() if each.status == "active"}
+            spec = live_instance(instance)
+            self._clusters = spec.clusters if spec else ()
+            for known in (self._seen, self._datasets, self._shares):
+                for gone in known.keys() - self._entries.keys():
+                    del known[gone]
+        states, broken = self._states()
+        thought = 0
+        for table_id, entry in self._entries.items():
+            state = states.get(table_id)
+            if state is None:
+                self._seen[table_id] = Seen(entry, TableState(table_id=table_id), trouble=broken[table_id])
+                continue
+            seen = self._seen.get(table_id)
+            if seen is not None and seen.state is state and seen.entry is entry and now < seen.again_at:
+                moved = seen.counts_data and self._moved(entry, state, now)
+                if not moved:
+                    continue
+            else:
+                moved = _counts_data(state) and self._moved(entry, state, now)
+            thought += 1
+            self._seen[table_id] = self._think(entry, state, now, moved=moved)
+        return Look(now, time.monotonic() - begun, dict(self._seen), thought)
+
+    def opened(self, seen: Seen) -> OpenTable:
+        """The table, rolled forward."""
+        return open_entry(self._store, self._root, seen.entry)
+
+    def _states(self) -> tuple[dict[str, TableState], dict[str, str]]:
+        """The states of all tables; why there is none, of a table whose state cannot be read."""
+        try:
+            return self._store.tables(self._entries), {}
+        except DeployerError:
+            found, broken = dict[str, TableState](), dict[str, str]()
+            failure: DeployerError | None = None
+            for table_id in self._entries:
+                try:
+                    found[table_id] = self._store.table(table_id)
+                except DeployerError as error:
+                    broken[table_id], failure = str(error), error
+            if failure is not None and not found:  # not a table's own
+                raise failure from None
+            return found, broken
+
+    def _moved(self, entry: TableEntry, state: TableState, now: int) -> bool:
+        """Whether others than deployer committed to the dataset. Lists the names of its versions, and opens nothing."""
+        known = self._datasets.setdefault(entry.table_id, _Dataset())
+        location = dataset_location(self._root, entry)
+        if self._is_local:
+            try:
+                stamp = Path(location, "_versions").stat().st_mtime_ns
+            except OSError:
+                return True  # thinking about it says what is wrong
+            if stamp == known.stamp:
+                return False
+        elif now < known.at + REMOTE_LOOK:
+            return False
+        known.at = now
+        try:
+            newest = latest_version(location)
+        except DeployerError:
+            return True
+        # a change within the same tick of the file system's clock would not be seen
+        if self._is_local:
+            known.stamp = stamp if time.time() - stamp / 1e9 > _SETTLED else 0
+        return newest != state.lance_version
+
+    def _think(self, entry: TableEntry, state: TableState, now: int, *, moved: bool) -> Seen:
+        if not state.services and not state.runs:
+            return Seen(entry, state)
+        try:
+            if moved:
+                opened = open_entry(self._store, self._root, entry)
+                entry, state = opened.entry, opened.state
+            return self._thought(entry, state, now)
+        except DeployerError as error:
+            return Seen(entry, state, trouble=str(error), again_at=now + THINK_AGAIN)
+
+    def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
+        def share() -> float:
+            return self._share(entry, state)
+
+        found = tuple(standings(state, now, share, lambda: self._before(state, now), self._grace))
+        ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
+        due = tuple(each for each in due_in(state, share, now) if each.service in ours)
+        queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service != "RESTORE"]
+        forgotten = tuple(
+            run
+            for run in queued
+            if run.queued_at + PICK_UP <= now and _is_here(run.cluster, self._clusters) and _may_go_on(state, run)
+        )
+        dead = tuple(dead_runs(state, now))
+        again_at = self._again_at(state, found, due, now)
+        return Seen(entry, state, found, due, forgotten, dead, _counts_data(state), again_at)
+
+    def _again_at(self, state: TableState, found: tuple[Standing, ...], due: tuple[Due, ...], now: int) -> int:
+        """When the time alone may make a difference."""
+        times = [each.next_at for each in found if each.next_at is not None]
+        times += [retry for each in found if (retry := retry_at(state, each.service)) > now]
+        if due or any(each.due or each.overdue for each in found) or any(run.is_open for run in state.runs.values()):
+            times.append(now + THINK_AGAIN)
+        return min(times, default=NEVER)
+
+    def _before(self, state: TableState, now: int) -> TableState | None:
+        """The table's state a grace ago, as far as it is kept."""
+        try:
+            return self._store.table(state.table_id, at=Time(now - round(self._grace * 1000)))
+        except DeployerError:
+            return None
+
+    def _share(self, entry: TableEntry, state: TableState) -> float:
+        version = (state.dataset, state.lance_version)
+        known = self._shares.get(entry.table_id)
+        if known is None or known[0] != version:
+            known = version, deleted_share(OpenTable(self._store, self._root, entry, state))
+            self._shares[entry.table_id] = known
+        return known[1]
+
+    def _is_ours(self, service: Service) -> bool:
+        return _is_here(service.cluster, self._clusters)
+
+
+def _is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
+    """Whether what is on that cluster is for this machine: AWS's schedules, and loads there, start what is on AWS."""
+    if cluster is None:
+        return default_cluster(clusters) is None
+    return not any(each.name == cluster and each.kind in REMOTE_KINDS for each in clusters)
+
+
+def _may_go_on(state: TableState, run: Run) -> bool:
+    service = state.services.get(run.service)
+    return may_start(state, run.service) and not (service is not None and service.paused)
+
+
+def _counts_data(state: TableState) -> bool:
+    return any(trigger != Trigger(trigger.schedule, trigger.timezone) for _, trigger in watched(state))

@@ -1,0 +1,112 @@
+"""The processes in which an agent's runs go on, at most one for a table."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from deployer.errors import DeployerError
+from deployer.services.processes import LocalRun, start_local_run
+from deployer.services.runs import find_run
+from deployer.state.clock import Clock
+from deployer.state.model import TableEntry
+from deployer.state.services import Run
+from deployer.state.store import StateStore
+
+PROGRESS = 20.0  #: seconds between two lines of a run's progress
+STARTS = 3  #: how often a queued run's process is started before the run is failed
+
+#: Tells something that happened: its name, and what there is to say of it.
+Tell = Callable[..., None]
+
+
+@dataclass(slots=True)
+class _Working:
+    local: LocalRun
+    told_at: float
+
+
+class Workers:
+    """`ended` counts runs by their status. Each process is a session of its own: what stops the agent's terminal, or
+    kills the agent, leaves it going on."""
+
+    def __init__(self, store: StateStore, root: str, tell: Tell, clock: Clock) -> None:
+        self._store, self._root, self._tell, self._clock = store, root, tell, clock
+        self._working: dict[str, _Working] = {}  # by table
+        self._starts: dict[str, int] = {}  # of runs that did not begin, by id
+        self.ended: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._working)
+
+    def __contains__(self, table_id: str) -> bool:
+        return table_id in self._working
+
+    def start(self, entry: TableEntry, run: Run, why: str) -> None:
+        """Starts the process of a queued run. Raises OSError when the machine has no room for one."""
+        local = start_local_run(self._store, self._root, entry, run)
+        self._starts[run.run_id] = self._starts.get(run.run_id, 0) + 1
+        self._working[entry.table_id] = _Working(local, self._clock.monotonic())
+        self._tell("started", table=entry.full_name, service=run.service, run=run.run_id, why=why)
+
+    def reap(self) -> None:
+        """Tells what came of runs whose processes have ended, and now and then how far the others are."""
+        for table_id, each in list(self._working.items()):
+            if each.local.process.poll() is None:
+                if self._clock.monotonic() - each.told_at >= PROGRESS:
+                    each.told_at = self._clock.monotonic()
+                    self._tell_progress(each.local)
+                continue
+            with suppress(DeployerError):  # its lease tells the next look
+                self._over(each.local)
+            each.local.close()
+            del self._working[table_id]
+
+    def stop(self) -> None:
+        """Stops the runs as Ctrl-C would: they are CANCELLED, and what they have committed stands."""
+        for each in self._working.values():
+            each.local.process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kills what does not end. The runs' leases tell whoever looks next."""
+        for each in self._working.values():
+            each.local.process.kill()
+            each.local.process.wait()
+            each.local.close()
+        self._working.clear()
+
+    def _over(self, local: LocalRun) -> None:
+        table_id, run_id = local.entry.table_id, local.run.run_id
+        run = find_run(self._store.table(table_id), run_id)
+        if run.status == "QUEUED":
+            if self._starts.get(run_id, 0) < STARTS:
+                why = local.last_words() or f"its process ended with {local.process.returncode}"
+                self._tell("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)
+                return  # it is taken up again
+            local.settle()
+            run = find_run(self._store.table(table_id), run_id)
+        self._starts.pop(run_id, None)
+        if run.is_open:
+            return  # another holder has it, or its process was killed
+        self.ended[run.status] = self.ended.get(run.status, 0) + 1
+        began = run.started_at or run.queued_at
+        self._tell(
+            "ended",
+            table=local.entry.full_name,
+            service=run.service,
+            run=run_id,
+            status=run.status,
+            why=run.reason,
+            seconds=round(((run.ended_at or began) - began) / 1000, 1),
+            before=dict(run.figures.before),
+            after=dict(run.figures.after),
+        )
+
+    def _tell_progress(self, local: LocalRun) -> None:
+        with suppress(DeployerError):
+            run = find_run(self._store.table(local.entry.table_id), local.run.run_id)
+            if run.progress:
+                about = dict(run.progress)
+                self._tell("progress", table=local.entry.full_name, service=run.service, run=run.run_id, **about)

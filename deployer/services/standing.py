@@ -1,0 +1,142 @@
+"""How a service stands: whether it did what its trigger asked for. Silence is a failure, so what should have run and
+did not is OVERDUE. Pure, from states of the table and a clock.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deployer.live.services import trigger_of
+from deployer.services.due import DeletedShare, answers, condition, due_in, firing
+from deployer.services.run import RUNNERS
+from deployer.services.runs import runs_of
+from deployer.specs.model import Trigger
+from deployer.specs.schedules import firing_times
+from deployer.state.clock import utc
+from deployer.state.model import TableState
+from deployer.state.services import EXCLUDES, Run, Service, ServiceKind
+
+GRACE = 3600.0  #: seconds for which what a trigger asked for may be late
+
+Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One service of a table. `overdue`, `failed` and `due` say why in words, and are empty when it is not so.
+
+    `failed` is of the newest run. `next_at` is when (ms) the schedule asks next.
+    """
+
+    service: ServiceKind
+    paused: bool
+    last: Run | None
+    overdue: str
+    failed: str
+    due: str
+    next_at: int | None
+
+    @property
+    def word(self) -> str:
+        """The one that matters most."""
+        if self.overdue:
+            return "OVERDUE"
+        if self.paused:
+            return "PAUSED"
+        if self.last is not None and self.last.is_open:
+            return self.last.status
+        return "FAILED" if self.failed else "DUE" if self.due else "OK"
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.overdue or self.failed)
+
+
+def standings(
+    state: TableState, now: int, share: DeletedShare, before: Before = lambda: None, grace: float = GRACE
+) -> list[Standing]:
+    """How each service of a table stands at `now` (ms), in the order of the state.
+
+    `before` is asked only when a condition holds: it is overdue when it held a grace ago too.
+    """
+    due = {each.service: each.why for each in due_in(state, share, now)}
+    found = []
+    for service in state.services.values():
+        trigger = trigger_of(service)
+        last = next(iter(runs_of(state, service.kind)), None)
+        is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in RUNNERS
+        found.append(
+            Standing(
+                service.kind,
+                service.paused,
+                last,
+                _overdue(state, service, trigger, now, round(grace * 1000), before, share)
+                if is_watched and trigger is not None
+                else "",
+                _failed(last) if not service.paused else "",
+                due.get(service.kind, ""),
+                next_firing(trigger, now) if is_watched and trigger is not None else None,
+            )
+        )
+    return found
+
+
+def next_firing(trigger: Trigger, now: int) -> int | None:
+    """When (ms) the trigger's schedule asks next after `now`; None where it has none."""
+    if trigger.schedule is None:
+        return None
+    times = firing_times(trigger.schedule, trigger.timezone, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
+    found = next(times, None)
+    return round(found.timestamp() * 1000) if found is not None else None
+
+
+def may_start(state: TableState, kind: ServiceKind) -> bool:
+    """Whether a run that is queued could begin: none is running that it excludes."""
+    excluded = (kind, *EXCLUDES[kind])
+    return not any(run.status == "RUNNING" and run.service in excluded for run in state.runs.values())
+
+
+def _failed(last: Run | None) -> str:
+    if last is None or last.status != "FAILED":
+        return ""
+    return f"its last run failed at {utc(last.ended_at or last.queued_at)} UTC: {last.reason or 'no reason is known'}"
+
+
+def _overdue(
+    state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, share: DeletedShare
+) -> str:
+    runs = runs_of(state, service.kind)
+    last = runs[0] if runs else None
+    if last is not None and last.is_open:
+        return _stuck(state, last, now - grace)
+    at = firing(service, trigger, now - grace)
+    if at is not None and not any(answers(run, at) for run in runs):
+        return (
+            f"its schedule {trigger.schedule} {trigger.timezone} asked for a run at {utc(at)} UTC, and there was none"
+            f"{_since(last)}"
+        )
+    if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
+        return ""  # the failure is what there is to say; it is tried again later
+    why = condition(state, service.kind, trigger, share)
+    then = before() if why else None
+    if then is None or next(iter(runs_of(then, service.kind)), None) != last:
+        return ""
+    same = (then.dataset, then.lance_version) == (state.dataset, state.lance_version)
+    held = condition(then, service.kind, trigger, share if same else lambda: 0.0)
+    if not held:
+        return ""
+    return f"its condition holds since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"
+
+
+def _stuck(state: TableState, run: Run, late: int) -> str:
+    if run.status == "QUEUED" and run.queued_at < late and may_start(state, run.service):
+        return f"run {run.run_id} is queued since {utc(run.queued_at)} UTC, and nobody starts it"
+    if run.status == "RUNNING" and run.lease_until is not None and run.lease_until < late:
+        return f"the holder of run {run.run_id} is silent since {utc(run.lease_until)} UTC, and nobody went on"
+    return ""
+
+
+def _since(last: Run | None) -> str:
+    return f"; its last run was queued at {utc(last.queued_at)} UTC" if last else "; it never ran"
