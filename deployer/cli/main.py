@@ -1,7 +1,7 @@
 """The `deployer` command: registers the commands, and turns every error into words and an exit code.
 
-Exit codes: 0 done; 1 an error; 2 there are changes or differences (`preview --exit-code`, `drift`,
-`state verify`); 3 refused; 130 interrupted.
+Exit codes: 0 done; 1 an error; 2 there are changes, differences or services that are not well (`preview --exit-code`,
+`drift`, `state verify`, `service check`); 3 refused; 130 interrupted.
 Command modules import nothing heavy at their top: Spark, Lance and Pulumi load inside the commands that use them.
 """
 
@@ -53,7 +53,8 @@ from deployer.errors import DeployerError, EngineFailed, Interrupted
 app = typer.Typer(
     name="deployer",
     help="Infrastructure as code for lakehouse tables.",
-    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify), 3 refused, 130 stopped.",
+    epilog="Exit codes: 0 done, 1 error, 2 changes (preview --exit-code, drift, state verify) or services that are not "
+    "well (service check), 3 refused, 130 stopped.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from deployer.cli.service_change import alter, cancel, create, delete, pause, resume
+from deployer.cli.service_check import check
 from deployer.cli.service_run import run
 from deployer.cli.service_show import describe, list_services, runs
 
@@ -14,6 +15,7 @@ app.command("alter")(alter)
 app.command("delete")(delete)
 app.command("list")(list_services)
 app.command("describe")(describe)
+app.command("check")(check)
 app.command("run")(run)
 app.command("pause")(pause)
 app.command("resume")(resume)

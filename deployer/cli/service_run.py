@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.ingest import EngineName
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
     from deployer.specs.model import Lake
@@ -15,13 +15,31 @@ if TYPE_CHECKING:
 
 
 def run(
-    table: TableName,
-    service: Annotated[
-        str,
+    table: Annotated[
+        str | None,
         typer.Argument(
-            help="COMPACT, CLEAN, METASYNC, AUTOSAVEPOINT or RESTORE (to the newest savepoint).", metavar="SERVICE"
+            help="The table as `database.name`; the name alone when it is the only one. Left out with --all.",
+            metavar="[TABLE]",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    service: Annotated[
+        str | None,
+        typer.Argument(
+            help="COMPACT, CLEAN, METASYNC, AUTOSAVEPOINT or RESTORE (to the newest savepoint).",
+            metavar="[SERVICE]",
+            show_default=False,
+        ),
+    ] = None,
+    all_tables: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Run all that is due by its trigger, on every table; `--all SERVICE` runs that service on every table "
+            "that has it, due or not.",
+        ),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --all: only say what would run, and why.")] = False,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -50,7 +68,8 @@ def run(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Run a service on a table, whether the table has it or not. What is committed until Ctrl-C stands."""
+    """Run a service on a table, whether the table has it or not; or all that is due. What is committed until Ctrl-C
+    stands."""
     from dataclasses import asdict
     from functools import partial
 
@@ -60,16 +79,35 @@ def run(
     from deployer.cli.service_options import pairs
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.errors import Interrupted
+    from deployer.errors import Interrupted, InvalidInput, Refused
     from deployer.services.run import run_service, runnable
     from deployer.services.running import Asked
     from deployer.specs.service_texts import options_from_text
 
-    kind = runnable(service)
-    options = options_from_text(kind, pairs(option) or {}) if option else None
+    if all_tables:
+        if service is not None:
+            raise InvalidInput("--all is for every table", remedy="write `service run --all`, or `--all SERVICE`")
+        table, service = None, table
+    elif table is None or service is None:
+        raise InvalidInput("TABLE and SERVICE are missing", remedy="give both, or --all for what is due on all tables")
+    if dry_run and not all_tables:
+        raise InvalidInput("--dry-run is for --all", remedy="CLEAN alone has one of its own: -o dry_run=true")
+    if option and service is None:
+        raise InvalidInput("options are of one service", remedy="give it: `service run --all SERVICE -o …`")
+    kind = runnable(service) if service is not None else None
+    options = options_from_text(kind, pairs(option) or {}) if option and kind is not None else None
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance
+    if all_tables:
+        from deployer.cli.service_run_all import run_all
+
+        if remote_cluster(instance.clusters, cluster, instance.address) is not None:
+            raise Refused(f"--all runs on this machine, and {cluster} is on AWS", remedy="name a cluster of kind local")
+        return run_all(
+            root, instance, kind, options, cluster=cluster, engine=engine.value, dry_run=dry_run, as_json=as_json
+        )
+    assert table is not None and kind is not None  # noqa: S101 -- refused above
     cluster = cluster or _declared_cluster(lake, table, kind)
     if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
         from deployer.cli.service_remote import run_service_on

@@ -12,6 +12,15 @@ from deployer.cli.service_change import ServiceName
 if TYPE_CHECKING:
     from deployer.state.services import Run
 
+_STYLES = {
+    "OVERDUE": "bold red",
+    "FAILED": "red",
+    "DUE": "yellow",
+    "PAUSED": "dim",
+    "RUNNING": "cyan",
+    "QUEUED": "cyan",
+}
+
 
 def list_services(
     table: Annotated[
@@ -22,31 +31,24 @@ def list_services(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the services of tables, when they run, and what their newest runs came to."""
-    from contextlib import closing
-
+    """List the services of tables: when they run, whether they did, and what their newest runs came to."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+    from rich.text import Text
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
-    from deployer.live.reader import active_tables
+    from deployer.cli.service_look import looked
     from deployer.live.services import trigger_of
     from deployer.plan.services import trigger_words
-    from deployer.services.runs import runs_of
-    from deployer.state import open_store
-    from deployer.tables.dataset import find_entry
+    from deployer.state.clock import utc
 
-    root = root_to_read(project, stack, specs)
-    with closing(open_store(root)) as store:
-        tables = active_tables(store)
-        if table is not None:
-            wanted = find_entry((entry for entry, _ in tables.values()), table)
-            tables = {wanted.table_id: tables[wanted.table_id]}
+    look = looked(root_to_read(project, stack, specs), [table] if table is not None else None)
+    seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
     found = [
-        (entry.full_name, service, next(iter(runs_of(state, service.kind)), None))
-        for entry, state in sorted(tables.values(), key=lambda each: each[0].full_name)
-        for service in state.services.values()
+        (each.entry.full_name, each.state.services[stands.service], stands)
+        for each in seen
+        for stands in each.standings
     ]
     if as_json:
         print_json(
@@ -60,23 +62,37 @@ def list_services(
                         "options": dict(service.options),
                         "cluster": service.cluster,
                         "paused": service.paused,
-                        "last_run": run_document(run) if run else None,
+                        "status": stands.word,
+                        "overdue": stands.overdue or None,
+                        "due": stands.due or None,
+                        "next": utc(stands.next_at) + "Z" if stands.next_at is not None else None,
+                        "last_run": run_document(stands.last) if stands.last else None,
                     }
-                    for name, service, run in found
-                ]
+                    for name, service, stands in found
+                ],
+                "unreadable": {each.entry.full_name: each.trouble for each in seen if each.trouble},
             }
         )
         return 0
+    for each in seen:
+        if each.trouble:
+            note(f"{each.entry.full_name} cannot be looked at: {each.trouble}")
     if not found:
         note("there are no services; declare them under `services:`, or `deployer service create TABLE SERVICE`")
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in ("table", "service", "runs", "cluster", "last run (UTC)"):
+    for name in ("table", "service", "stands", "runs", "cluster", "last run (UTC)"):
         shown.add_column(name, overflow="fold")
-    for name, service, run in found:
-        when = "paused" if service.paused else trigger_words(trigger_of(service))
-        shown.add_row(name, service.kind, when, service.cluster or "", _run_words(run) if run else "never")
+    for name, service, stands in found:
+        last = _run_words(stands.last) if stands.last else "never"
+        when = trigger_words(trigger_of(service))
+        shown.add_row(
+            name, service.kind, Text(stands.word, _STYLES.get(stands.word, "")), when, service.cluster or "", last
+        )
     stdout().print(shown)
+    for name, _, stands in found:
+        if stands.overdue:
+            note(f"{name} {stands.service} is overdue: {stands.overdue}")
     return 0
 
 

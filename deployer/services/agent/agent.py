@@ -175,7 +175,8 @@ class Agent:
             if not may_start(state, wanted.service):
                 return False
             run = self._queued(state, wanted.due) if wanted.due else find_run(state, wanted.run_id)
-            if run.status == "QUEUED":
+            others = wanted.due is not None and run.log != self._name  # who queued it starts it
+            if run.status == "QUEUED" and not others:
                 self.workers.start(entry, run, wanted.why)
         except (Conflict, NotFound):  # somebody else was quicker
             return True

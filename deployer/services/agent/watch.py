@@ -8,7 +8,7 @@ object. Datasets are opened only for what was committed since a service ran.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -69,10 +69,11 @@ class _Dataset:
 
 
 class Watch:
-    """Looks at one instance again and again. Not safe for threads; what it gives is."""
+    """Looks at one instance again and again, at all tables or only those of some ids. Not safe for threads; what it
+    gives is."""
 
-    def __init__(self, store: StateStore, root: str, grace: float = GRACE) -> None:
-        self._store, self._root, self._grace = store, root, grace
+    def __init__(self, store: StateStore, root: str, grace: float = GRACE, only: Collection[str] | None = None) -> None:
+        self._store, self._root, self._grace, self._only = store, root, grace, only
         self._is_local = "://" not in root
         self._instance: InstanceState | None = None
         self._entries: dict[str, TableEntry] = {}
@@ -87,7 +88,11 @@ class Watch:
         instance = self._store.instance()
         if instance is not self._instance:
             self._instance = instance
-            self._entries = {key: each for key, each in instance.tables.items() if each.status == "active"}
+            self._entries = {
+                key: each
+                for key, each in instance.tables.items()
+                if each.status == "active" and (self._only is None or key in self._only)
+            }
             spec = live_instance(instance)
             self._clusters = spec.clusters if spec else ()
             for known in (self._seen, self._datasets, self._shares):
@@ -176,7 +181,7 @@ class Watch:
         forgotten = tuple(
             run
             for run in queued
-            if run.queued_at + PICK_UP <= now and _is_here(run.cluster, self._clusters) and _may_go_on(state, run)
+            if run.queued_at + PICK_UP <= now and is_here(run.cluster, self._clusters) and _may_go_on(state, run)
         )
         dead = tuple(dead_runs(state, now))
         again_at = self._again_at(state, found, due, now)
@@ -206,10 +211,10 @@ class Watch:
         return known[1]
 
     def _is_ours(self, service: Service) -> bool:
-        return _is_here(service.cluster, self._clusters)
+        return is_here(service.cluster, self._clusters)
 
 
-def _is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
+def is_here(cluster: str | None, clusters: tuple[Cluster, ...]) -> bool:
     """Whether what is on that cluster is for this machine: AWS's schedules, and loads there, start what is on AWS."""
     if cluster is None:
         return default_cluster(clusters) is None

@@ -49,7 +49,8 @@ class Workers:
         local = start_local_run(self._store, self._root, entry, run)
         self._starts[run.run_id] = self._starts.get(run.run_id, 0) + 1
         self._working[entry.table_id] = _Working(local, self._clock.monotonic())
-        self._tell("started", table=entry.full_name, service=run.service, run=run.run_id, why=why)
+        about = {"table": entry.full_name, "service": run.service, "run": run.run_id}
+        self._tell("started", **about, pid=local.process.pid, why=why)
 
     def reap(self) -> None:
         """Tells what came of runs whose processes have ended, and now and then how far the others are."""
