@@ -7,6 +7,8 @@ on in their processes, and what those left queued or dead is taken up.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,6 +74,7 @@ class Agent:
         self._wrong: set[_Wrong] = set()
         self._asked_to_end = 0
         self._well_at = self._clock.monotonic()
+        self._name = f"agent {socket.gethostname()} {os.getpid()} {self._clock.new_id()[:8]}"
         self.workers = Workers(store, root, tell, self._clock)
         self.last = Look()
         self.looks = self.failed_looks = self.dead = 0
@@ -187,7 +190,15 @@ class Agent:
     def _queued(self, state: TableState, due: Due) -> Run:
         service = state.services.get(due.service)
         cluster = service.cluster if service else None
-        return queue_run(self._store, state.table_id, due.service, cause=due.cause, cluster=cluster, run_id=due.run_id)
+        return queue_run(
+            self._store,
+            state.table_id,
+            due.service,
+            cause=due.cause,
+            cluster=cluster,
+            run_id=due.run_id,
+            log=self._name,
+        )
 
     def _drain(self) -> bool:
         """Waits for the runs that go on; stops them once that is asked for. Whether they were let to their ends."""

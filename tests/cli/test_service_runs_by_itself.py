@@ -1,0 +1,110 @@
+"""What runs services without being told each time: `deployer agent`, `service run --all`, and `service check`."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from deployer.services.runs import queue_run, start_run
+from deployer.state import open_store
+from tests.cli.conftest import Deployer
+from tests.projects import table
+
+FLIGHTS, PLANES = "air.flights", "air.planes"
+
+
+@pytest.fixture
+def applied(project: Path, deployer: Deployer) -> Path:
+    """Of two tables with the same services, flights has three loads and planes none."""
+    services = "services:\n  compact: {trigger: {commits: 2}}\n  clean: {trigger: {commits: 50}}\n"
+    for name in ("flights", "planes"):
+        (project / "specs" / f"{name}.yaml").write_text(table(name, "delay: int32", more=services), encoding="utf-8")
+    (project / "rows.csv").write_text("id,delay\n1,5\n2,6\n", encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    for _ in range(3):
+        assert deployer("ingest", FLIGHTS, "rows.csv", "--no-services").code == 0
+    return project
+
+
+def fail(project: Path, name: str, reason: str) -> None:
+    with closing(open_store(str(project / "lakes" / "demo"))) as store:
+        entry = store.instance().by_name(name)
+        assert entry is not None
+        run = queue_run(store, entry.table_id, "CLEAN", cause="a test")
+        start_run(store, entry.table_id, run.run_id).finish("FAILED", reason=reason)
+
+
+def test_all_that_is_due_is_run(applied: Path, deployer: Deployer) -> None:
+    planned = deployer("service", "run", "--all", "--dry-run")
+    assert (planned.code, planned.out) == (0, "air.flights COMPACT: 3 commits\n1 run; nothing was run\n")
+    named = deployer("service", "run", "--all", "clean", "--dry-run", "--json").json["would_run"]
+    assert [(each["table"], each["service"]) for each in named] == [(FLIGHTS, "CLEAN"), (PLANES, "CLEAN")]
+    assert deployer("service", "pause", PLANES, "clean").code == 0
+    left = deployer("service", "run", "--all", "clean", "--dry-run")
+    assert (
+        "air.flights CLEAN: the table has it" in left.out and "air.planes CLEAN is left out: it is paused" in left.err
+    )
+    ran = deployer("service", "run", "--all")
+    assert (ran.code, "3 → 1 file" in ran.out) == (0, True)
+    [run] = deployer("service", "runs", FLIGHTS, "--json").json["runs"]
+    assert (run["status"], run["cause"]) == ("SUCCEEDED", "trigger: 3 commits")
+    assert deployer("service", "run", "--all").out == "nothing is due\n"
+    done = deployer("service", "run", "--all", "CLEAN", "-o", "older_than=0h", "--json").json["runs"]
+    assert [(each["table"], each["status"]) for each in done] == [(FLIGHTS, "SUCCEEDED")]
+
+
+def test_the_agent_runs_what_is_due_once(applied: Path, deployer: Deployer) -> None:
+    ran = deployer("agent", "--once", "--json")
+    events = [json.loads(line) for line in ran.err.splitlines()]
+    assert (ran.code, ran.out) == (0, "")
+    assert [each["event"] for each in events] == ["watching", "started", "ended", "stopped"]
+    assert (events[2]["table"], events[2]["status"], events[2]["after"]["files"]) == (FLIGHTS, "SUCCEEDED", 1)
+    again = deployer("agent", "--once", "--root", str(applied / "lakes" / "demo"))
+    assert again.code == 0 and "stopped; runs that ended: none" in again.err
+
+
+def test_what_is_not_well_is_checked_and_listed(applied: Path, deployer: Deployer) -> None:
+    ran = deployer("service", "check")
+    assert (ran.code, ran.out) == (0, "4 services of 2 tables: none is overdue, none failed last\n")
+    fail(applied, PLANES, "the disk is full")
+    late = deployer("service", "check", "--grace", "0s")
+    assert late.code == 2
+    first, second = late.out.splitlines()
+    assert first.startswith("air.flights COMPACT: OVERDUE: its condition holds since") and "it never ran" in first
+    assert second.startswith("air.planes CLEAN: FAILED: its last run failed at") and "the disk is full" in second
+    [problem] = deployer("service", "check", "planes", "--json").json["problems"]
+    assert (problem["table"], problem["service"], problem["status"]) == (PLANES, "CLEAN", "FAILED")
+    assert deployer("service", "check", FLIGHTS).code == 0  # in its grace
+    listed = {(each["table"], each["service"]): each for each in deployer("service", "list", "--json").json["services"]}
+    assert listed[FLIGHTS, "COMPACT"]["status"] == "DUE" and listed[FLIGHTS, "COMPACT"]["due"] == "3 commits"
+    assert listed[PLANES, "CLEAN"]["status"] == "FAILED" and listed[PLANES, "COMPACT"]["status"] == "OK"
+    assert "FAILED" in deployer("service", "list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("service", "run"), "TABLE and SERVICE are missing"),
+        (("service", "run", FLIGHTS), "TABLE and SERVICE are missing"),
+        (("service", "run", "--all", FLIGHTS, "clean"), "--all is for every table"),
+        (("service", "run", "--all", "klean"), "'klean' is no service"),
+        (("service", "run", "--all", "-o", "keep=1"), "options are of one service"),
+        (("service", "run", FLIGHTS, "clean", "--dry-run"), "--dry-run is for --all"),
+        (("service", "check", "air.flihgts"), "did you mean 'air.flights'?"),
+        (("service", "check", "--grace", "soon"), "--grace: 'soon' is no length of time"),
+        (("agent", "--every", "0s"), "--every: an agent cannot look all the time"),
+        (("agent", "--every", "x"), "--every: 'x' is no length of time"),
+        (("agent", "--listen", "here"), "--listen: 'here' is no address"),
+        (("agent", "--root", "lakes/none", "--once"), "there is no state store"),
+        (("agent", "--root", "lakes/demo", "--project", "."), "--root is for where there is no project"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_what_is_wrong_is_said(arguments: tuple[str, ...], said: str, project: Path, deployer: Deployer) -> None:
+    if arguments[1] == "check":
+        assert deployer("up", "--yes").code == 0
+    ran = deployer(*arguments)
+    assert ran.code == 1 and said in ran.err
