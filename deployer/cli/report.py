@@ -20,7 +20,8 @@ def report(
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
 ) -> int:
-    """Write one self-contained HTML page of the lake: tables, sizes, key space, fragments, indexes, history and drift.
+    """Write one self-contained HTML page of the lake: tables, sizes, key space, fragments, indexes, services and their
+    runs, health, history and drift.
 
     The page loads nothing and runs nothing, so it can be mailed and opened offline. Reads no rows.
     """
@@ -28,14 +29,17 @@ def report(
 
     from deployer.cli.output import note
     from deployer.cli.report_page import report_page
+    from deployer.cli.report_services import lake_services
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.tables.report import lake_report
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
+    now = dt.datetime.now(dt.UTC)
     tables = lake_report(workspace.root(lake))
-    page = report_page(lake.instance.name, lake.instance.root, tables, _drift(workspace), dt.datetime.now(dt.UTC))
+    services = lake_services(workspace.root(lake), now)
+    page = report_page(lake.instance.name, lake.instance.root, tables, services, _drift(workspace), now)
     try:
         html.write_text(page, encoding="utf-8", errors="replace")
     except OSError as error:

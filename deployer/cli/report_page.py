@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.cli.report_services import ServicesView
 from deployer.plan.templating import render_page
 from deployer.plan.words import count, option_words
+from deployer.state.clock import utc
 from deployer.tables.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
 from deployer.tables.versions import TableVersion
 
@@ -82,10 +84,11 @@ def report_page(
     instance: str,
     root: str,
     tables: Sequence[TableReport | UnreadableTable],
+    services: Mapping[str, ServicesView],
     drift: DriftView,
     now: dt.datetime,
 ) -> str:
-    """The whole page; `now` is when it was made (UTC)."""
+    """The whole page; `services` by the table's name, `now` is when it was made (UTC)."""
     whole = [table for table in tables if isinstance(table, TableReport)]
     largest = max((table.description.summary.bytes for table in whole), default=0) or 1
     return render_page(
@@ -96,18 +99,22 @@ def report_page(
         drift=drift,
         tables=tables,
         broken=[table for table in tables if isinstance(table, UnreadableTable)],
-        views=[_view(table, largest, index) for index, table in enumerate(whole)],
+        moment=lambda at: utc(at)[:16],
+        views=[_view(table, services, largest, index) for index, table in enumerate(whole)],
+        services=sum(len(view.report.services) for view in services.values()),
+        wrong=[(name, each) for name, view in services.items() for each in view.wrong],
         rows=sum(table.description.summary.rows for table in whole),
         bytes=sum(table.description.summary.bytes for table in whole),
         files=sum(table.description.summary.files for table in whole),
     )
 
 
-def _view(table: TableReport, largest: int, index: int) -> dict[str, Any]:
+def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int, index: int) -> dict[str, Any]:
     summary = table.description.summary
     return {
         "id": f"t{index}",  # of a counter, so that no name can become part of an address
         "table": table,
+        "services": services.get(summary.name),
         "share": 100 * summary.bytes / largest,
         "keys": key_space(table),
         "timeline": timeline(table.versions),

@@ -80,7 +80,7 @@ def autosavepoint(
     before = len(table.state.savepoints)
     removed = [each.name for each in expire_savepoints(table.store, table.entry.table_id, round(at * 1000))]
     table = open_entry(table.store, table.root, table.entry)
-    same = _unchanged_since(table)
+    same = unchanged_since(table)
     made = None
     if not same:
         name = name_by_time(PREFIX, round(at * 1000), table.state.savepoints)
@@ -112,7 +112,7 @@ def _auto(state: TableState) -> list[Savepoint]:
     return sorted(found, key=lambda each: (each.at, each.state_version))
 
 
-def _unchanged_since(table: OpenTable) -> str:
+def unchanged_since(table: OpenTable) -> str:
     """The newest of its savepoints when the table is as it was then; else empty."""
     for newest in _auto(table.state)[-1:]:
         try:

@@ -127,6 +127,11 @@ def test_compact_counts_the_rows_of_all() -> None:
     assert "no keys, rows a second of Lance's own copy of pages: " in printed
 
 
+def test_agent_has_nothing_to_do() -> None:
+    [memory] = tables(benchmark("agent", "--tables", "2", "--rounds", "10"))
+    assert [line[0] for line in memory] == ["after rounds", "1", "10"]
+
+
 @pytest.mark.parametrize("name", ["columns", "preview", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")

@@ -1,0 +1,110 @@
+"""What a round of `deployer agent` costs when there is nothing to do, and whether its memory stays flat.
+
+    python -m benchmarks.agent [--tables 1000] [--rounds 10000]
+
+Each table has rows, three services with triggers, and runs behind it. A round is the agent's own: it reads the state
+of all tables, looks for what others committed, and decides. The first round opens the state; /metrics is asked for
+every hundredth. Memory is the process's resident set, at rounds ten times as far apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.report import print_figure, print_heading, print_table
+from deployer.services.agent.agent import Agent, Settings
+from deployer.services.agent.metrics import AgentMetrics
+from deployer.services.attached import create_service
+from deployer.services.runs import queue_run, start_run
+from deployer.specs.arrow import columns_of
+from deployer.specs.model import TableSpec
+from deployer.state import create_store, open_store
+from deployer.state.services import Figures, Service
+from deployer.tables.admin import create_table
+from deployer.tables.append import open_appender
+
+ROUND_SECONDS = 1.0
+GROWTH = 1.05  #: of the resident set, from the hundredth round to the last
+SERVICES = (
+    Service("COMPACT", "AUTOMATIC", {"small_files": 32, "deleted_share": 0.2}),
+    Service("CLEAN", "AUTOMATIC", {"schedule": "0 0 29 2 *", "timezone": "Europe/Berlin"}),
+    Service("AUTOSAVEPOINT", "AUTOMATIC", {"commits": 100, "rows": 1_000_000}),
+)
+
+
+def make_lake(root: str, tables: int) -> None:
+    """Tables of one load each, whose services ran since."""
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.string())])
+    rows = pa.table({"id": [1, 2, 3], "value": ["a", "b", "c"]}, schema=schema)
+    with closing(create_store(root)) as store:
+        for number in range(tables):
+            name = f"table_{number:05}"
+            create_table(store, root, TableSpec("bench", name, columns_of(schema), ("id",)), "bench/dev")
+            with closing(open_appender(root, f"bench.{name}")) as appender:
+                appender.append(rows)
+        for table_id in store.instance().tables:
+            for service in SERVICES:
+                create_service(store, table_id, service)
+                run = queue_run(store, table_id, service.kind, cause="benchmark")
+                version = store.table(table_id).lance_version
+                start_run(store, table_id, run.run_id).finish(figures=Figures(lance_version_after=version))
+
+
+def measure(root: str, rounds: int) -> None:
+    with closing(open_store(root)) as store:
+        agent = Agent(store, root, lambda *_, **__: None, Settings())
+        metrics = AgentMetrics(agent)
+        seconds, memory, scrape = list[float](), dict[int, float](), 0.0
+        for number in range(1, rounds + 1):
+            begun = time.perf_counter()
+            agent.look()
+            seconds.append(time.perf_counter() - begun)
+            if number % 100 == 0:
+                begun = time.perf_counter()
+                metrics.text()
+                scrape = time.perf_counter() - begun
+            if number == rounds or str(number).strip("0") == "1":
+                gc.collect()
+                memory[number] = resident()
+    assert not any(seen.due or seen.trouble for seen in agent.last.tables.values()), "there was something to do"
+    print_table(("after rounds", "resident MiB"), ([f"{number:,}", f"{size:.1f}"] for number, size in memory.items()))
+    warm = seconds[1:] or seconds
+    print_figure("the first round, which opens the state", seconds[0], "s", None)
+    print_figure("a round, median", statistics.median(warm), "s", ROUND_SECONDS)
+    print_figure("a round, slowest", max(warm), "s", ROUND_SECONDS)
+    if scrape:
+        print_figure("/metrics", scrape, "s", None)
+    if rounds >= 1000:
+        print_figure(
+            "memory after the last round, of that after the hundredth", memory[rounds] / memory[100], "times", GROWTH
+        )
+
+
+def resident() -> float:
+    """MiB of this process that are in memory now."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096 / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=10_000)
+    given = parser.parse_args()
+    print_heading(f"Rounds of the agent over {given.tables:,} tables with nothing to do")
+    with tempfile.TemporaryDirectory() as folder:
+        root = str(Path(folder) / "lake")
+        make_lake(root, given.tables)
+        measure(root, given.rounds)
+
+
+if __name__ == "__main__":
+    main()

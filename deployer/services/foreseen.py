@@ -1,0 +1,88 @@
+"""What the next run of a service would do, in words. Changes nothing and reads no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from deployer.errors import DeployerError
+from deployer.plan.words import count, size
+from deployer.services.autosavepoint import unchanged_since
+from deployer.services.clean import CleanOptions
+from deployer.services.compact.options import CompactOptions
+from deployer.services.compact.pieces import planned
+from deployer.services.compact.planning import files_of
+from deployer.services.options import options_of
+from deployer.services.runs import runs_of
+from deployer.state.services import Service, ServiceKind
+from deployer.tables.collect import GRACE, collect
+from deployer.tables.collect_versions import OldVersions
+from deployer.tables.dataset import OpenTable
+
+
+def foreseen(table: OpenTable, service: Service) -> str:
+    """What a run of the table's service would do now. Where that cannot be told, why not."""
+    try:
+        return _FORESEEN.get(service.kind, _since_the_last)(table, service)
+    except DeployerError as error:
+        return f"not known: {error.what}"
+
+
+def _compact(table: OpenTable, service: Service) -> str:
+    options = CompactOptions.of(options_of(table.state, service.kind, None))
+    sizes = options.sizes(table.layout().max_rows_per_file)
+    tasks = planned(table, table.dataset(), sizes)
+    if not tasks:
+        return "nothing: no file is to be merged, sorted, placed or freed of deleted rows"
+    old = sum(len(task.fragments) for task in tasks)
+    new = sum(files_of(task.rows, task.bytes, sizes) for task in tasks)
+    rows = count(sum(task.rows for task in tasks), "row")
+    deleted = sum(task.deleted for task in tasks)
+    dropped = f", {count(deleted, 'deleted row')} dropped" if deleted else ""
+    written = size(sum(task.bytes for task in tasks))
+    return f"{count(old, 'file')} become about {new:,}: {rows} rewritten, {written}{dropped}"
+
+
+def _clean(table: OpenTable, service: Service) -> str:
+    options = CleanOptions.of(options_of(table.state, service.kind, None))
+    versions = OldVersions(options.older_than, options.keep_versions)
+    gone = collect(table, grace=GRACE, versions=versions, dry_run=True)
+    if not (gone.files or gone.versions or gone.jobs or gone.datasets or gone.savepoints):
+        return "nothing: no version is old enough, and no file is left that no version needs"
+    what = [count(gone.versions, "version")] if gone.versions else []
+    what += [count(gone.files, "file") + " that no version has"] if gone.files else []
+    what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
+    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
+    would = "only says that it would remove" if options.dry_run else "removes"
+    return f"{would} {', '.join(what)}: {size(gone.bytes)}"
+
+
+def _autosavepoint(table: OpenTable, _: Service) -> str:
+    same = unchanged_since(table)
+    return f"nothing: nothing changed since savepoint {same}" if same else "makes a savepoint of the table as it is now"
+
+
+def _metasync(table: OpenTable, service: Service) -> str:
+    last = next((run for run in runs_of(table.state, service.kind) if run.status in ("SUCCEEDED", "SKIPPED")), None)
+    version = table.state.lance_version
+    if last is not None and last.figures.lance_version_after == version:
+        return f"nothing but a look at the catalogs: version {version} is published"
+    return f"publishes version {version}"
+
+
+def _since_the_last(table: OpenTable, service: Service) -> str:
+    last = next(
+        (run for run in runs_of(table.state, service.kind) if run.figures.lance_version_after is not None), None
+    )
+    if last is None:
+        return "looks at the whole table, as it never ran"
+    commits = table.state.lance_version - (last.figures.lance_version_after or 0)
+    return f"looks at what {count(max(commits, 0), 'commit')} changed since its last run"
+
+
+_FORESEEN: Mapping[ServiceKind, Callable[[OpenTable, Service], str]] = {
+    "COMPACT": _compact,
+    "CLEAN": _clean,
+    "AUTOSAVEPOINT": _autosavepoint,
+    "METASYNC": _metasync,
+}

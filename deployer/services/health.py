@@ -1,0 +1,103 @@
+"""How healthy a table is, how its services stand, and what their next runs would do: for the report of a lake."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deployer.errors import DeployerError
+from deployer.live.services import trigger_of
+from deployer.plan.services import trigger_words
+from deployer.services.due import deleted_share, small_files
+from deployer.services.foreseen import foreseen
+from deployer.services.runs import runs_of
+from deployer.services.standing import GRACE, Standing, standings
+from deployer.state.files import File
+from deployer.state.history import Time
+from deployer.state.model import TableState
+from deployer.state.services import Run, Service
+from deployer.tables.dataset import OpenTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    """`small_files` are those that COMPACT calls small; `deleted` is the share of deleted rows in files.
+
+    `meets` is how many other files of its leaf a file's row keys overlap with, on average by rows; None without row
+    keys. `depth` is the overlap depth that CLUSTER recorded last, and when (ms); None where it never ran.
+    """
+
+    files: int
+    small_files: int
+    deleted: float
+    meets: float | None
+    depth: tuple[float, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """A service: `runs_when` says its trigger, `next_run` what its next run would do."""
+
+    service: Service
+    runs_when: str
+    standing: Standing
+    next_run: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesReport:
+    """A table's health and services, and all its runs that are kept, the newest first."""
+
+    health: TableHealth
+    services: tuple[ServiceReport, ...]
+    runs: tuple[Run, ...]
+
+
+def services_report(table: OpenTable, now: int) -> ServicesReport:
+    """Of a table that is open, at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
+    state, share = table.state, deleted_share(table)
+
+    def before() -> TableState | None:
+        try:
+            return table.store.table(state.table_id, at=Time(now - round(GRACE * 1000)))
+        except DeployerError:
+            return None
+
+    found = standings(state, now, lambda: share, before)
+    services = tuple(
+        ServiceReport(service, trigger_words(trigger_of(service)), stands, foreseen(table, service))
+        for stands in found
+        for service in (state.services[stands.service],)
+    )
+    files = list(state.files)
+    keyed = state.properties.row_keys and all(file.min_key is not None for file in files)
+    health = TableHealth(
+        state.files.count, small_files(state), share, meets(files) if keyed else None, _depth(runs_of(state, "CLUSTER"))
+    )
+    return ServicesReport(health, services, tuple(runs_of(state)))
+
+
+def meets(files: Iterable[File]) -> float:
+    """With how many other files of its leaf a file overlaps by key, on average by rows."""
+    leaves: dict[str | None, list[File]] = {}
+    for file in files:
+        leaves.setdefault(file.partition, []).append(file)
+    met = rows = 0
+    for leaf in leaves.values():
+        lows = sorted(file.min_key or b"" for file in leaf)
+        highs = sorted(file.max_key or b"" for file in leaf)
+        for file in leaf:
+            begun = bisect_right(lows, file.max_key or b"")
+            over = bisect_left(highs, file.min_key or b"")
+            met += (begun - over - 1) * file.rows
+            rows += file.rows
+    return met / rows if rows else 0.0
+
+
+def _depth(runs: Iterable[Run]) -> tuple[float, int] | None:
+    for run in runs:
+        depth = run.figures.after.get("depth")
+        if isinstance(depth, int | float) and run.ended_at is not None:
+            return float(depth), run.ended_at
+    return None
