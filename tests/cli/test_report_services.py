@@ -94,7 +94,7 @@ def test_runs_are_bars_on_one_axis() -> None:
     assert [each.name for each in drawn.lanes] == ["COMPACT", "CLEAN"]
     running, oldest = compact.bars
     [failed] = clean.bars
-    assert (oldest.left, running.left + running.width) == (drawn.names, pytest.approx(99.5))
+    assert oldest.left == drawn.names and running.left + running.width == pytest.approx(99.5)
     assert oldest.left < failed.left < running.left and failed.top > running.top
     assert [each.kind for each in (running, oldest, failed)] == ["running", "succeeded", "failed"]
     assert running.width == pytest.approx(2 * oldest.width, rel=0.01)
