@@ -43,6 +43,10 @@ class _Kind:
     required: tuple[str, ...] = ()
 
 
+_FOLDER: Json = {
+    "pattern": "^(/.*|s3://[^@\\s]+)$",
+    "patternErrorMessage": "write a path that begins with / or an s3:// URI without credentials",
+}
 _TARGET_SCHEMAS: list[Json] = [
     object_schema(
         "Glue target",
@@ -66,8 +70,9 @@ _TARGET_SCHEMAS: list[Json] = [
         ("type",),
         {
             "type": constant("directory", "Which catalog."),
-            "root": text("The namespace's folder or s3:// URI, above the tables; the lake's root unless set.")
-            | {"minLength": 1},
+            "root": text(
+                "The namespace's folder or s3:// URI, above the tables; the lake's root unless set.", **_FOLDER
+            ),
         },
     ),
     object_schema(
@@ -77,11 +82,13 @@ _TARGET_SCHEMAS: list[Json] = [
         {
             "type": constant("rest", "Which catalog."),
             "uri": text(
-                "Address of the server.", pattern="^https?://[^@\\s]+$", examples=["https://catalog.example.com"]
+                "Address of the server.", pattern="^https?://[^@?#\\s]+$", examples=["https://catalog.example.com"]
             )
-            | {"patternErrorMessage": "write http:// or https:// and no credentials"},
-            "root": text("The folder or URI from which the server counts locations; it is told whole URIs unless set.")
-            | {"minLength": 1},
+            | {"patternErrorMessage": "write http:// or https://, no credentials and no query"},
+            "root": text(
+                "The folder or s3:// URI from which the server counts locations; it is told whole URIs unless set.",
+                **_FOLDER,
+            ),
             "token_variable": text(
                 "The environment variable of the job that holds a bearer token; the token itself is kept nowhere.",
                 pattern="^[A-Za-z_][A-Za-z0-9_]*$",

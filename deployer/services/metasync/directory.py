@@ -7,16 +7,19 @@ merge into its dataset as the format describes it.
 from __future__ import annotations
 
 import json
+import random
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, NotFound
+from deployer.live.lance_io import latest_version
 from deployer.live.lance_storage import storage_options
 from deployer.services.metasync.namespaces import found_entry, namespace_wanted, new_properties
-from deployer.services.metasync.publication import Publication, relative_to, uri_of
+from deployer.services.metasync.publication import Publication, plain_place, relative_to, uri_of
 from deployer.services.metasync.target import Catalog, Found, Parts, Place, TargetFailed
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "__manifest"
 SEPARATOR = "$"  #: of the parts of an id in the manifest; no name has it
+PATIENCE, LONGEST_PAUSE = 60.0, 2.0  # seconds
 T = TypeVar("T")
 
 
@@ -34,7 +38,7 @@ class DirectoryTarget:
     """
 
     def __init__(self, declared: Mapping[str, Any], lake: str) -> None:
-        self._root = str(declared.get("root") or lake).rstrip("/")
+        self._root = plain_place(str(declared.get("root") or lake))
         self.title = f"directory {self._root}"
         self.catalog: Catalog = ("directory", uri_of(self._root))
 
@@ -55,14 +59,9 @@ class DirectoryTarget:
         return found_entry(uri_of(entry.location or ""), entry.properties or {})
 
     def put(self, place: Place, publication: Publication, found: Found | None) -> None:
-        from lance_namespace import CreateNamespaceRequest, NamespaceAlreadyExistsError, RegisterTableRequest
-
         relative = self._relative(publication)
         if found is None:
-            with suppress(NamespaceAlreadyExistsError):
-                self._call(lambda: self._namespace().create_namespace(CreateNamespaceRequest(id=[place[0]])))
-            request = RegisterTableRequest(id=list(place), location=relative)
-            self._call(lambda: self._namespace().register_table(request))
+            self._register(place, relative)
         before = relative if found is None else relative_to(found.location, self._root)
         properties = new_properties(self.wanted(publication), found)
         self._call(lambda: self._merge(place, before or "", relative, properties))
@@ -70,8 +69,22 @@ class DirectoryTarget:
     def remove(self, place: Place, found: Found) -> None:
         from lance_namespace import DeregisterTableRequest, TableNotFoundError
 
-        with suppress(TableNotFoundError):  # somebody else did it
+        with suppress(TableNotFoundError):  # somebody else did it, or this in a call whose answer was lost
             self._call(lambda: self._namespace().deregister_table(DeregisterTableRequest(id=list(place))))
+
+    def _register(self, place: Place, location: str) -> None:
+        from lance_namespace import (
+            CreateNamespaceRequest,
+            NamespaceAlreadyExistsError,
+            RegisterTableRequest,
+            TableAlreadyExistsError,
+        )
+
+        with suppress(NamespaceAlreadyExistsError):
+            self._call(lambda: self._namespace().create_namespace(CreateNamespaceRequest(id=[place[0]])))
+        request = RegisterTableRequest(id=list(place), location=location)
+        with suppress(TableAlreadyExistsError):  # in a call that was repeated; what is elsewhere is not merged into
+            self._call(lambda: self._namespace().register_table(request))
 
     def _relative(self, publication: Publication) -> str:
         """The table's folder as the namespace wants it. Raises InvalidInput when it does not lie below it."""
@@ -108,18 +121,38 @@ class DirectoryTarget:
         return DirectoryNamespace(root=self._root, **options)
 
     def _call(self, call: Callable[[], T]) -> T:
-        """What a call gives. Raises TargetFailed, and the errors of the namespace that callers look for."""
-        from lance_namespace import NamespaceAlreadyExistsError, NamespaceNotFoundError, TableNotFoundError
+        """What a call gives; tried again while others commit to the manifest, since each commit of Lance's writes it
+        anew. Raises TargetFailed, and the errors of the namespace that callers look for.
+        """
+        from lance_namespace import (
+            NamespaceAlreadyExistsError,
+            NamespaceNotFoundError,
+            TableAlreadyExistsError,
+            TableNotFoundError,
+        )
 
+        told = (NamespaceAlreadyExistsError, NamespaceNotFoundError, TableAlreadyExistsError, TableNotFoundError)
+        give_up, number = time.monotonic() + PATIENCE, 0
+        while True:
+            before = self._version()
+            try:
+                return call()
+            except (*told, TargetFailed):
+                raise
+            except Exception as failure:  # Lance has no class of its own for what goes wrong
+                if self._version() == before or time.monotonic() >= give_up:
+                    first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
+                    what, remedy = f"the namespace could not be used: {first}", "see that its folder can be written"
+                    raise TargetFailed(what, remedy=remedy) from failure
+            number += 1
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.02 * 2**number)))  # noqa: S311 -- no secret
+
+    def _version(self) -> int:
+        """The newest version of the manifest; 0 where there is none yet."""
         try:
-            return call()
-        except (NamespaceAlreadyExistsError, NamespaceNotFoundError, TableNotFoundError, TargetFailed):
-            raise
-        except Exception as failure:  # Lance has no class of its own for what goes wrong
-            first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
-            raise TargetFailed(
-                f"the namespace could not be used: {first}", remedy="see that its folder can be written, then run again"
-            ) from failure
+            return latest_version(f"{self._root}/{MANIFEST}")
+        except (NotFound, OSError):
+            return 0
 
 
 def _literal(text: str) -> str:

@@ -85,22 +85,22 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def uri_of(place: str) -> str:
     """The URI of a path or URI, the same however it was written."""
-    plain = _plain(place)
+    plain = plain_place(place)
     return plain if "://" in plain else Path(plain).as_uri()
 
 
 def is_same_place(one: str, other: str) -> bool:
     """Whether two paths or URIs are the same place, however they are written."""
-    return _plain(one) == _plain(other)
+    return plain_place(one) == plain_place(other)
 
 
 def relative_to(place: str, root: str) -> str | None:
     """The way from `root` down to `place`, both paths or URIs; None when it is not below it."""
-    inner, outer = _plain(place), _plain(root).rstrip("/") + "/"
+    inner, outer = plain_place(place), plain_place(root).rstrip("/") + "/"
     return inner.removeprefix(outer) if inner.startswith(outer) else None
 
 
-def _plain(place: str) -> str:
+def plain_place(place: str) -> str:
     """A URI, or the absolute path of what is on this machine."""
     if place.startswith("file:"):
         place = unquote("/" + place.removeprefix("file:").lstrip("/"))

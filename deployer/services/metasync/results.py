@@ -39,6 +39,7 @@ class Published:
 @dataclass(frozen=True, slots=True)
 class Metasynced:
     """What a run came to. SKIPPED: all catalogs say it already, and `why`. FAILED: `why` has what failed where.
+    SUCCEEDED: `why` has what others had changed, if anything.
 
     `targets` are the entries of the table, of former names too; `gone` those of tables that are deleted.
     """

@@ -56,7 +56,8 @@ def _outcome(done: Sequence[Published], gone: Sequence[Published], publication: 
     if failed:
         return "FAILED", "; ".join(failed)
     if any(each.action != "unchanged" for each in (*done, *gone)):
-        return "SUCCEEDED", ""
+        changed = [f"{each.target} ({', '.join(each.changed_by_others)})" for each in done if each.changed_by_others]
+        return "SUCCEEDED", f"changed by others: {'; '.join(changed)}" if changed else ""
     where = ", ".join(each.target for each in done)
     return "SKIPPED", f"version {publication.version} is published to {count(len(done), 'catalog')} already: {where}"
 

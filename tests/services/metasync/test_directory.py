@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import lance
@@ -18,6 +19,7 @@ from lance_namespace import (
 
 from deployer.live.lance_storage import storage_options
 from deployer.services.metasync import NotPublished
+from deployer.services.runs import runs_of
 from deployer.state import create_store
 from deployer.tables.admin import delete_table
 from deployer.tables.naming import rename_table
@@ -98,6 +100,7 @@ def test_what_others_changed_is_told_and_mended(lake: Lake, change: str) -> None
     kept = {"mine": "kept"} if change == "altered" else {}
     assert after.properties == {**before.properties, **kept}
     assert sync_all(lake, DIRECTORY).status == "SKIPPED"
+    assert "changed by others: directory " in runs_of(lake.open().opened.state)[1].reason
 
 
 def test_what_deployer_did_not_publish_is_left_as_it_is(lake: Lake) -> None:
@@ -151,6 +154,23 @@ def test_two_tables_that_swap_names_do_too(lake: Lake) -> None:
     assert [each.action for each in sync_all(lake, DIRECTORY).targets] == ["created"]
     assert (entry(lake, "other").properties or {})["deployer.table_id"] == first.table_id
     assert (entry(lake).properties or {})["deployer.table_id"] == second.table_id
+
+
+def test_tables_that_are_published_at_once_all_are(lake: Lake) -> None:
+    tables = ["flights", *(f"table{number}" for number in range(3))]
+    for name in tables[1:]:
+        lake.table(name=name)
+    with ThreadPoolExecutor(len(tables)) as pool:
+
+        def at_once() -> list[str]:
+            return [done.action for done in pool.map(lambda name: sync(lake, DIRECTORY, name), tables)]
+
+        assert at_once() == ["created"] * 4
+        for name in tables:
+            reinitialise_table(lake.store, lake.root, lake.open(name).opened.entry.table_id, allow_destroy=True)
+        assert at_once() == ["updated"] * 4
+        assert at_once() == ["unchanged"] * 4
+    assert names(lake) == tables
 
 
 def test_a_namespace_that_is_not_above_the_table_is_refused(lake: Lake) -> None:
