@@ -11,6 +11,7 @@ from aws_emr import EmrCluster
 
 from deployer.compute import submission
 from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_alarms import Told, failed_clusters, failed_steps, topic_policy
 from deployer.compute.aws_cron import aws_expressions
 from deployer.compute.aws_schedules import (
     Scheduled,
@@ -142,7 +143,10 @@ class Schedules(pulumi.ComponentResource):
 
 
 class Alarms(pulumi.ComponentResource):
-    """Alarms on jobs that fail and on services that were not started, and a topic for who is told."""
+    """Alarms on jobs that fail and on services that were not started, and a topic for who is told.
+
+    Jobs on EMR have no metric that an alarm could watch: rules tell the topic of their events.
+    """
 
     def __init__(self, instance: InstanceSpec, clusters: Clusters, schedules: Schedules | None, tags: Tags) -> None:
         super().__init__("deployer:aws:Alarms", instance.name)
@@ -170,6 +174,15 @@ class Alarms(pulumi.ComponentResource):
                     "FailedJobs",
                     {"ApplicationId": cluster.application.id},
                 )
+            else:
+                self._rules(name, cluster)
+        if any(isinstance(cluster, EmrCluster) for cluster in clusters.values()):
+            aws.sns.TopicPolicy(
+                f"alarms-from/{instance.name}",
+                arn=self.topic.arn,
+                policy=self.topic.arn.apply(_json(topic_policy)),
+                opts=self._own,
+            )
         if schedules is not None:
             self._alarm(
                 f"not-started/{instance.name}",
@@ -180,6 +193,35 @@ class Alarms(pulumi.ComponentResource):
                 "Maximum",
             )
         self.register_outputs({"topic": self.topic.arn})
+
+    def _rules(self, name: str, cluster: EmrCluster) -> None:
+        lake, of_runs = self._instance.name, cluster.cluster_arn is None
+        self._rule(f"failed-cluster/{name}", failed_clusters(cluster.name, of_runs, name, lake))
+        if not of_runs:
+            steps = cluster.exported["cluster"].apply(lambda cluster_id: failed_steps(cluster_id, name, lake))
+            self._rule(f"failed-steps/{name}", steps)
+
+    def _rule(self, name: str, told: pulumi.Input[Told]) -> None:
+        found = pulumi.Output.from_input(told)
+        rule = aws.cloudwatch.EventRule(
+            f"rule/{name}",
+            name=name_on_aws(self._instance.root, self._instance.name, name),
+            description=f"Tells of what failed on a cluster of the lake {self._instance.name}",
+            event_pattern=found.apply(lambda each: each.pattern),
+            tags=self._tags,
+            opts=self._own,
+        )
+        aws.cloudwatch.EventTarget(
+            f"tells/{name}",
+            rule=rule.name,
+            target_id="alarms",
+            arn=self.topic.arn,
+            input_transformer={
+                "input_paths": found.apply(lambda each: dict(each.paths)),
+                "input_template": found.apply(lambda each: each.template),
+            },
+            opts=self._own,
+        )
 
     def _alarm(
         self, name: str, description: str, namespace: str, metric: str, dimensions: Any, statistic: str = "Sum"

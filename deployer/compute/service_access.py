@@ -35,6 +35,7 @@ def deploying_service_grants(instance: str, region: str, account: str, partition
         grant("Topics", _of("sns", "", _TOPIC), topics),
         Grant("Subscriptions", "services", _SUBSCRIPTION, ("*",), (f"{topics}example:00example",)),
         grant("Alarms", _of("cloudwatch", "", _ALARM), arn("cloudwatch", f"alarm:{own}")),
+        grant("Rules", _of("events", "", _RULE), arn("events", f"rule/{own}")),
         Grant(
             "Catalog",
             "services",
@@ -65,6 +66,7 @@ _TOPIC = ("CreateTopic", "DeleteTopic", "GetTopicAttributes", "SetTopicAttribute
 #: IAM knows no resources of these two.
 _SUBSCRIPTION = ("sns:GetSubscriptionAttributes", "sns:Unsubscribe")
 _ALARM = ("DeleteAlarms", "DescribeAlarms", "PutMetricAlarm", *_TAGS)
+_RULE = ("DeleteRule", "DescribeRule", "ListTargetsByRule", "PutRule", "PutTargets", "RemoveTargets", *_TAGS)
 _DATABASE = (
     "CreateDatabase",
     "DeleteDatabase",

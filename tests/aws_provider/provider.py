@@ -16,6 +16,7 @@ from tests.aws_provider import (
     dynamodb,
     emr,
     emr_serverless,
+    events,
     glue,
     iam,
     kms,
@@ -28,7 +29,7 @@ from tests.aws_provider import (
 )
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-_PARTS = (s3, s3_objects, dynamodb, iam, kms, emr, emr_serverless, logs, scheduler, sqs, watching, glue)
+_PARTS = (s3, s3_objects, dynamodb, iam, kms, emr, emr_serverless, logs, scheduler, sqs, watching, events, glue)
 KINDS: Mapping[str, Kind] = {type_: kind for part in _PARTS for type_, kind in part.KINDS.items()}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 

@@ -96,9 +96,32 @@ def test_nothing_comes_to_the_queue_without_tls() -> None:
     assert not is_allowed(Call("sqs:SendMessage", QUEUE, {"aws:SecureTransport": "false"}), policies)
 
 
+ALARM_ARN = f"arn:aws:cloudwatch:eu-central-1:{ACCOUNT}:alarm:any"
+
+
+@pytest.mark.parametrize(
+    ("service", "context", "allowed"),
+    [
+        ("events", {}, True),
+        ("cloudwatch", {"aws:SourceArn": ALARM_ARN, "aws:SourceAccount": ACCOUNT}, True),
+        ("cloudwatch", {"aws:SourceArn": ALARM_ARN, "aws:SourceAccount": "222222222222"}, False),
+        ("lambda", {}, False),
+    ],
+)
+def test_who_may_publish_to_the_topic(service: str, context: dict[str, str], allowed: bool) -> None:
+    policy = json.loads(inputs("alarms-from/demo")["policy"])
+    statements = [each for each in policy["Statement"] if each["Principal"] == {"Service": f"{service}.amazonaws.com"}]
+    [topic] = {each["Resource"] for each in policy["Statement"]}
+    mine = {"Statement": statements}
+    assert is_allowed(Call("sns:Publish", topic, context), [mine]) is allowed
+    assert not is_allowed(Call("sns:Publish", topic + "2", context), [mine])
+    assert not is_allowed(Call("sns:Subscribe", topic, context), [mine])
+
+
 SCHEDULE = f"{GROUP.replace('schedule-group', 'schedule')}/{inputs('schedule/air.flights/compact')['name']}"
 ALARM = f"arn:aws:cloudwatch:eu-central-1:{ACCOUNT}:alarm:{inputs('alarm/failed-jobs/small')['name']}"
 TOPIC = f"arn:aws:sns:eu-central-1:{ACCOUNT}:{inputs('alarms/demo')['name']}"
+RULE = f"arn:aws:events:eu-central-1:{ACCOUNT}:rule/{inputs('rule/failed-steps/steady')['name']}"
 TO_SCHEDULER = {"iam:PassedToService": "scheduler.amazonaws.com"}
 
 
@@ -112,6 +135,8 @@ TO_SCHEDULER = {"iam:PassedToService": "scheduler.amazonaws.com"}
         *((Call(f"sns:{each}", TOPIC), True) for each in ("CreateTopic", "Subscribe", "DeleteTopic")),
         *((Call(f"cloudwatch:{each}", ALARM), True) for each in ("PutMetricAlarm", "DescribeAlarms", "DeleteAlarms")),
         *((Call(f"glue:{each}Database", f"{GLUE}:database/demo_air"), True) for each in ("Create", "Get", "Delete")),
+        *((Call(f"events:{each}", RULE), True) for each in ("PutRule", "PutTargets", "RemoveTargets", "DeleteRule")),
+        (Call("events:PutRule", RULE.replace("deployer-demo", "orders")), False),
         (Call("iam:PassRole", SCHEDULER), False),
         (Call("iam:PassRole", "arn:aws:iam::123456789012:role/admin", TO_SCHEDULER), False),
         (Call("scheduler:DeleteSchedule", SCHEDULE.replace("deployer-demo", "orders")), False),

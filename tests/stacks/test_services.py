@@ -15,7 +15,7 @@ from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of
-from tests.stacks.graph import graph_of
+from tests.stacks.graph import graph_of, outputs_of
 
 CLUSTERS = """\
 notify: [ops@example.com]
@@ -206,3 +206,60 @@ def test_what_no_schedule_can_start_is_said(on_aws: MakeProject, deployer: Deplo
 def test_services_of_local_clusters_are_nothing_to_aws(on_aws: MakeProject, deployer: Deployer) -> None:
     project = applied(on_aws, deployer, "clusters:\n  laptop: {kind: local}\n")
     assert not [each for each in graph_of(project) if each["type"].startswith(("aws:scheduler", "aws:sns", "aws:sqs"))]
+
+
+BOTH = """\
+notify: [ops@example.com]
+clusters:
+  steps: {kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge, lifetime: long}
+  once: {kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge}
+"""
+
+
+def test_what_fails_on_emr_is_told_to_the_topic(on_aws: MakeProject, deployer: Deployer) -> None:
+    """Events as EMR sends them, of this lake's clusters and of others."""
+    project = applied(on_aws, deployer, BOTH, tables="")
+    root, sns, sqs = f"s3://{bucket_of(project)}/demo", boto3.client("sns"), boto3.client("sqs")
+    outputs = outputs_of(project)
+    queue = sqs.create_queue(QueueName="listening")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    raw = {"RawMessageDelivery": "true"}
+    sns.subscribe(TopicArn=outputs["alarms"], Protocol="sqs", Endpoint=arn, Attributes=raw)
+
+    def tell(kind: str, **detail: str) -> None:
+        event = {"Source": "aws.emr", "DetailType": f"EMR {kind} Change", "Detail": json.dumps(detail)}
+        boto3.client("events").put_events(Entries=[event])
+
+    def told() -> list[str]:
+        found = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages", [])
+        for each in found:
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=each["ReceiptHandle"])
+        return [each["Body"] for each in found]
+
+    cluster = outputs["clusters"]["steps"]["cluster"]
+    step = {"stepId": "s-1", "name": "ingest air.flights", "message": "Step s-1 failed."}
+    tell("Step Status", clusterId=cluster, state="COMPLETED", **step)
+    tell("Step Status", clusterId="j-ANOTHER", state="FAILED", **step)
+    names = {each: name_on_aws(root, "demo", each) for each in ("steps", "once")}
+    for name in (f"{names['steps']}-0001", names["once"], "another"):
+        tell("Cluster State", clusterId="j-1", name=name, state="TERMINATED_WITH_ERRORS", message="Ended.")
+    tell("Cluster State", clusterId="j-1", name=names["steps"], state="TERMINATED", message="Ended.")
+    assert told() == []
+    tell("Step Status", clusterId=cluster, state="FAILED", **step)
+    assert told() == [
+        "A job failed on the cluster steps of the lake demo: step s-1, ingest air.flights. Step s-1 failed."
+    ]
+    tell("Cluster State", clusterId=cluster, name=names["steps"], state="TERMINATED_WITH_ERRORS", message="No role.")
+    assert told() == [f"The cluster ended with errors: steps of the lake demo, {cluster}. No role."]
+    run = f"{names['once']}-3f2a"  # as a job names its own
+    tell("Cluster State", clusterId="j-2", name=run, state="TERMINATED_WITH_ERRORS", message="Shut down.")
+    assert told() == [
+        "A job failed on a cluster of its own, or the cluster ended with errors: once of the lake demo, j-2. Shut down."
+    ]
+    assert deployer("preview", "--exit-code").code == 0
+    boto3.client("events").remove_targets(Rule=name_on_aws(root, "demo", "failed-steps/steps"), Ids=["alarms"])
+    sns.set_topic_attributes(TopicArn=outputs["alarms"], AttributeName="Policy", AttributeValue='{"Statement": []}')
+    found = {(each["action"], each["address"].split(" ")[1]) for each in deployer("preview", "--json").json["foreign"]}
+    assert found == {("create", "tells/failed-steps/steps"), ("update", "alarms-from/demo")}
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0

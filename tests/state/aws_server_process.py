@@ -25,7 +25,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from moto.s3.models import FakeBucket
 from werkzeug.serving import WSGIRequestHandler, make_server
 
-from tests.state import aws_server_emr, aws_server_runs, aws_server_settings
+from tests.state import aws_server_emr, aws_server_events, aws_server_runs, aws_server_settings
 
 _transact = DynamoDBBackend.transact_write_items
 _create_application = EMRServerlessBackend.create_application
@@ -92,6 +92,7 @@ def main(unlocked: bool) -> None:
     emr: Any = EMRServerlessBackend
     emr.create_application = create_application
     aws_server_runs.extend()
+    aws_server_events.extend()
     aws_server_settings.extend()
     responses.TRANSACTION_MAX_ITEMS = 100  # of TransactGetItems, as AWS has it since 2022
     if not unlocked:
