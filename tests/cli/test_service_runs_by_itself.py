@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from deployer.cli.agent_signals import obeyed
+from deployer.services.agent.agent import Agent, Settings
 from deployer.services.runs import queue_run, start_run
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
@@ -82,6 +86,26 @@ def test_what_is_not_well_is_checked_and_listed(applied: Path, deployer: Deploye
     assert listed[FLIGHTS, "COMPACT"]["status"] == "DUE" and listed[FLIGHTS, "COMPACT"]["due"] == "3 commits"
     assert listed[PLANES, "CLEAN"]["status"] == "FAILED" and listed[PLANES, "COMPACT"]["status"] == "OK"
     assert "FAILED" in deployer("service", "list").out
+
+
+@pytest.mark.parametrize(("number", "once"), [(signal.SIGTERM, "draining"), (signal.SIGINT, "stopping")])
+def test_signals_end_the_agent(number: signal.Signals, once: str, applied: Path, deployer: Deployer) -> None:
+    """Told by the log as soon as a run has started, which SIGTERM lets end and Ctrl-C stops."""
+    told: list[str] = []
+
+    def tell(event: str, **_: object) -> None:
+        told.append(event)
+        if event == "started":
+            os.kill(os.getpid(), number)
+
+    before = signal.getsignal(signal.SIGINT)
+    with closing(open_store(str(applied / "lakes" / "demo"))) as store:
+        agent = Agent(store, str(applied / "lakes" / "demo"), tell, Settings())
+        with obeyed(agent):
+            assert agent.watch() is (once == "draining")
+    assert once in told and signal.getsignal(signal.SIGINT) is before
+    [run] = deployer("service", "runs", FLIGHTS, "--json").json["runs"]
+    assert run["status"] == ("SUCCEEDED" if once == "draining" else "CANCELLED")  # also when it had not begun
 
 
 @pytest.mark.parametrize(

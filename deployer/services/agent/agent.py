@@ -110,7 +110,7 @@ class Agent:
                 look_at = self._clock.monotonic() + self._settings.every
                 try:
                     self.look()
-                except DeployerError as error:  # such as a bucket that is not reached
+                except (DeployerError, OSError) as error:  # such as a bucket that is not reached
                     self.failed_looks += 1
                     self._tell("trouble", why=str(error))
             self._fill()

@@ -8,15 +8,16 @@ object. Datasets are opened only for what was committed since a service ran.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.compute.aws_schedules import default_cluster
 from deployer.compute.job_code import REMOTE_KINDS
-from deployer.errors import DeployerError
+from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, latest_version
-from deployer.live.reader import live_instance
+from deployer.live.reader import READERS, live_instance
 from deployer.services.due import Due, deleted_share, due_in, retry_at, watched
 from deployer.services.runs import dead_runs
 from deployer.services.standing import GRACE, Standing, may_start, standings
@@ -60,14 +61,6 @@ class Look:
     thought: int = 0
 
 
-@dataclass(slots=True)
-class _Dataset:
-    """When a table's dataset was last looked at, and its folder's time then (0: it tells nothing)."""
-
-    at: int = 0
-    stamp: int = 0
-
-
 class Watch:
     """Looks at one instance again and again, at all tables or only those of some ids. Not safe for threads; what it
     gives is."""
@@ -79,7 +72,8 @@ class Watch:
         self._entries: dict[str, TableEntry] = {}
         self._clusters: tuple[Cluster, ...] = ()
         self._seen: dict[str, Seen] = {}
-        self._datasets: dict[str, _Dataset] = {}
+        #: When a dataset was last looked at (ms); of one in a folder the folder's time then, 0 where that may not tell.
+        self._looked_at: dict[str, int] = {}
         self._shares: dict[str, tuple[tuple[int, int], float]] = {}  # by table: of which version, and the share
 
     def look(self, now: int) -> Look:
@@ -95,26 +89,33 @@ class Watch:
             }
             spec = live_instance(instance)
             self._clusters = spec.clusters if spec else ()
-            for known in (self._seen, self._datasets, self._shares):
+            for known in (self._seen, self._looked_at, self._shares):
                 for gone in known.keys() - self._entries.keys():
                     del known[gone]
         states, broken = self._states()
-        thought = 0
-        for table_id, entry in self._entries.items():
-            state = states.get(table_id)
-            if state is None:
-                self._seen[table_id] = Seen(entry, TableState(table_id=table_id), trouble=broken[table_id])
-                continue
-            seen = self._seen.get(table_id)
-            if seen is not None and seen.state is state and seen.entry is entry and now < seen.again_at:
-                moved = seen.counts_data and self._moved(entry, state, now)
-                if not moved:
-                    continue
-            else:
-                moved = _counts_data(state) and self._moved(entry, state, now)
-            thought += 1
-            self._seen[table_id] = self._think(entry, state, now, moved=moved)
-        return Look(now, time.monotonic() - begun, dict(self._seen), thought)
+        for table_id, why in broken.items():
+            self._seen[table_id] = Seen(self._entries[table_id], TableState(table_id=table_id), trouble=why)
+        same = {table_id for table_id, state in states.items() if self._is_same(table_id, state, now)}
+        moved = self._moved(
+            [
+                table_id
+                for table_id, state in states.items()
+                if (self._seen[table_id].counts_data if table_id in same else _counts_data(state))
+            ],
+            states,
+            now,
+        )
+        thought = [table_id for table_id in states if table_id not in same or table_id in moved]
+        for table_id in thought:
+            self._seen[table_id] = self._think(self._entries[table_id], states[table_id], now, moved=table_id in moved)
+        return Look(now, time.monotonic() - begun, dict(self._seen), len(thought))
+
+    def _is_same(self, table_id: str, state: TableState, now: int) -> bool:
+        """Whether a table's state and the time give no reason to think about it again."""
+        seen = self._seen.get(table_id)
+        return (
+            seen is not None and seen.state is state and seen.entry is self._entries[table_id] and now < seen.again_at
+        )
 
     def opened(self, seen: Seen) -> OpenTable:
         """The table, rolled forward."""
@@ -124,39 +125,48 @@ class Watch:
         """The states of all tables; why there is none, of a table whose state cannot be read."""
         try:
             return self._store.tables(self._entries), {}
-        except DeployerError:
+        except (Corrupt, NotFound):  # of one table; which, the error does not tell
             found, broken = dict[str, TableState](), dict[str, str]()
-            failure: DeployerError | None = None
             for table_id in self._entries:
                 try:
                     found[table_id] = self._store.table(table_id)
-                except DeployerError as error:
-                    broken[table_id], failure = str(error), error
-            if failure is not None and not found:  # not a table's own
-                raise failure from None
+                except (Corrupt, NotFound) as error:
+                    broken[table_id] = str(error)
             return found, broken
 
-    def _moved(self, entry: TableEntry, state: TableState, now: int) -> bool:
-        """Whether others than deployer committed to the dataset. Lists the names of its versions, and opens nothing."""
-        known = self._datasets.setdefault(entry.table_id, _Dataset())
-        location = dataset_location(self._root, entry)
+    def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
+        """Those to whose datasets others than deployer committed. Lists the names of versions, and opens nothing."""
         if self._is_local:
-            try:
-                stamp = Path(location, "_versions").stat().st_mtime_ns
-            except OSError:
-                return True  # thinking about it says what is wrong
-            if stamp == known.stamp:
-                return False
-        elif now < known.at + REMOTE_LOOK:
-            return False
-        known.at = now
+            return {table_id for table_id in asked if self._moved_here(table_id, states[table_id])}
+        late = [table_id for table_id in asked if self._looked_at.get(table_id, 0) + REMOTE_LOOK <= now]
+        if not late:
+            return set()
+        self._looked_at.update((table_id, now) for table_id in late)
+        with ThreadPoolExecutor(min(READERS, len(late)), thread_name_prefix="look") as pool:
+            found = pool.map(lambda table_id: self._is_behind(table_id, states[table_id]), late)
+            return {table_id for table_id, behind in zip(late, found, strict=True) if behind}
+
+    def _moved_here(self, table_id: str, state: TableState) -> bool:
         try:
-            newest = latest_version(location)
-        except DeployerError:
-            return True
+            stamp = self._versions_of(table_id).stat().st_mtime_ns
+        except OSError:
+            return True  # thinking about it says what is wrong
+        if stamp == self._looked_at.get(table_id):
+            return False
+        behind = self._is_behind(table_id, state)
         # a change within the same tick of the file system's clock would not be seen
-        if self._is_local:
-            known.stamp = stamp if time.time() - stamp / 1e9 > _SETTLED else 0
+        is_settled = not behind and time.time() - stamp / 1e9 > _SETTLED
+        self._looked_at[table_id] = stamp if is_settled else 0
+        return behind
+
+    def _versions_of(self, table_id: str) -> Path:
+        return Path(dataset_location(self._root, self._entries[table_id]), "_versions")
+
+    def _is_behind(self, table_id: str, state: TableState) -> bool:
+        try:
+            newest = latest_version(dataset_location(self._root, self._entries[table_id]))
+        except Exception:  # thinking about it says what is wrong
+            return True
         return newest != state.lance_version
 
     def _think(self, entry: TableEntry, state: TableState, now: int, *, moved: bool) -> Seen:
@@ -167,8 +177,9 @@ class Watch:
                 opened = open_entry(self._store, self._root, entry)
                 entry, state = opened.entry, opened.state
             return self._thought(entry, state, now)
-        except DeployerError as error:
-            return Seen(entry, state, trouble=str(error), again_at=now + THINK_AGAIN)
+        except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
+            trouble = str(error).splitlines() or [type(error).__name__]
+            return Seen(entry, state, trouble=trouble[0], again_at=now + THINK_AGAIN)
 
     def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
         def share() -> float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from deployer.errors import DeployerError
 from deployer.services.processes import LocalRun, start_local_run
-from deployer.services.runs import find_run
+from deployer.services.running import INTERRUPTED
+from deployer.services.runs import end_queued_run, find_run
 from deployer.state.clock import Clock
 from deployer.state.model import TableEntry
 from deployer.state.services import Run
@@ -36,6 +37,7 @@ class Workers:
         self._store, self._root, self._tell, self._clock = store, root, tell, clock
         self._working: dict[str, _Working] = {}  # by table
         self._starts: dict[str, int] = {}  # of runs that did not begin, by id
+        self._is_stopped = False
         self.ended: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -67,21 +69,24 @@ class Workers:
 
     def stop(self) -> None:
         """Stops the runs as Ctrl-C would: they are CANCELLED, and what they have committed stands."""
+        self._is_stopped = True
         for each in self._working.values():
             each.local.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Kills what does not end. The runs' leases tell whoever looks next."""
+        self._is_stopped = True
         for each in self._working.values():
             each.local.process.kill()
             each.local.process.wait()
-            each.local.close()
-        self._working.clear()
+        self.reap()
 
     def _over(self, local: LocalRun) -> None:
         table_id, run_id = local.entry.table_id, local.run.run_id
         run = find_run(self._store.table(table_id), run_id)
-        if run.status == "QUEUED":
+        if run.status == "QUEUED" and self._is_stopped:
+            run = end_queued_run(self._store, table_id, run_id, "CANCELLED", reason=INTERRUPTED)
+        elif run.status == "QUEUED":
             if self._starts.get(run_id, 0) < STARTS:
                 why = local.last_words() or f"its process ended with {local.process.returncode}"
                 self._tell("not started", table=local.entry.full_name, service=run.service, run=run_id, why=why)

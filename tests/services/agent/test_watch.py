@@ -15,13 +15,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from deployer.errors import InvalidInput
+from deployer.live.lance_storage import storage_options
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import address_of, served
-from deployer.services.agent.watch import THINK_AGAIN, Watch
+from deployer.services.agent.watch import REMOTE_LOOK, THINK_AGAIN, Watch
 from deployer.services.attached import create_service
 from deployer.services.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
-from deployer.state import open_store
+from deployer.state import create_store, open_store
 from deployer.state.clock import Clock
 from deployer.state.services import Service
 from deployer.tables.instance import create_instance
@@ -100,6 +101,24 @@ def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
     [seen] = Watch(lake.store, lake.root).look(round(time.time() * 1000)).tables.values()
     assert [each.service for each in seen.due] == ["COMPACT"]
     assert [each.word for each in seen.standings] == ["DUE"] * 3
+
+
+def test_a_bucket_is_looked_at_less_often(on_s3: str, tmp_path: Path) -> None:
+    lake = Lake.__new__(Lake)
+    lake.folder, lake.root, lake.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+    lake.table(splits=())
+    watched = Watched(lake)
+    watched.append(1)
+    watched.attach("COMPACT", {"commits": 2})
+    watch, now = Watch(lake.store, on_s3), round(time.time() * 1000)
+    assert [watch.look(now + each).thought for each in (0, 1, 2)] == [1, 0, 0]
+    location = lake.open().opened.location
+    rows, options = flights(10, 10), storage_options(location)
+    lance.write_dataset(rows, location, mode="append", storage_options=options)
+    assert watch.look(now + REMOTE_LOOK - 1).thought == 0
+    [seen] = watch.look(now + REMOTE_LOOK).tables.values()
+    assert (seen.state.files.count, [each.service for each in seen.due]) == (2, ["COMPACT"])
+    lake.store.close()
 
 
 def test_a_table_that_cannot_be_read_hides_no_other(watched: Watched, watch: Watch) -> None:
