@@ -135,11 +135,15 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     """The updates that make `state` tell what the opened version of the dataset holds."""
     view = _View.of(dataset, state)
     updates: list[TableUpdate] = []
+    done = set[str]()
     for version, mark in marks_since(dataset, state.lance_version).items():
         if mark.kind == RESTORE:
             continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
-        if mark.job_id not in state.jobs and (mark.files or mark.job_id in state.intents):
+        if mark.job_id in done or mark.job_id in state.jobs:
+            continue  # a second commit of the job, which was undone
+        if mark.files or mark.job_id in state.intents:
             updates.append(view.record(version, mark))
+            done.add(mark.job_id)
     updates += view.adopt()
     schema = dataset.schema
     if columns_of(schema) != columns_of(_recorded_schema(state)):
@@ -152,25 +156,29 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
 
 
 def appended(
-    dataset: lance.LanceDataset, state: TableState, mark: Mark, removed: Sequence[int] = ()
-) -> TableUpdate | None:
-    """What a job records, from the dataset that its commit gave, one version above that of `state`: an append, or files
-    in the place of those `removed`.
+    dataset: lance.LanceDataset, state: TableState, marks: Sequence[Mark], removed: Sequence[int] = ()
+) -> list[TableUpdate]:
+    """What jobs record, from the dataset that their commits gave, which are those right above the version of `state`:
+    appends, or files of one in the place of those `removed`.
 
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
-    ids. None when they are not found so.
+    ids. Empty when they are not found so.
     """
-    marked = {file.path: file for file in mark.files}
+    marked = {file.path: file for mark in marks for file in mark.files}
     newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []
     fragments = [fragment_of(dataset, fragment_id) for fragment_id in newest]
     found = _by_path(fragments, marked)
     if len(found) != len(marked):
-        return None
+        return []
     view = _View(dataset, state, {}, {}, state.leaves())
-    added = tuple(view.file_of(fragment, marked[path]) for path, fragment in found.items())
-    if removed:
-        return FilesReplaced(tuple(removed), added, int(dataset.version), mark.job_id, mark.kind)
-    return FilesAdded(added, int(dataset.version), mark.job_id, mark.rows, mark.kind)
+    updates: list[TableUpdate] = []
+    for version, mark in enumerate(marks, int(dataset.version) - len(marks) + 1):
+        added = tuple(view.file_of(found[file.path], file) for file in mark.files)
+        if removed:
+            updates.append(FilesReplaced(tuple(removed), added, version, mark.job_id, mark.kind))
+        else:
+            updates.append(FilesAdded(added, version, mark.job_id, mark.rows, mark.kind))
+    return updates
 
 
 def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
@@ -339,15 +347,17 @@ def _of(fragment: Fragment, partition: str | None, keys: KeyRange | None, *, is_
 
 
 def _doubled(dataset: lance.LanceDataset, state: TableState) -> list[int]:
-    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit."""
+    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
+
+    Both may have committed the same files: then those are left that were there before the second.
+    """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
-    doubled: set[str] = set()
+    doubled = set[int]()
     for version, mark in sorted(marks_since(dataset, state.lance_version).items()):
-        if first.setdefault(mark.job_id, version) != version:
-            doubled |= {file.path for file in mark.files}
-    if not doubled:
-        return []
-    return sorted(fragment.fragment_id for fragment in _by_path(fragments_of(dataset).values(), doubled).values())
+        if first.setdefault(mark.job_id, version) != version and mark.files:
+            before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in mark.files}
+            doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
+    return sorted(doubled)
 
 
 def _undo(dataset: lance.LanceDataset, fragment_ids: list[int]) -> None:

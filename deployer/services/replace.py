@@ -23,7 +23,8 @@ from deployer.state.conflicts import to_replace_files
 from deployer.state.failpoints import reached
 from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.updates import CommitAbandoned, CommitStarted
-from deployer.tables.commit import find_job, holds, recorded
+from deployer.tables.commit import find_job, recorded
+from deployer.tables.lance_append import holds
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def commit_rewritten(
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
     reached("services.replace.after-lance")
-    found = recorded(store, before, made, mark, replaced) or find_job(store, root, entry.table_id, job_id)
+    jobs = recorded(store, before, made, [mark], replaced)
+    found = jobs[job_id] if jobs is not None else find_job(store, root, entry.table_id, job_id)
     reached("services.replace.after-state")
     if found is None:
         raise OutcomeUnknown(

@@ -8,10 +8,12 @@ version that was removed under it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
+
+from deployer.state.line import Turn
 
 REMOVED = 2**63 - 1  #: the floor of a log that was removed: nothing can be put above it
 
@@ -70,12 +72,16 @@ class Backend(Protocol):
         """
         ...
 
-    def turn(self, log: str | None = None) -> AbstractContextManager[bool]:
+    def turn(self) -> AbstractContextManager[bool]:
         """Held around a commit: writers near to each other wait for it a little rather than lose races.
 
-        Gives whether another writer had it until now. With a log it is another one, for what is more than a commit.
-        Only a courtesy: either may be given to several at once, and nothing rests on it.
+        Gives whether another writer had it until now. Only a courtesy: it may be given to several at once.
         """
+        ...
+
+    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
+        """Held around a commit to one log and what it is about elsewhere; `would_do` tells what, for another writer
+        that may do it too (see `line`). Only a courtesy as well."""
         ...
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:

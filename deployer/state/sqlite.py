@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +17,11 @@ from pathlib import Path
 from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
 from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
+from deployer.state.line import Line, Turn
 from deployer.state.objects import make_folder
 from deployer.state.turns import Turns
 
 BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
-LOG_PATIENCE = 2.0  #: seconds that one waits for the turn at one log, which lasts longer than a commit
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
 
 _APPLICATION_ID = 0x44535431  # marks the file as a state store
@@ -84,7 +85,7 @@ class SqliteBackend:
             )
         self._path = path
         self._turns = Turns(path.with_name(f"{path.name}-turn"))
-        self._turns_of: dict[str, Turns] = {}
+        self._lines: dict[str, Line] = {}
         self._local = threading.local()
         self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
         if create:
@@ -121,16 +122,18 @@ class SqliteBackend:
             return False
         return True
 
-    def turn(self, log: str | None = None) -> AbstractContextManager[bool]:
-        if log is None:
-            return self._turns.taken()
-        turns = self._turns_of.get(log)
-        if turns is None:
-            turns = self._turns_of.setdefault(log, Turns(self._turn_file(log), LOG_PATIENCE))
-        return turns.taken()
+    def turn(self) -> AbstractContextManager[bool]:
+        return self._turns.taken()
 
-    def _turn_file(self, log: str) -> Path:
-        return self._path.with_name(f"{self._path.name}-turn-{log}")
+    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
+        line = self._lines.get(log)
+        if line is None:
+            line = self._lines.setdefault(log, Line(*self._line_files(log)))
+        return line.turn(would_do)
+
+    def _line_files(self, log: str) -> tuple[Path, Path]:
+        name = self._path.name
+        return self._path.with_name(f"{name}-turn-{log}"), self._path.with_name(f"{name}-line-{log}")
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         tails: dict[str, Tail] = {}
@@ -196,7 +199,9 @@ class SqliteBackend:
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if floor == REMOVED:
-            self._turn_file(log).unlink(missing_ok=True)
+            lock, offers = self._line_files(log)
+            lock.unlink(missing_ok=True)
+            shutil.rmtree(offers, ignore_errors=True)
         with self._writing() as connection:
             if floor <= _floor(connection, log):
                 return []

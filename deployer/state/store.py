@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from deployer.state.clock import Clock
 from deployer.state.commits import Committer, Part, longest_pause
 from deployer.state.entries import Damaged, LogEntry, from_record, read_or_damaged
 from deployer.state.history import At, Time, state_at
+from deployer.state.line import Turn
 from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
 from deployer.state.objects import ObjectStore
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
@@ -149,13 +150,14 @@ class StateStore:
             self._retention.after_commit(each)
         return {log: each.state for log, each in known.items()}
 
-    def turn(self, log: str) -> AbstractContextManager[bool]:
+    def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
         """Held around a commit to one log and what it is about, where that is not in the state.
 
-        Writers on one machine wait for it rather than lose races elsewhere. Only a courtesy: a writer that was stopped
-        with it holds nobody up for long, and nothing may rest on it.
+        Writers on one machine wait for it rather than lose races elsewhere, and the one that has it may do what others
+        `would_do` (see `line`). Only a courtesy: a writer that was stopped with it holds nobody up for long, and
+        nothing may rest on it.
         """
-        return self._backend.turn(_checked(log))
+        return self._backend.turn_at(_checked(log), would_do)
 
     def pause(self, lost: int) -> None:
         """Waits a random while after so many lost races (from 1), as commits do, before one looks again."""

@@ -84,7 +84,7 @@ class Appender:
             raise
         if done.already_done:
             discard(opened.location, written)
-        self._dataset = done.dataset
+        self._dataset = done.dataset or dataset
         return done
 
     def refresh(self) -> None:

@@ -2,27 +2,36 @@
 
 A process that dies between two of these leaves either nothing in Lance, and the job can be run again, or a commit whose
 mark tells everything, and whoever opens the table next records it. The same job never adds its rows twice.
+
+Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
+(`deployer.state.line`): a version in Lance for each, as each would have made it, and one intent and one record in the
+log for all.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
-from deployer.live.lance_failures import words_of
 from deployer.live.lance_io import dataset_location, open_dataset
-from deployer.live.lance_storage import objects_at, storage_options
+from deployer.live.lance_storage import objects_at
 from deployer.live.marks import Mark
 from deployer.live.restored import end_dead_restores
 from deployer.live.rollforward import appended, current, refresh, transaction_of
+from deployer.state.codec import decode, encode
 from deployer.state.conflicts import to_add_files, to_record
 from deployer.state.failpoints import reached
+from deployer.state.line import Turn
 from deployer.state.model import Job, TableEntry, TableState
+from deployer.state.requirements import JobNotDone
 from deployer.state.updates import CommitAbandoned, CommitStarted
+from deployer.tables.lance_append import append_to_lance, has_fields, has_files, moved_on
+from deployer.tables.others import ALONE, LOOK, Other, alike, answered, append_others
+from deployer.tables.pending import Pending
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -33,16 +42,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing."""
+    """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing.
+
+    `dataset` is as the commit left it, unless another process made the commit.
+    """
 
     job: Job
     already_done: bool
-    dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)  #: as the commit left it
+    dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)
 
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
     """The job if it is done, also when only Lance knows of it."""
-    return store.table(table_id).jobs.get(job_id) or refresh(store, root, table_id).jobs.get(job_id)
+    return _jobs(store, root, table_id, {job_id}).get(job_id)
+
+
+def _jobs(store: StateStore, root: str, table_id: str, wanted: set[str]) -> Mapping[str, Job]:
+    jobs = store.table(table_id).jobs
+    return jobs if all(job_id in jobs for job_id in wanted) else refresh(store, root, table_id).jobs
 
 
 def commit_append(
@@ -58,129 +75,153 @@ def commit_append(
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
-    again and again, is what the commit before gave: nothing is read then unless somebody else commits.
+    again and again, is what a commit before gave: nothing is read then unless somebody else commits.
 
     Raises Conflict when the table was changed or removed meanwhile: nothing is committed then and the fragments can be
     removed. Raises OutcomeUnknown when Lance did not answer and the commit cannot be found: then nothing may be.
     """
-    with store.turn(entry.table_id) as waited:
-        if waited:
-            with contextlib.suppress(NotFound):  # the commit will say so
-                store.table(entry.table_id)  # one read is less than a commit that was prepared on an old state
-        return _commit_append(store, root, entry, job_id, kind, written, schema, dataset)
+    pending = Pending.of(job_id, kind, written, schema, entry.dataset)
+    with store.turn(entry.table_id, pending.to_bytes) as turn:
+        done = _done_by_another(store, root, entry, pending, turn)
+        if done is None and turn.answer is None:
+            return _commit_append(store, root, entry, pending, schema, dataset, turn)
+    if done is not None:
+        return done
+    with store.turn(entry.table_id) as turn:
+        return _commit_append(store, root, entry, pending, schema, dataset, turn)
+
+
+def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: Pending, turn: Turn) -> Committed | None:
+    """What became of an append that another process took; None when it did not commit it, and will not."""
+    if turn.in_doubt or turn.answer == LOOK:
+        return Committed(_found(store, root, entry, pending.job_id), already_done=False)
+    if turn.taker_gone:
+        with contextlib.suppress(NotFound):
+            if (job := find_job(store, root, entry.table_id, pending.job_id)) is not None:
+                return Committed(job, already_done=not _is_of(pending, root, entry, job))
+    if turn.answer is None or turn.answer == ALONE:
+        return None
+    return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
+
+
+def _is_of(pending: Pending, root: str, entry: TableEntry, job: Job) -> bool:
+    """Whether the job was done with these files, and not by another run with its own."""
+    transaction = transaction_of(open_dataset(dataset_location(root, entry)), job.lance_version)
+    mark = Mark.of(transaction.transaction_properties) if transaction is not None else None
+    return mark is None or mark.files == pending.mark.files
 
 
 def _commit_append(
     store: StateStore,
     root: str,
     entry: TableEntry,
-    job_id: str,
-    kind: str,
-    written: Sequence[Written],
+    pending: Pending,
     schema: bytes,
     dataset: lance.LanceDataset | None,
+    turn: Turn,
 ) -> Committed:
+    job_id, location = pending.job_id, dataset_location(root, entry)
+    if turn.waited:
+        with contextlib.suppress(NotFound):  # the commit will say so
+            store.table(entry.table_id)  # one read is less than a commit that was prepared on an old state
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
             return Committed(job, already_done=True)
         if now.dataset != entry.dataset:
             raise _rewritten(entry)
-        dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+        dataset = open_dataset(location, state.lance_version)
     reached("tables.commit.before-intent")
+    others = [*alike(turn.offers(), pending)]
     try:
-        begun = store.commit(
-            entry.table_id,
-            [CommitStarted(job_id, kind, int(dataset.version))],
-            to_add_files(job_id, schema, entry.dataset),
-        )
+        begun, others = _begun(store, entry, pending, schema, int(dataset.version), others)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
             return Committed(job, already_done=True)
         if not isinstance(conflict, NotFound):
-            end_dead_restores(store, store.table(entry.table_id))  # so that the next try is not kept off by one
+            state = store.table(entry.table_id)
+            end_dead_restores(store, state)  # so that the next try is not kept off by one
+            if turn.waited and job_id in state.intents:  # somebody else began it for this writer, and left it to it
+                with contextlib.suppress(Conflict, NotFound):
+                    store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise Conflict(
             f"the table was changed while rows were being written for it ({conflict.what})",
             where=f"table/{entry.full_name}",
             remedy="run the ingest again",
         ) from conflict
     try:
-        _require_files(dataset_location(root, entry), written)
-    except Conflict:
-        store.commit(entry.table_id, [CommitAbandoned(job_id)])
-        raise
-    reached("tables.commit.before-lance")
-    rows = sum(each.rows for each in written)
-    mark = Mark(job_id, kind, rows, tuple(each.marked for each in written))
-    try:
-        dataset = _moved_on(dataset, begun)
-        _require_fields(dataset, written, entry)
-        made = _commit_to_lance(dataset_location(root, entry), dataset, written, mark)
+        _require_files(location, pending)
+        reached("tables.commit.before-lance")
+        dataset = moved_on(dataset, begun)
+        _require_fields(dataset, pending, entry)
+        made = append_to_lance(location, dataset, pending)
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
     reached("tables.commit.after-lance")
-    # Where others committed too, recording it is what anybody does who finds the log behind the dataset.
-    job = recorded(store, begun, made, mark) or find_job(store, root, entry.table_id, job_id)
-    reached("tables.commit.after-state")
-    if job is None and store.table(entry.table_id).dataset != entry.dataset:
+    with answered(others) as taken:
+        made = append_others(location, begun, made, others, taken)
+        marks = [pending.mark, *(each.pending.mark for each in taken)]
+        # Where others committed too, recording it is what anybody does who finds the log behind the dataset.
+        jobs = recorded(store, begun, made, marks)
+        if jobs is None:
+            jobs = _jobs(store, root, entry.table_id, {mark.job_id for mark in marks})
+        reached("tables.commit.after-state")
+        for each in taken:
+            if (job := jobs.get(each.pending.job_id)) is not None:
+                each.offer.answer(json.dumps(encode(job)).encode())
+    own = jobs.get(job_id) or _found(store, root, entry, job_id)
+    return Committed(own, already_done=False, dataset=made)
+
+
+def _begun(
+    store: StateStore, entry: TableEntry, own: Pending, schema: bytes, version: int, others: list[Other]
+) -> tuple[TableState, list[Other]]:
+    """The state with the intents, and those of the others that have one. A job that is done keeps nobody else off."""
+    while True:
+        started = [CommitStarted(each.job_id, each.mark.kind, version) for each in (own, *(o.pending for o in others))]
+        required = to_add_files(own.job_id, schema, entry.dataset)
+        required += [JobNotDone(each.pending.job_id) for each in others]
+        try:
+            return store.commit(entry.table_id, started, required), others
+        except Conflict:
+            if not others:
+                raise
+        done = store.table(entry.table_id).jobs
+        left = [each for each in others if each.pending.job_id not in done]
+        others = left if len(left) < len(others) else []
+
+
+def _found(store: StateStore, root: str, entry: TableEntry, job_id: str) -> Job:
+    """A job that Lance may have. Raises OutcomeUnknown when it is not found."""
+    if (job := find_job(store, root, entry.table_id, job_id)) is not None:
+        return job
+    if store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
-    if job is None:
-        raise OutcomeUnknown(
-            "Lance took the commit, and it cannot be found again",
-            where=f"table/{entry.full_name}",
-            remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
-        )
-    return Committed(job, already_done=False, dataset=made)
-
-
-def _moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
-    """The dataset at the recorded version.
-
-    Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
-    """
-    if int(dataset.version) >= state.lance_version:
-        return dataset
-    try:
-        return dataset.checkout_version(state.lance_version)
-    except (OSError, ValueError):  # Lance will say what is the matter
-        return dataset
-
-
-def _require_fields(dataset: lance.LanceDataset, written: Sequence[Written], entry: TableEntry) -> None:
-    """Raises Conflict when rows hold fields that are gone: Lance would read nulls where a column's place was taken by
-    another of the same name and type."""
-    held = {field for each in written for file in each.metadata["files"] for field in file["fields"]}
-    todo = [*dataset.lance_schema.fields()]
-    while held and todo:
-        field = todo.pop()
-        held.discard(field.id())
-        todo += field.children()
-    if held:
-        raise Conflict(
-            "the table's columns were replaced while rows were being written for it",
-            where=f"table/{entry.full_name}",
-            remedy="run the ingest again",
-        )
+    raise OutcomeUnknown(
+        "whether Lance took the commit is not known: it cannot be found",
+        where=f"table/{entry.full_name}",
+        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
+    )
 
 
 def recorded(
     store: StateStore,
     before: TableState,
     made: lance.LanceDataset | None,
-    mark: Mark,
+    marks: Sequence[Mark],
     removed: Sequence[int] = (),
-) -> Job | None:
-    """The job, recorded without reading anything, with files in the place of those `removed`; None when others
-    committed since `before`."""
-    if made is None or made.version != before.lance_version + 1:
+) -> Mapping[str, Job] | None:
+    """All jobs, with those of the marks recorded without reading anything, and with files in the place of those
+    `removed`; None when others committed since `before`."""
+    if made is None or made.version != before.lance_version + len(marks):
         return None
-    update = appended(made, before, mark, removed)
-    if update is None:
+    updates = appended(made, before, marks, removed)
+    if not updates:
         return None
     unchanged = to_record(before.lance_version, before.dataset)
     try:
-        return store.commit(before.table_id, [update], unchanged).jobs.get(mark.job_id)
+        return store.commit(before.table_id, updates, unchanged).jobs
     except (Conflict, NotFound):
         return None
 
@@ -193,65 +234,23 @@ def _rewritten(entry: TableEntry) -> Conflict:
     )
 
 
-def _commit_to_lance(
-    location: str, dataset: lance.LanceDataset, written: Sequence[Written], mark: Mark
-) -> lance.LanceDataset | None:
-    """The dataset as the commit left it; None where the commit raised and was found to be done."""
-    import lance
-    from lance.fragment import FragmentMetadata
-
-    fragments = [FragmentMetadata.from_json(_json(each.metadata)) for each in written]
-    transaction = lance.Transaction(
-        read_version=int(dataset.version),
-        operation=lance.LanceOperation.Append(fragments),
-        transaction_properties=mark.to_properties(),
-    )
-    try:
-        return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-    except Exception as failure:
-        _settle(location, transaction, failure, mark.job_id)
-        return None
-
-
-def _settle(location: str, transaction: Any, failure: Exception, job_id: str) -> None:
-    """Finds out what became of a commit that raised: Lance would add the rows again if it were simply sent again."""
-    try:
-        dataset = open_dataset(location)
-    except NotFound:
-        raise Conflict("the table was removed while rows were being written for it", where=location) from failure
-    if holds(dataset, transaction.read_version, transaction.uuid):
-        return
-    if "conflict" in str(failure).lower():
+def _require_fields(dataset: lance.LanceDataset, pending: Pending, entry: TableEntry) -> None:
+    if not has_fields(dataset, pending):
         raise Conflict(
-            f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"
-        ) from failure
-    raise OutcomeUnknown(
-        f"the commit to Lance failed, and whether it happened is not known: {words_of(failure, location)}",
-        where=location,
-        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
-    ) from failure
+            "the table's columns were replaced while rows were being written for it",
+            where=f"table/{entry.full_name}",
+            remedy="run the ingest again",
+        )
 
 
-def holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
-    """Whether a commit above version `base` was made by that transaction of Lance."""
-    found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
-    return any(transaction is not None and transaction.uuid == uuid for transaction in found)
-
-
-def _require_files(location: str, written: Sequence[Written]) -> None:
+def _require_files(location: str, pending: Pending) -> None:
     """Raises Conflict when files are gone that were written so long ago that `deployer table gc` took them for left."""
-    if "://" not in location and not all(os.path.exists(f"{location}/data/{each.path}") for each in written):  # noqa: PTH110
+    if not has_files(location, pending):
         raise Conflict(
             "files of the load were removed before its commit: it took longer than the grace period of `table gc`",
             where=location,
             remedy="run the ingest again, and let `deployer table gc` have a longer --grace",
         )
-
-
-def _json(metadata: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(metadata)
 
 
 def discard(location: str, written: Sequence[Written]) -> None:

@@ -1,0 +1,92 @@
+"""Commits written fragments to Lance, and finds out what became of a commit that raised."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.live.lance_failures import words_of
+from deployer.live.lance_io import open_dataset
+from deployer.live.lance_storage import storage_options
+from deployer.live.rollforward import transaction_of
+from deployer.state.model import TableState
+from deployer.tables.pending import Pending
+
+if TYPE_CHECKING:
+    import lance
+
+
+def moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
+    """The dataset at the recorded version.
+
+    Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
+    """
+    if int(dataset.version) >= state.lance_version:
+        return dataset
+    try:
+        return dataset.checkout_version(state.lance_version)
+    except (OSError, ValueError):  # Lance will say what is the matter
+        return dataset
+
+
+def has_fields(dataset: lance.LanceDataset, pending: Pending) -> bool:
+    """Whether the dataset has all fields of the rows still: Lance would read nulls where a column's place was taken by
+    another of the same name and type."""
+    held = pending.field_ids()
+    todo = [*dataset.lance_schema.fields()]
+    while held and todo:
+        field = todo.pop()
+        held.discard(field.id())
+        todo += field.children()
+    return not held
+
+
+def has_files(location: str, pending: Pending) -> bool:
+    """Whether the files are there still, as far as that can be told without a request."""
+    files = pending.mark.files
+    return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
+
+
+def append_to_lance(location: str, dataset: lance.LanceDataset, pending: Pending) -> lance.LanceDataset | None:
+    """The dataset as the commit left it; None where the commit raised and was found to be done.
+
+    Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell.
+    """
+    import lance
+
+    transaction = lance.Transaction(
+        read_version=int(dataset.version),
+        operation=lance.LanceOperation.Append(pending.to_lance()),
+        transaction_properties=pending.mark.to_properties(),
+    )
+    try:
+        return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+    except Exception as failure:
+        _settle(location, transaction, failure, pending.job_id)
+        return None
+
+
+def _settle(location: str, transaction: Any, failure: Exception, job_id: str) -> None:
+    """Finds out what became of a commit that raised: Lance would add the rows again if it were simply sent again."""
+    try:
+        dataset = open_dataset(location)
+    except NotFound:
+        raise Conflict("the table was removed while rows were being written for it", where=location) from failure
+    if holds(dataset, transaction.read_version, transaction.uuid):
+        return
+    if "conflict" in str(failure).lower():
+        raise Conflict(
+            f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"
+        ) from failure
+    raise OutcomeUnknown(
+        f"the commit to Lance failed, and whether it happened is not known: {words_of(failure, location)}",
+        where=location,
+        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
+    ) from failure
+
+
+def holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
+    """Whether a commit above version `base` was made by that transaction of Lance."""
+    found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
+    return any(transaction is not None and transaction.uuid == uuid for transaction in found)

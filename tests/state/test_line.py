@@ -1,0 +1,123 @@
+"""Writers that wait in line may have the one that has the turn do what they wait to do: once, or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from deployer.state import line
+from deployer.state.line import Line, Offer, Turn
+
+LONG = 600.0
+
+
+@pytest.fixture
+def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
+    monkeypatch.setattr(line, "PATIENCE", LONG)
+    yield Line(tmp_path / "lock", tmp_path / "line")
+    assert not list((tmp_path / "line").glob("*"))
+
+
+def beside(at: Line, does: Callable[[Callable[[], list[Offer]]], None], offered: bytes = b"rows") -> Turn:
+    """How the waiting of another ends, while `does` has the turn; it is given what lists the offers, of which there is
+    one."""
+
+    def wait() -> Turn:
+        with at.turn(lambda: offered) as turn:
+            return turn
+
+    with ThreadPoolExecutor(1) as threads:
+        with at.turn() as own:
+            waiting: Future[Turn] = threads.submit(wait)
+            while not own.offers():
+                threading.Event().wait(0.001)
+            does(own.offers)
+        return waiting.result(LONG)
+
+
+def test_a_free_turn_is_taken_without_waiting(at: Line) -> None:
+    for _ in range(3):
+        with at.turn(lambda: b"rows") as turn:
+            assert turn == Turn(_folder=turn._folder) and turn.offers() == []
+
+
+def test_what_was_taken_is_answered(at: Line) -> None:
+    def does(offers: Callable[[], list[Offer]]) -> None:
+        [offer] = offers()
+        assert offer.body == b"rows" and offer.take() and offer.take()
+        offer.answer(b"done")
+        offer.answer(b"not heard")
+
+    turn = beside(at, does)
+    assert turn.answer == b"done" and turn.waited and turn.offers() == []
+
+
+def test_what_was_not_taken_is_its_own_to_do(at: Line) -> None:
+    turn = beside(at, lambda offers: None)
+    assert turn.waited and turn.answer is None and not turn.taker_gone and not turn.in_doubt
+
+
+def test_a_taker_that_ends_without_an_answer_is_seen_to_be_gone(at: Line) -> None:
+    turn = beside(at, lambda offers: None if offers()[0].take() else pytest.fail("it was not offered"))
+    assert turn.taker_gone and turn.answer is None
+
+
+def test_who_waits_in_vain_takes_the_offer_back_or_is_in_doubt(at: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    for taken in (False, True):
+        ended = threading.Event()
+
+        def wait(ended: threading.Event = ended) -> Turn:
+            with Line(at._lock, at._folder).turn(lambda: b"rows") as turn:
+                ended.set()
+                return turn
+
+        with ThreadPoolExecutor(1) as threads, at.turn() as own:
+            monkeypatch.setattr(line, "PATIENCE", LONG)
+            waiting = threads.submit(wait)
+            while not own.offers():
+                threading.Event().wait(0.001)
+            assert not taken or own.offers()[0].take()
+            monkeypatch.setattr(line, "PATIENCE", 0)
+            monkeypatch.setattr(line, "TAKEN_PATIENCE", 0.1)
+            assert ended.wait(LONG)
+            turn = waiting.result(LONG)
+            assert own.offers()[0].take() is taken  # what was taken back is nobody else's to do
+            assert turn.in_doubt is taken and turn.answer is None and not turn.taker_gone
+
+
+def test_offers_of_other_users_are_theirs(at: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    def does(offers: Callable[[], list[Offer]]) -> None:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+        assert line._opened(next(at._folder.glob("*.offer"))) is None
+
+    assert beside(at, does).answer is None
+
+
+def test_what_killed_writers_left_is_removed(at: Line) -> None:
+    at._folder.mkdir()
+    for stem in ("00000000000000000001-dead", "99999999999999999999-dead"):
+        os.mkfifo(at._folder / f"{stem}.pipe")
+        (at._folder / f"{stem}.{'taken' if stem.startswith('0') else 'offer'}").write_bytes(b"rows")
+    with at.turn() as turn:
+        assert turn.offers() == []
+    assert not list(at._folder.iterdir())
+
+
+def test_without_pipes_one_waits_all_the_same(at: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Event()
+
+    def refused(*_: object) -> None:
+        tried.set()
+        raise OSError("no pipes here")
+
+    monkeypatch.setattr(os, "mkfifo", refused)
+    with ThreadPoolExecutor(1) as threads:
+        with at.turn():
+            waiting = threads.submit(lambda: at.turn(lambda: b"rows").__enter__().waited)
+            assert tried.wait(LONG)
+        assert waiting.result(LONG)
