@@ -256,12 +256,13 @@ class Run:
     load: float
 
 
-def measure(folder: Path, name: str) -> Run:
-    source, copy = folder / SOURCES[name], folder / "copy"
+def measure(folder: Path, name: str, source: str, module: str) -> Run:
+    """One run, by `module` with `--one`. The copy that was worked on stays until the next."""
+    copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(source, copy)
+    shutil.copytree(folder / source, copy)
     load = os.getloadavg()[0]
-    command = [sys.executable, "-m", "benchmarks.compact", "--one", name, "--where", str(copy)]
+    command = [sys.executable, "-m", module, "--one", name, "--where", str(copy)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         sys.exit(f"{name} failed:\n{ran.stderr[-2000:]}")
@@ -269,12 +270,15 @@ def measure(folder: Path, name: str) -> Run:
     return Run(seconds, state, files, left_rows, load)
 
 
-def compared(folder: Path, names: Sequence[str], rows: int, repeat: int) -> dict[str, float]:
-    """Prints the operations' figures; gives the rows a second of each, by the median."""
-    found: dict[str, list[Run]] = {name: [] for name in names}
+def compared(
+    folder: Path, sources: Mapping[str, str], rows: int, repeat: int, module: str = "benchmarks.compact"
+) -> dict[str, float]:
+    """Prints the figures of operations, given with what each works on a copy of; gives the rows a second of each, by
+    the median."""
+    found: dict[str, list[Run]] = {name: [] for name in sources}
     for _ in range(repeat):
-        for name in names:
-            found[name].append(measure(folder, name))
+        for name, source in sources.items():
+            found[name].append(measure(folder, name, source, module))
             assert found[name][-1].rows == rows, (name, found[name][-1])
     lines = []
     rates: dict[str, float] = {}
@@ -319,14 +323,14 @@ def main() -> None:
             rows = make(folder, given.copies, given.files)
             print(f"{rows:,} rows x 19 columns in {given.files} files\n")
             names = [KEYED, KEYLESS, BINARY, LANCE, *present]
-            rates = compared(folder, names, rows, given.repeat)
+            rates = compared(folder, {name: SOURCES[name] for name in names}, rows, given.repeat)
             print_ratio("no keys, rows a second of deltalake's", rates, KEYLESS, DELTA, least=3)
             print_ratio("no keys, rows a second of Lance's own copy of pages", rates, KEYLESS, BINARY)
             print_ratio("with keys, rows a second of duckdb's", rates, KEYED, DUCKDB, least=1)
         if given.n:
             make_tiny(folder, given.n)
             print(f"\n{given.n:,} writes of 10 rows\n")
-            rates = compared(folder, [TINY, LANCE_TINY], given.n * 10, given.repeat)
+            rates = compared(folder, {TINY: "tiny", LANCE_TINY: "tiny"}, given.n * 10, given.repeat)
             print_ratio("tiny writes compacted and cleaned, rows a second of Lance's", rates, TINY, LANCE_TINY, least=1)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

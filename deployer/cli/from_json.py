@@ -27,6 +27,8 @@ def _value(kind: Any, value: Any) -> Any:
     if origin is tuple:
         kinds = (arguments[0],) * len(value) if len(arguments) == 2 and arguments[1] is ... else arguments
         return tuple(_value(each, item) for each, item in zip(kinds, value, strict=True))
+    if origin is Mapping:
+        return {name: _value(arguments[1], each) for name, each in value.items()}
     if isinstance(kind, type) and is_dataclass(kind):
         return from_json(kind, value)
     return value

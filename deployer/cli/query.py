@@ -53,8 +53,9 @@ def query(
         typer.Option(
             "--range",
             metavar="COLUMN=LOW..HIGH",
-            help="Row-key column between two values, both included (LOW<..HIGH and LOW..<HIGH leave one out; "
-            "either may be missing); repeatable for other columns.",
+            help="Column between two values, both included (LOW<..HIGH and LOW..<HIGH leave one out; either may be "
+            "missing); repeatable for other columns. Row keys, and columns that the table is clustered by, open fewer "
+            "fragments.",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +84,7 @@ def query(
     root = root_to_read(project, stack, specs)
     opened = open_table(root, table)
     found_keys = [parse_keys(opened.schema, opened.row_keys, text) for text in keys or ()]
-    found_ranges = parse_ranges(opened.schema, opened.row_keys, ranges or ())
+    found_ranges = parse_ranges(opened.schema, ranges or ())
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None

@@ -16,6 +16,7 @@ from deployer.compute.remote import RemoteJob
 from deployer.errors import Interrupted
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
+from deployer.services.cluster.results import TableClustered
 from deployer.services.compact.results import Compacted
 from deployer.services.metasync.results import Metasynced
 from deployer.specs.model import Cluster, Lake
@@ -25,8 +26,9 @@ from spark_jobs.service import arguments_now
 
 PROGRAM = "service"
 
-_RESULTS: Mapping[str, type[Compacted] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
+_RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
     "COMPACT": Compacted,
+    "CLUSTER": TableClustered,
     "CLEAN": Cleaned,
     "METASYNC": Metasynced,
     "AUTOSAVEPOINT": Autosaved,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,7 +27,7 @@ def run(
     service: Annotated[
         str | None,
         typer.Argument(
-            help="COMPACT, CLEAN, METASYNC, AUTOSAVEPOINT or RESTORE (to the newest savepoint).",
+            help="COMPACT, CLUSTER, CLEAN, METASYNC, AUTOSAVEPOINT or RESTORE (to the newest savepoint).",
             metavar="[SERVICE]",
             show_default=False,
         ),
@@ -39,7 +40,13 @@ def run(
             "that has it, due or not.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="With --all: only say what would run, and why.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="With --all: only say what would run, and why. Else, of CLUSTER and CLEAN: what it would do.",
+        ),
+    ] = False,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,8 +97,6 @@ def run(
         table, service = None, table
     elif table is None or service is None:
         raise InvalidInput("TABLE and SERVICE are missing", remedy="give both, or --all for what is due on all tables")
-    if dry_run and not all_tables:
-        raise InvalidInput("--dry-run is for --all", remedy="CLEAN alone has one of its own: -o dry_run=true")
     if option and service is None:
         raise InvalidInput("options are of one service", remedy="give it: `service run --all SERVICE -o …`")
     kind = runnable(service) if service is not None else None
@@ -99,6 +104,8 @@ def run(
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance
+    if dry_run and not all_tables:
+        options = _dry(root, str(table), str(kind), options)
     if all_tables:
         from deployer.cli.service_run_all import run_all
 
@@ -137,6 +144,25 @@ def run(
     else:
         print_done(done)
     return Interrupted.exit_code if done.status == "CANCELLED" else 0
+
+
+def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The options, those of the table's own service unless some are given, so that nothing is changed."""
+    from contextlib import closing
+
+    from deployer.errors import InvalidInput
+    from deployer.services.options import options_of
+    from deployer.services.run import runnable
+    from deployer.specs.service_schema import KINDS, option_names
+    from deployer.state import open_store
+    from deployer.tables.dataset import find_entry
+
+    able = [each for each in KINDS if "dry_run" in option_names(each)]
+    if kind not in able:
+        raise InvalidInput(f"{kind} has no --dry-run of a single table", remedy=f"{' and '.join(able)} have one")
+    with closing(open_store(root)) as store:
+        state = store.table(find_entry(store.instance().tables.values(), table).table_id)
+    return {**options_of(state, runnable(kind), options), "dry_run": True}
 
 
 def _declared_cluster(lake: Lake, table: str, kind: str) -> str | None:

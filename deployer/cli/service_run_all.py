@@ -21,7 +21,7 @@ from deployer.specs.model import InstanceSpec
 from deployer.state.services import ServiceKind
 
 if TYPE_CHECKING:
-    from deployer.services.compact.job import Engine
+    from deployer.services.portions import Engine
     from deployer.tables.progress import Progress
 
 

@@ -77,7 +77,7 @@ def key_range(keys: pa.Table, kinds: Sequence[str], *, in_order: bool = False) -
     columns = [comparable(column) for column in keys.columns]
     if any(column.null_count for column in columns):
         return None
-    extremes = [_extremes(column) for column in columns]
+    found = [extremes(column) for column in columns]
     if in_order:
         first, last = ([column[row] for column in columns] for row in (0, keys.num_rows - 1))
     else:
@@ -85,13 +85,14 @@ def key_range(keys: pa.Table, kinds: Sequence[str], *, in_order: bool = False) -
     return KeyRange(
         encode_key(kinds, [key_value(value) for value in first]),
         encode_key(kinds, [key_value(value) for value in last]),
-        tuple(encode_value(kind, key_value(low)) for kind, (low, _) in zip(kinds, extremes, strict=True)),
-        tuple(encode_value(kind, key_value(high)) for kind, (_, high) in zip(kinds, extremes, strict=True)),
+        tuple(encode_value(kind, key_value(low)) for kind, (low, _) in zip(kinds, found, strict=True)),
+        tuple(encode_value(kind, key_value(high)) for kind, (_, high) in zip(kinds, found, strict=True)),
     )
 
 
-def _extremes(column: Any) -> tuple[pa.Scalar, pa.Scalar]:
-    """Smallest and largest value; NaN, which Arrow's kernel leaves out, is above all numbers."""
+def extremes(column: Any) -> tuple[pa.Scalar, pa.Scalar]:
+    """Smallest and largest of `comparable` values, of which one is not null; NaN, which Arrow leaves out, is above
+    all numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -112,7 +113,7 @@ def _extreme_row(columns: Sequence[Any], which: int) -> list[pa.Scalar]:
 
     row, rest = [], list(columns)
     while rest:
-        value = _extremes(rest[0])[which]
+        value = extremes(rest[0])[which]
         row.append(value)
         is_nan = pa.types.is_floating(value.type) and value.as_py() != value.as_py()
         same = pc.is_nan(rest[0]) if is_nan else pc.equal(rest[0], value)

@@ -7,6 +7,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
@@ -20,6 +21,7 @@ class MarkedFile:
     partition: str | None
     keys: KeyRange | None
     sorted: bool
+    clustered: Clustered | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,12 @@ class Mark:
             "column_max": [_texts(file.keys.column_max) if file.keys else None for file in files],
             "sorted": [file.sorted for file in files],
         }
+        if any(file.clustered for file in files):
+            columns |= {
+                "clustering": [file.clustered.by if file.clustered else "" for file in files],
+                "cluster_min": [_texts(file.clustered.low) if file.clustered else [] for file in files],
+                "cluster_max": [_texts(file.clustered.high) if file.clustered else [] for file in files],
+            }
         return {
             JOB: self.job_id,
             KIND: self.kind,
@@ -57,10 +65,13 @@ class Mark:
             return None
         try:
             columns = json.loads(properties.get(FILES) or "{}")
-            rows = zip(*(columns[name] for name in _COLUMNS), strict=True) if columns else ()
+            rows = list(zip(*(columns[name] for name in _COLUMNS), strict=True)) if columns else []
+            clustered = [*zip(*(columns[name] for name in _CLUSTERED), strict=True)] if _CLUSTERED[0] in columns else []
             files = tuple(
-                MarkedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted))
-                for path, partition, low, high, lows, highs, is_sorted in rows
+                MarkedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own))
+                for (path, partition, low, high, lows, highs, is_sorted), own in zip(
+                    rows, clustered or [("", (), ())] * len(rows), strict=True
+                )
             )
             return Mark(properties[JOB], properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0), files)
         except (ValueError, KeyError, TypeError):
@@ -68,12 +79,17 @@ class Mark:
 
 
 _COLUMNS = ("path", "partition", "min", "max", "column_min", "column_max", "sorted")
+_CLUSTERED = ("clustering", "cluster_min", "cluster_max")
 
 
 def _range(low: str | None, high: str | None, lows: Sequence[str], highs: Sequence[str]) -> KeyRange | None:
     if low is None or high is None:
         return None
     return KeyRange(b64decode(low), b64decode(high), tuple(map(b64decode, lows)), tuple(map(b64decode, highs)))
+
+
+def _clustered(by: str, lows: Sequence[str], highs: Sequence[str]) -> Clustered | None:
+    return Clustered(by, tuple(map(b64decode, lows)), tuple(map(b64decode, highs))) if by else None
 
 
 def _text(value: bytes) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import CommitTimedOut, Conflict, Corrupt, DeployerError, NotFound
+from deployer.live.clustered import Clustered, clustered_fields
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
 from deployer.live.lance_io import (
@@ -246,7 +247,7 @@ class _View:
         if marked.keys is not None and (written_for is None or not written_for.is_leaf):
             # Split meanwhile; or not there any more, as before a split that a restore undid.
             partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
-        return _of(fragment, partition, marked.keys, is_sorted=marked.sorted)
+        return _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
 
     def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
         """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
@@ -285,8 +286,18 @@ class _View:
             was = before.get(fragment_id) if before is not None else None
             if fragment_id in self.state.files and (was is None or was.files_of(fields) != fragment.files_of(fields)):
                 yield self._adopted(fragment)
-            elif (file.rows, file.bytes) != (fragment.rows, fragment.bytes):
-                yield replace(file, rows=fragment.rows, bytes=fragment.bytes)
+                continue
+            own = clustered_fields(file.clustering)
+            if (
+                own
+                and fragment_id in self.state.files
+                and was is not None
+                and was.files_of(own) != fragment.files_of(own)
+            ):
+                file = replace(file, clustering="", cluster_min=(), cluster_max=())
+            after = replace(file, rows=fragment.rows, bytes=fragment.bytes)
+            if after != self.held[fragment_id]:
+                yield after
 
     def _fragments_before(self) -> dict[int, Fragment] | None:
         try:
@@ -332,7 +343,14 @@ def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, F
     return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
 
 
-def _of(fragment: Fragment, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> File:
+def _of(
+    fragment: Fragment,
+    partition: str | None,
+    keys: KeyRange | None,
+    *,
+    is_sorted: bool,
+    clustered: Clustered | None = None,
+) -> File:
     return File(
         fragment.fragment_id,
         partition,
@@ -343,6 +361,7 @@ def _of(fragment: Fragment, partition: str | None, keys: KeyRange | None, *, is_
         keys.column_min if keys else (),
         keys.column_max if keys else (),
         is_sorted,
+        *((clustered.by, clustered.low, clustered.high) if clustered else ()),
     )
 
 

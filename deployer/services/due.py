@@ -17,7 +17,7 @@ from itertools import takewhile
 from deployer.live.services import trigger_of
 from deployer.plan.words import count, size
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.planning import SMALL
+from deployer.services.compact.planning import Piece, is_small
 from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
@@ -201,7 +201,7 @@ def small_files(state: TableState) -> int:
     sizes = options.sizes(
         int(str(state.properties.storage.get("max_rows_per_file", Layout("", b"").max_rows_per_file)))
     )
-    return sum(sizes.weight(file.rows, file.bytes) < SMALL for file in state.files)
+    return sum(is_small(Piece(file), sizes) for file in state.files)
 
 
 def deleted_share(table: OpenTable) -> float:

@@ -14,7 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.live.clustered import Clustered
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import Mark
@@ -174,7 +177,9 @@ def _in_place(
             file = state.files.get(fragment.id)
             if file is None or fragment.deletion_file is not None:  # which is found by the fragment's number
                 raise _moved(entry, f"somebody deleted rows of fragment {fragment.id} meanwhile")
-            moved = Written({**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted)
+            moved = Written(
+                {**fragment.to_json(), "id": 0}, file.partition, file.rows, None, file.sorted, Clustered.of(file)
+            )
             groups.append(Rewritten((fragment,), (moved,)))
     return groups
 
@@ -183,8 +188,20 @@ def _group(rewritten: Rewritten) -> Any:
     import lance
     from lance.fragment import FragmentMetadata
 
-    new = [FragmentMetadata.from_json(json.dumps(each.metadata)) for each in rewritten.new]
+    new = [FragmentMetadata.from_json(_as_json(each)) for each in rewritten.new]
     return lance.LanceOperation.RewriteGroup(list(rewritten.old), new)
+
+
+_DIGITS = np.array([list(f"{number:3},".encode()) for number in range(256)], np.uint8)
+
+
+def _as_json(written: Written) -> str:
+    """Lance's JSON of a fragment. It has row ids as a list of their bytes, which are too many for Python's writer."""
+    if written.row_ids is None:
+        return json.dumps(written.metadata)
+    text = json.dumps({**written.metadata, "row_id_meta": {"Inline": ["row ids"]}})
+    digits = _DIGITS[np.frombuffer(written.row_ids, np.uint8)].tobytes().decode("ascii")
+    return text.replace('"row ids"', digits[:-1])
 
 
 def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: Exception) -> bool:

@@ -38,7 +38,7 @@ def with_ids(written: Sequence[Written], ids: Sequence[pa.Array]) -> list[Writte
     for each in written:
         own = encoded(values[start : start + each.rows])
         start += each.rows
-        found.append(replace(each, metadata={**each.metadata, "row_id_meta": {"Inline": list(own)}}))
+        found.append(replace(each, row_ids=own))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from deployer.errors import InvalidInput, Refused
 from deployer.services.autosavepoint import Autosaved, autosavepoint_table
 from deployer.services.clean import Cleaned, clean_table
+from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.metasync import metasync_table
 from deployer.services.restore import restore_table
@@ -15,14 +16,15 @@ from deployer.state.services import ServiceKind
 
 if TYPE_CHECKING:
     from deployer.compute.local import LocalCluster
-    from deployer.services.compact.job import Engine
+    from deployer.services.cluster.results import TableClustered
     from deployer.services.compact.results import Compacted
     from deployer.services.metasync.results import Metasynced
+    from deployer.services.portions import Engine
     from deployer.services.restore.restoring import Restored
     from deployer.services.running import Asked
     from deployer.tables.progress import OnProgress
 
-    Done = Compacted | Cleaned | Metasynced | Autosaved | Restored
+    Done = Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored
 
 
 def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
@@ -37,6 +39,7 @@ def _without_cluster(function: Callable[..., Done]) -> Callable[..., Done]:
 #: The services that this release runs, each by a function with the arguments of `compact_table`.
 RUNNERS: Mapping[str, Callable[..., Done]] = {
     "COMPACT": compact_table,
+    "CLUSTER": cluster_table,
     "CLEAN": _without_cluster(clean_table),
     "METASYNC": _without_cluster(metasync_table),
     "AUTOSAVEPOINT": _without_cluster(autosavepoint_table),

@@ -138,6 +138,11 @@ _KINDS: Mapping[str, _Kind] = {
             ),
             "incremental": flag("Whether only what is not clustered yet is rewritten.", True),
             "target_file_bytes": _FILE_BYTES,
+            "portion_bytes": size(
+                "So much of a leaf is arranged at once and committed: more clusters better, less shows results early.",
+                default="10GB",
+            ),
+            "dry_run": flag("Whether it only says how well the table is clustered and what would be rewritten.", False),
         },
         {"rows": 10_000_000},
     ),

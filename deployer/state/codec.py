@@ -190,9 +190,14 @@ def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
     hints = get_type_hints(cls)
     table = [(f.name, *_codec(hints[f.name])) for f in fields(cls)]
     required = {f.name for f in fields(cls) if _required(f)}
+    sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
+
+    def has_any(value: Any, name: str) -> bool:
+        return name not in sparse or any(getattr(item, name) != sparse[name] for item in value)
 
     def encode_all(value: Any) -> dict[str, JSON]:
-        return {name: [to_json(getattr(item, name)) for item in value] for name, to_json, _ in table} if value else {}
+        columns = [column for column in table if has_any(value, column[0])]
+        return {name: [to_json(getattr(item, name)) for item in value] for name, to_json, _ in columns} if value else {}
 
     def decode_all(document: Any) -> Any:
         if not isinstance(document, Mapping) or not all(isinstance(c, list) for c in document.values()):

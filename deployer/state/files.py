@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from deployer.state.layers import LayeredMap
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deployer.state.segments import Segment
+
+#: Fields of `File` that most tables have nothing in: entries and snapshots leave them out where no file has any.
+SPARSE: Mapping[str, bool] = {"sparse": True}
 
 OVERLAY_LIMIT = 4096  #: changed files that are held one by one before they become an Arrow segment
 
@@ -26,6 +29,10 @@ class File:
     `min_key` and `max_key` are the first and last encoded row key in it, both inclusive; None when the table has no
     row keys or the fragment was not looked into. `column_min` and `column_max` are the same for each row-key column
     alone (`keys.encode_value`). `sorted`: its rows are in the order of row keys, then sort keys.
+
+    `clustering` names how CLUSTER arranged it, as `zorder:3,7`: the curve, and the columns by Lance's field ids; empty
+    for a file that it did not write. `cluster_min` and `cluster_max` are the least and largest value of each of these
+    columns (`keys.encode_nullable`), both inclusive; of long values bounds of them.
     """
 
     fragment_id: int
@@ -37,6 +44,14 @@ class File:
     column_min: tuple[Key, ...] = ()
     column_max: tuple[Key, ...] = ()
     sorted: bool = False
+    clustering: str = field(default="", metadata=SPARSE)
+    cluster_min: tuple[Key, ...] = field(default=(), metadata=SPARSE)
+    cluster_max: tuple[Key, ...] = field(default=(), metadata=SPARSE)
+
+    @property
+    def keeps_clustering(self) -> bool:
+        """Whether its rows are in an order of their own, which sorting them by key would undo."""
+        return bool(self.clustering) and not self.sorted
 
     def overlaps(self, lower: Key, upper: Key | None) -> bool:
         """Whether it can hold a key k with lower <= k < upper."""
@@ -83,7 +98,8 @@ class Files:
 
     @staticmethod
     def from_arrow(table: pa.Table, *, in_order: bool = False) -> Files:
-        """Files of a table with the columns of `segments.SCHEMA`; `in_order`: it is known to be in their order."""
+        """Files of a table with the columns of `segments.SCHEMA`, and those of `segments.CLUSTERED` where some file has
+        them; `in_order`: it is known to be in their order."""
         from deployer.state.segments import Segment
 
         return Files._of((Segment.of(table, in_order=in_order),) if table.num_rows else ())
@@ -160,7 +176,7 @@ class Files:
         return sorted(found, key=lambda file: file.fragment_id)
 
     def to_arrow(self) -> pa.Table:
-        """All files as a table with the columns of `segments.SCHEMA`, in the order of `min_key`, unknown last."""
+        """All files as a table with the columns that `from_arrow` takes, in the order of `min_key`, unknown last."""
         from deployer.state.segments import SCHEMA, Segment
 
         changed = list(self._overlay)

@@ -58,6 +58,11 @@ def encode_value(kind: str, value: KeyValue) -> bytes:
     return _coding(kind).write(value)
 
 
+def encode_nullable(kind: str, value: KeyValue | None) -> bytes:
+    """One value's bytes where it may be null, which sorts above all others."""
+    return b"\x01" if value is None else b"\x00" + encode_value(kind, value)
+
+
 def encode_key(kinds: Sequence[str], values: Sequence[KeyValue]) -> bytes:
     """A key, or with fewer values than kinds a prefix of keys. Raises InvalidInput."""
     if len(values) > len(kinds):

@@ -104,10 +104,19 @@ SAVEPOINTS = _schema(
     note=pa.string(),
 )
 
-#: Format 2 of snapshots has these parts too. One that has none of them is of format 1, as a reader of that needs none.
-SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
+_SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
 
 _MAPS = frozenset({"trigger", "options", "progress", "figures"})
+
+
+def format_of(parts: Parts) -> int:
+    """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
+
+    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files.
+    """
+    if "files" in parts and "clustering" in parts["files"].column_names:
+        return 3
+    return 2 if parts.keys() & _SINCE_FORMAT_2 else 1
 
 
 def to_parts(state: State) -> Parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,15 @@ SCHEMA = pa.schema(
         pa.field("sorted", pa.bool_(), nullable=False),
     ]
 )
+#: The columns of clustered files, which a segment without any does not have; null for the others.
+CLUSTERED = pa.schema(
+    [
+        pa.field("clustering", pa.dictionary(pa.int32(), pa.string())),
+        pa.field("cluster_min", pa.list_(pa.binary())),
+        pa.field("cluster_max", pa.list_(pa.binary())),
+    ]
+)
+_FULL = pa.schema([*SCHEMA, *CLUSTERED])
 _ORDER = [("min_key", "ascending"), ("fragment_id", "ascending")]  # nulls at the end
 _BLOCK = 4096
 
@@ -47,7 +57,7 @@ class Segment:
 
     @staticmethod
     def of(table: pa.Table, *, in_order: bool = False) -> Segment:
-        table = table.cast(SCHEMA)
+        table = table.cast(_FULL if CLUSTERED.names[0] in table.column_names else SCHEMA)
         if not in_order:
             table = table.take(pc.sort_indices(table, sort_keys=_ORDER))
         segment = Segment(table.unify_dictionaries().combine_chunks())
@@ -57,14 +67,18 @@ class Segment:
     @staticmethod
     def of_files(files: Iterable[File]) -> Segment:
         listed = list(files)
-        arrays = [pa.array([getattr(file, field.name) for file in listed], field.type) for field in SCHEMA]
-        return Segment.of(pa.Table.from_arrays(arrays, schema=SCHEMA))
+        schema = _FULL if any(file.clustering for file in listed) else SCHEMA
+        arrays = [pa.array([getattr(file, field.name) for file in listed], field.type) for field in schema]
+        return Segment.of(pa.Table.from_arrays(arrays, schema=schema))
 
     @staticmethod
     def merged(segments: Sequence[Segment]) -> Segment:
         if len(segments) == 1:
             return Segment(segments[0].table)
-        return Segment.of(pa.concat_tables([segment.table for segment in segments]))
+        tables = [segment.table for segment in segments]
+        return Segment.of(
+            pa.concat_tables(tables, promote_options="default")
+        )  # some may lack the columns of clustering
 
     @property
     def table(self) -> pa.Table:
@@ -155,8 +169,27 @@ class Segment:
             rows = rows[self._alive[rows]]
         taken = self._table.take(pa.array(rows))
         columns = [taken[field.name].to_pylist() for field in SCHEMA]
-        for fragment_id, partition, count, size, low, high, lows, highs, in_order in zip(*columns, strict=True):
-            yield File(fragment_id, partition, count, size, low, high, tuple(lows), tuple(highs), in_order)
+        clustered = [taken[name].to_pylist() for name in CLUSTERED.names if name in taken.column_names]
+        more = zip(*clustered, strict=True) if clustered else repeat((None, (), ()))
+        for row, (clustering, least, most) in zip(zip(*columns, strict=True), more, strict=False):
+            fragment_id, partition, count, size, low, high, lows, highs, in_order = row
+            ranges = tuple(lows), tuple(highs)
+            if clustering:
+                yield File(
+                    fragment_id,
+                    partition,
+                    count,
+                    size,
+                    low,
+                    high,
+                    *ranges,
+                    in_order,
+                    clustering,
+                    tuple(least),
+                    tuple(most),
+                )
+            else:
+                yield File(fragment_id, partition, count, size, low, high, *ranges, in_order)
 
     def _row(self, fragment_id: int) -> int | None:
         order, ids = self._by_id

@@ -27,7 +27,7 @@ from deployer.state.reducer import empty_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SNAPSHOT_FORMAT = 2  #: the newest that is read; a snapshot is of the lowest that reads it rightly
+SNAPSHOT_FORMAT = 3  #: the newest that is read; a snapshot is of the lowest that reads it rightly
 
 _LOG = logging.getLogger(__name__)
 
@@ -71,12 +71,12 @@ class Snapshots:
         """Writes the files; gives the pointer that is to name them, their folder and how many bytes they are."""
         import pyarrow.parquet as pq
 
-        from deployer.state.parts import SINCE_FORMAT_2, to_parts
+        from deployer.state.parts import format_of, to_parts
 
         log = log_of(state)
         location = _location(state, self._clock.new_id())
         tables = to_parts(state)
-        format_ = SNAPSHOT_FORMAT if tables.keys() & SINCE_FORMAT_2 else 1
+        format_ = format_of(tables)
         mark = {"deployer.format": str(format_), "deployer.log": log, "deployer.version": str(state.version)}
         parts: dict[str, dict[str, Any]] = {}
         files: dict[str, bytes] = {}

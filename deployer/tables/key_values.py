@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.live.key_ranges import comparable, key_value
 from deployer.specs.arrow import column_of
+from deployer.specs.keys import is_key_type
 from deployer.specs.types import format_type
 from deployer.tables.ingest.text_values import parsed
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Values of one row-key column between two ends; None is no end. Ends belong to it unless said otherwise."""
+    """Values of one column between two ends; None is no end. Ends belong to it unless said otherwise."""
 
     low: Any = None
     high: Any = None
@@ -37,7 +39,7 @@ def from_python(field: pa.Field, value: Any) -> KeyValue:
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as failure:
         raise _misfit(field, repr(value)) from failure
     if array.null_count:
-        raise InvalidInput("row keys are never null", where=f"row key {field.name!r}", remedy="give a value")
+        raise InvalidInput("a null is neither a key nor the end of a range", where=_where(field), remedy="give a value")
     return key_value(comparable(array)[0])
 
 
@@ -54,7 +56,11 @@ def _misfit(field: pa.Field, shown: str) -> InvalidInput:
     hint = "give a value of that type"
     if pa.types.is_timestamp(field.type):
         hint = "write it as 2013-01-01T10:00:00" + ("Z, with an offset" if field.type.tz else ", without an offset")
-    return InvalidInput(f"{shown} is not a value of {kind}", where=f"row key {field.name!r}", remedy=hint)
+    return InvalidInput(f"{shown} is not a value of {kind}", where=_where(field), remedy=hint)
+
+
+def _where(field: pa.Field) -> str:
+    return f"column {field.name!r}"
 
 
 def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[Any, ...]:
@@ -76,36 +82,46 @@ def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[A
 _RANGE = re.compile(r"(?P<column>[^=]+)=(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", re.DOTALL)
 
 
-def parse_range(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[str, Interval]:
+def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
     """`carrier=AA..DL`: both ends belong to it; `AA<..DL` leaves the first out, `AA..<DL` the last; either may miss."""
     match = _RANGE.fullmatch(text)
     if match is None:
         raise InvalidInput(f"--range {text!r} is no range", remedy="write COLUMN=LOW..HIGH, such as carrier=AA..DL")
     name = match["column"].strip()
-    require_row_key(name, row_keys)
+    require_ordered(name, schema)
     field = schema.field(name)
     low = from_text(field, match["low"]) if match["low"] else None
     high = from_text(field, match["high"]) if match["high"] else None
     return name, Interval(low, high, not match["after"], not match["before"])
 
 
-def parse_ranges(schema: pa.Schema, row_keys: Sequence[str], texts: Sequence[str]) -> Mapping[str, Interval]:
+def parse_ranges(schema: pa.Schema, texts: Sequence[str]) -> Mapping[str, Interval]:
     """Ranges of several columns, which must all hold. Raises InvalidInput for a column named twice."""
     found: dict[str, Interval] = {}
     for text in texts:
-        name, interval = parse_range(schema, row_keys, text)
+        name, interval = parse_range(schema, text)
         if name in found:
             raise InvalidInput(f"--range names {name!r} twice", remedy="give both ends in one: LOW..HIGH")
         found[name] = interval
     return found
 
 
-def require_row_key(name: str, row_keys: Sequence[str]) -> None:
-    """Raises InvalidInput when the column is no row key."""
-    if name not in row_keys:
+def require_ordered(name: str, schema: pa.Schema) -> None:
+    """Raises InvalidInput when there is no such column, or its values have no order."""
+    if name not in schema.names:
+        raise unknown_column(name, schema.names)
+    kind = column_of(schema.field(name)).type
+    if not is_key_type(kind):
         raise InvalidInput(
-            f"{name!r} is no row key of the table",
-            remedy=f"row keys: {', '.join(row_keys)}; use --where for other columns"
-            if row_keys
-            else "it has none: use --where",
+            f"column {name!r} of type {format_type(kind)} has no order, and so no ranges", remedy="use --where"
         )
+
+
+def unknown_column(name: str, names: Sequence[str], where: str | None = None) -> InvalidInput:
+    """The error for a column that a table does not have."""
+    near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
+    return InvalidInput(
+        f"there is no column {name!r}",
+        where=where,
+        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {', '.join(names)}",
+    )

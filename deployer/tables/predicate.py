@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.live.key_ranges import comparable
+from deployer.live.clustered import clustered_fields
+from deployer.live.key_ranges import comparable, key_kinds
 from deployer.state.files import Bounds, File, Files
 from deployer.state.keys import encode_key, encode_value, successor
 from deployer.tables.key_values import Interval, from_python
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyPredicate:
-    """Rows whose key starts with one of `prefixes` (empty: any key) and whose key columns are in `intervals`.
+    """Rows whose key starts with one of `prefixes` (empty: any key) and whose columns are in `intervals`.
 
+    `fields` are the row keys, then other columns with an interval, whose ids in Lance are `others` by their place.
     Values are as the state store keeps them (`deployer.state.keys`).
     """
 
@@ -38,6 +40,7 @@ class KeyPredicate:
     kinds: tuple[str, ...]
     prefixes: tuple[tuple[KeyValue, ...], ...] = ()
     intervals: Mapping[int, Interval] = field(default_factory=dict)
+    others: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -45,7 +48,11 @@ class KeyPredicate:
 
     def files(self, files: Files) -> list[File]:
         """The files that can hold a matching row, by fragment id."""
-        ranges = {i: self._bounds(i, interval) for i, interval in self.intervals.items()}
+        bounds = {self.others[i]: self._nullable_bounds(i, self.intervals[i]) for i in self.others}
+        return [file for file in self._by_keys(files) if _may_hold(file, bounds)] if bounds else self._by_keys(files)
+
+    def _by_keys(self, files: Files) -> list[File]:
+        ranges = {i: self._bounds(i, interval) for i, interval in self.intervals.items() if i not in self.others}
         lower, upper = self._first_bounds()
         if not self.prefixes:
             return files.overlapping_columns(ranges, lower, upper)
@@ -65,9 +72,14 @@ class KeyPredicate:
             high if high is None or not interval.high_included else high + b"\x00",
         )
 
+    def _nullable_bounds(self, i: int, interval: Interval) -> tuple[bytes, bytes]:
+        """Bounds of values that are not null, as `encode_nullable` has them; the upper one is not included."""
+        low, high = self._bounds(i, interval)
+        return b"\x00" + (low or b""), b"\x01" if high is None else b"\x00" + high
+
     def _first_bounds(self) -> tuple[bytes, bytes | None]:
         interval = self.intervals.get(0)
-        if interval is None:
+        if interval is None or 0 in self.others:
             return b"", None
         low = b"" if interval.low is None else encode_value(self.kinds[0], interval.low)
         if interval.high is None:
@@ -128,17 +140,33 @@ def key_predicate(
     kinds: tuple[str, ...],
     keys: Sequence[Sequence[Any]] = (),
     ranges: Mapping[str, Interval] | None = None,
+    ids: Mapping[str, int] | None = None,
 ) -> KeyPredicate:
-    """The condition for keys (prefixes of the row-key tuple) and ranges by column. Values are Python's or Arrow's."""
-    fields = tuple(schema.field(name) for name in row_keys)
+    """The condition for keys (prefixes of the row-key tuple) and ranges by column. Values are Python's or Arrow's.
+
+    `ids` are Lance's ids of those columns in `ranges` that are no row keys.
+    """
+    names = [*row_keys, *(ids or {})]
+    fields = tuple(schema.field(name) for name in names)
     prefixes = tuple(tuple(from_python(f, v) for f, v in zip(fields, key, strict=False)) for key in keys)
     intervals = {}
     for name, given in (ranges or {}).items():
-        i = list(row_keys).index(name)
+        i = names.index(name)
         low = None if given.low is None else from_python(fields[i], given.low)
         high = None if given.high is None else from_python(fields[i], given.high)
         intervals[i] = Interval(low, high, given.low_included, given.high_included)
-    return KeyPredicate(fields, kinds, prefixes, intervals)
+    others = {names.index(name): field_id for name, field_id in (ids or {}).items()}
+    return KeyPredicate(fields, (*kinds, *key_kinds(schema, list(ids or ()))), prefixes, intervals, others)
+
+
+def _may_hold(file: File, bounds: Mapping[int, tuple[bytes, bytes]]) -> bool:
+    """Whether the file can hold a row with these columns, by their ids in Lance, within [low, high)."""
+    places = {each: place for place, each in enumerate(clustered_fields(file.clustering))}
+    return all(
+        field_id not in places
+        or (file.cluster_max[places[field_id]] >= low and file.cluster_min[places[field_id]] < high)
+        for field_id, (low, high) in bounds.items()
+    )
 
 
 _UNITS = {"s": "Second", "ms": "Millisecond", "us": "Microsecond", "ns": "Nanosecond"}

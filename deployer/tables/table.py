@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.live.lance_failures import refused_by_storage
-from deployer.live.lance_io import open_dataset
+from deployer.live.lance_io import field_ids, open_dataset
 from deployer.state import open_store
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
-from deployer.tables.key_values import Interval, require_row_key
+from deployer.tables.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.predicate import KeyPredicate, key_predicate
 from deployer.tables.versions import TableVersion, dataset_at, history
 from deployer.tables.zoned_literals import refuse_zoned_literals
@@ -90,7 +89,7 @@ class Table:
         return self.scan(keys=keys, columns=columns)
 
     def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
-        """Rows whose row-key columns are all within their interval."""
+        """Rows whose columns given are all within their interval; null is in none."""
         return self.scan(ranges=ranges, columns=columns)
 
     def scan(
@@ -103,21 +102,22 @@ class Table:
         ranges: Mapping[str, Interval] | None = None,
     ) -> Rows:
         """Rows that hold all conditions given; `where` is Lance's SQL. Of another version than the newest, `at`, every
-        fragment is opened, since zone maps are of the newest.
+        fragment is opened, since zone maps are of the newest. Ranges of row keys, and of columns that files are
+        clustered by, open the fragments that can hold them, and those of other columns all.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
         if where is not None:
             refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
         version = self.opened.state.lance_version
-        dataset = self._dataset(version)
+        dataset = self.dataset()
         if at is not None:
             number, then, version = dataset_at(self.opened, at)
             is_newest = (number, version) == (self.opened.state.dataset, self.opened.state.lance_version)
             dataset = dataset if is_newest else open_dataset(then.uri, version)
         else:
             is_newest = True
-        predicate = self._predicate(keys, ranges)
+        predicate = self._predicate(keys, ranges, dataset)
         fragments = dataset.get_fragments()
         total = len(fragments)
         if not predicate.is_empty and is_newest:
@@ -141,14 +141,20 @@ class Table:
             return self.count()
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
 
-    def _predicate(self, keys: Sequence[Sequence[Any]], ranges: Mapping[str, Interval] | None) -> KeyPredicate:
+    def _predicate(
+        self, keys: Sequence[Sequence[Any]], ranges: Mapping[str, Interval] | None, dataset: lance.LanceDataset
+    ) -> KeyPredicate:
         if keys and not self.row_keys:
             raise InvalidInput("the table has no row keys", where=self.opened.address, remedy="use `where`")
         for name in ranges or ():
-            require_row_key(name, self.row_keys)
-        return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges)
+            require_ordered(name, self.schema)
+        others = [name for name in ranges or () if name not in self.row_keys]
+        ids = {name: field_ids(dataset, [name])[0] for name in others}
+        return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges, ids)
 
-    def _dataset(self, version: int) -> lance.LanceDataset:
+    def dataset(self) -> lance.LanceDataset:
+        """The Lance dataset at this version, which readings share."""
+        version = self.opened.state.lance_version
         key = (self.opened.entry.dataset, version)
         if key not in self._datasets:
             self._datasets = {key: self.opened.dataset(version)}
@@ -212,16 +218,6 @@ def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> It
 
 def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
-
-
-def unknown_column(name: str, names: Sequence[str], where: str) -> InvalidInput:
-    """The error for a column that a table does not have."""
-    near = difflib.get_close_matches(name, list(names), 1) or [n for n in names if n.lower() == name.lower()]
-    return InvalidInput(
-        f"there is no column {name!r}",
-        where=where,
-        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {', '.join(names)}",
-    )
 
 
 def filter_failure(failure: Exception, where: str | None, names: Sequence[str], address: str) -> DeployerError:

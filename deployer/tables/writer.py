@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError
+from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
 from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_storage import storage_options
@@ -53,6 +54,8 @@ class Written:
     rows: int
     keys: KeyRange | None
     sorted: bool
+    clustered: Clustered | None = None
+    row_ids: bytes | None = None  #: Lance's `RowIdSequence` where rows keep ids that they had
 
     @property
     def path(self) -> str:
@@ -66,7 +69,7 @@ class Written:
 
     @property
     def marked(self) -> MarkedFile:
-        return MarkedFile(self.path, self.partition, self.keys, self.sorted)
+        return MarkedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
 
 
 def write_sorted(
@@ -80,13 +83,18 @@ def write_sorted(
         return []
     rows = sorted_rows(rows, layout.order)
     made = _write(layout, rows.to_reader(), dataset)
-    return _in_order(layout, made, rows.select(list(layout.row_keys)), partition)
+    return _with_ranges(layout, made, rows.select(list(layout.row_keys)), partition)
 
 
 def write_merged(
-    layout: Layout, batches: Iterable[pa.RecordBatch], partition: str | None, dataset: lance.LanceDataset | None = None
+    layout: Layout,
+    batches: Iterable[pa.RecordBatch],
+    partition: str | None,
+    dataset: lance.LanceDataset | None = None,
+    *,
+    in_order: bool = True,
 ) -> list[Written]:
-    """Writes rows that come in the table's order; of them only row keys and a few batches are held."""
+    """Writes rows as they come; of them only row keys and a few batches are held. `in_order`: in the table's order."""
     names = list(layout.row_keys)
     keys: list[pa.RecordBatch] = []
 
@@ -98,17 +106,19 @@ def write_merged(
     reader = pa.RecordBatchReader.from_batches(layout.arrow_schema, noted())
     made = _write(layout, reader, dataset)
     of_keys = pa.schema([layout.arrow_schema.field(name) for name in names])
-    return _in_order(layout, made, pa.Table.from_batches(keys, of_keys), partition)
+    return _with_ranges(layout, made, pa.Table.from_batches(keys, of_keys), partition, in_order=in_order)
 
 
-def _in_order(layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None) -> list[Written]:
-    """Files of rows that are in the table's order, given the row keys of all of them."""
+def _with_ranges(
+    layout: Layout, made: Sequence[Any], keys: pa.Table, partition: str | None, *, in_order: bool = True
+) -> list[Written]:
+    """What was written, given the row keys of all rows. `in_order`: they are in the table's order."""
     kinds = key_kinds(layout.arrow_schema, layout.row_keys)
     written, start = [], 0
     for metadata in made:
-        found = key_range(keys.slice(start, metadata.physical_rows), kinds, in_order=True)
+        found = key_range(keys.slice(start, metadata.physical_rows), kinds, in_order=in_order)
         start += metadata.physical_rows
-        written.append(_written(metadata, partition, found, is_sorted=bool(layout.order)))
+        written.append(_written(metadata, partition, found, is_sorted=in_order and bool(layout.order)))
     return written
 
 

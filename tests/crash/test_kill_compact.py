@@ -28,9 +28,11 @@ POINTS = (
 EVERY_PASS = [(point, number) for point in POINTS for number in (1, 2, 3)]
 
 
-def work(root: str, failpoint: str = "") -> tuple[int, str]:
+def work(root: str, failpoint: str = "", *more: str) -> tuple[int, str]:
     environment = {**os.environ, "DEPLOYER_FAILPOINT": failpoint, "PYTHONPATH": str(DEPLOYER)}
-    done = subprocess.run([sys.executable, WORKER, root], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, WORKER, root, *more], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode in (0, -signal.SIGKILL), done.stderr
     return done.returncode, done.stdout
 

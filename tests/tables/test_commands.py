@@ -97,7 +97,7 @@ def test_query_formats(loaded: Run) -> None:
     [
         (["query", "flihts"], "did you mean 'flights'?"),
         (["query", "flights", "--keys", "AA,x"], "'x' is not a value of int32"),
-        (["query", "flights", "--range", "at=1..2"], "is no row key of the table"),
+        (["query", "flights", "--range", "att=1..2"], "did you mean 'at'?"),
         (["query", "flights", "--where", "flght = 1"], "did you mean 'flight'?"),
         (["sql", "delete from flights"], "only reads"),
         (["sql", "selec 1"], "cannot be read: Expected: an SQL statement, found: selec"),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deployer.compute.local import LocalCluster
-    from deployer.services.compact.job import Engine
     from deployer.services.compact.results import Compacted
+    from deployer.services.portions import Engine
     from deployer.services.running import Asked
     from deployer.tables.dataset import OpenTable
     from deployer.tables.progress import OnProgress

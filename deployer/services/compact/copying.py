@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError
+from deployer.live.clustered import Clustered
 from deployer.live.lance_storage import objects_at
+from deployer.services.work import OnRows
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -30,6 +32,12 @@ class Copy:
     lance_task: str
     partition: str
     rows: int
+    clustered: Clustered | None = None
+
+    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+        written = copied(dataset, self)
+        on_rows(self.rows)
+        return written
 
 
 def lance_tasks(dataset: lance.LanceDataset, groups: Sequence[Sequence[int]], data_storage_version: str) -> list[str]:
@@ -85,7 +93,7 @@ def copied(dataset: lance.LanceDataset, task: Copy) -> list[Written]:
             f"Lance cannot join fragments: {str(failure).splitlines()[0]}", where=dataset.uri, remedy="run it again"
         ) from failure
     made = [FragmentMetadata.from_json(json.dumps(each)).to_json() for each in done["new_fragments"]]
-    return [Written(each, task.partition, each["physical_rows"], None, False) for each in made]
+    return [Written(each, task.partition, each["physical_rows"], None, False, task.clustered) for each in made]
 
 
 def with_sizes(location: str, written: Sequence[Written]) -> None:

@@ -24,12 +24,12 @@ def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Si
     for piece in pieces:
         place = places.get(piece.file.partition or "")
         if place is None:
-            across.append((*_reach(piece.file, leaves), piece))
+            across.append((*reach_of(piece.file, leaves), piece))
         else:
             held[place].append(piece)
     tasks: list[Task] = []
     reached: set[int] = set()
-    for first, last, group in _joined(across):
+    for first, last, group in joined_across(across):
         reached.update(range(first, last + 1))
         names = [leaf.partition_id for leaf in leaves[first : last + 1]]
         beside = [piece for place in range(first, last + 1) for piece in held[place] if _is_wanted(piece, sizes)]
@@ -38,8 +38,7 @@ def plan_by_leaf(pieces: Sequence[Piece], leaves: Sequence[Partition], sizes: Si
             tasks.append(Task.of(group + beside, names, "not in one leaf"))
         else:  # too much to hold at once: what they leave in the leaves is small, and merged after them
             tasks += [
-                Task.of(part, names, "not in one leaf")
-                for part in _chunks(group, min(UNSORTED_BYTES, sizes.task_bytes))
+                Task.of(part, names, "not in one leaf") for part in chunks(group, min(UNSORTED_BYTES, sizes.task_bytes))
             ]
     for place, leaf in enumerate(leaves):
         if place not in reached:
@@ -57,7 +56,7 @@ def _plan_leaf(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
         small = []
     chosen = {piece.file.fragment_id for piece in small}
     alone = [piece for piece in pieces if _must(piece, sizes) and piece.file.fragment_id not in chosen]
-    parts = _chunks(sorted(small, key=_by_key), sizes.task_bytes)  # neighbours by key, should they be too many
+    parts = chunks(sorted(small, key=_by_key), sizes.task_bytes)  # neighbours by key, should they be too many
     tasks = [Task.of(part, [leaf], "small files") for part in parts if len(part) > 1 or _must(part[0], sizes)]
     return tasks + [Task.of([piece], [leaf], _why(piece)) for piece in alone]
 
@@ -94,7 +93,7 @@ def _leveled(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> list[Task]:
             runs.append([])
     tasks = []
     for run in runs:
-        for files in _chunks([piece for cluster in run for piece in cluster], sizes.task_bytes):
+        for files in chunks([piece for cluster in run for piece in cluster], sizes.task_bytes):
             enough = len(files) >= sizes.min_files or any(_must(piece, sizes) for piece in files)
             tasks += [Task.of(files, [leaf], "files that overlap or are small")] if enough else []
     return tasks
@@ -131,13 +130,13 @@ def _why(piece: Piece) -> str:
     return "deleted rows" if piece.deleted else "not sorted"
 
 
-def _reach(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
+def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
     """The places of the first and last leaf that can hold a row of it."""
     found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
     return (found[0], found[-1]) if found else (0, len(leaves) - 1)
 
 
-def _joined(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
+def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
     """Files together that reach a leaf in common."""
     found: list[tuple[int, int, list[Piece]]] = []
     for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
@@ -149,7 +148,8 @@ def _joined(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, li
     return found
 
 
-def _chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
+def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
+    """The pieces in their order, in parts of at most so many bytes unless one is larger."""
     part: list[Piece] = []
     for piece in pieces:
         if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deployer.live.clustered import Clustered, joined
 from deployer.services.compact.copying import Copy, lance_tasks
 from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import Piece, Sizes, Task, plan_in_order
+from deployer.services.compact.planning import Piece, Sizes, Task, is_due, plan_in_order
 from deployer.services.compact.rewriting import Merge
-from deployer.services.compact.work import Job
+from deployer.services.work import Job
 from deployer.tables.dataset import OpenTable
 from deployer.tables.ingest.ranges import Ranges
 
@@ -20,16 +21,31 @@ if TYPE_CHECKING:
 
 def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
-    pieces = _pieces(table, {} if any_kind else _kinds(table, dataset), dataset)
+    pieces = pieces_of(table, dataset, any_kind=any_kind)
     leaves = table.state.leaves()
     if table.layout().order:
+        names = {leaf.partition_id for leaf in leaves}
+        kept = [piece for piece in pieces if piece.file.keeps_clustering and piece.file.partition in names]
+        alone = tuple(
+            Task.of([each], [str(each.file.partition)], "deleted rows") for each in kept if is_due(each, sizes)
+        )
+        apart_from = {piece.file.fragment_id for piece in kept}
+        pieces = [piece for piece in pieces if piece.file.fragment_id not in apart_from]
         found = sorted({piece.kind for piece in pieces})
         apart = [[piece for piece in pieces if piece.kind == kind] for kind in found]
-        return tuple(task for own in apart for task in plan_by_leaf(own, leaves, sizes))
-    return plan_in_order(pieces, leaves[0].partition_id, sizes)
+        return (*(task for own in apart for task in plan_by_leaf(own, leaves, sizes)), *alone)
+    return plan_in_order([_apart(piece) for piece in pieces], leaves[0].partition_id, sizes)
 
 
-def _pieces(table: OpenTable, kinds: dict[int, str], dataset: lance.LanceDataset) -> list[Piece]:
+def _apart(piece: Piece) -> Piece:
+    """One that CLUSTER arranged is joined with no other: its rows are near each other."""
+    file = piece.file
+    return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
+
+
+def pieces_of(table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
+    """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
+    kinds = {} if any_kind else _kinds(table, dataset)
     found = []
     for fragment in dataset.get_fragments():
         file = table.state.files.get(fragment.fragment_id)
@@ -63,7 +79,10 @@ def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]
     if not layout.order:
         groups = [task.fragments for task in tasks]
         made = lance_tasks(dataset, groups, layout.data_storage_version)
-        return [Copy(dataset.version, text, task.leaves[0], task.rows) for text, task in zip(made, tasks, strict=True)]
+        return [
+            Copy(dataset.version, text, task.leaves[0], task.rows, _clustered(table, task))
+            for text, task in zip(made, tasks, strict=True)
+        ]
     points = dict(zip((leaf.partition_id for leaf in state.leaves()[1:]), table.splits, strict=True))
     return [
         Merge(
@@ -75,9 +94,18 @@ def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]
             sizes,
             task.rows,
             task.bytes,
+            _clustered(table, task),
         )
         for task in tasks
     ]
+
+
+def _clustered(table: OpenTable, task: Task) -> Clustered | None:
+    """How the rows stay arranged: only files in an order of their own are rewritten in it."""
+    files = [table.state.files.get(number) for number in task.fragments]
+    if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
+        return None
+    return joined([Clustered.of(file) for file in files if file is not None])
 
 
 def _is_sorted(table: OpenTable, number: int) -> bool:

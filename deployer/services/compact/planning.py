@@ -127,8 +127,9 @@ def in_portions(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
 
 
 def is_small(piece: Piece, sizes: Sizes) -> bool:
-    """Whether it is to be merged with others, going by the rows that are left in it."""
-    return sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
+    """Whether it is to be merged with others, going by the rows that are left in it. What CLUSTER arranged is its own
+    to join."""
+    return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
 
 
 def is_due(piece: Piece, sizes: Sizes) -> bool:

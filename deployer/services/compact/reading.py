@@ -86,18 +86,18 @@ def open_runs(
     streamed = [each for each in found if each.fragment_id not in apart]
     runs: list[Run] = []
     keys = []
-    schema = _scanner(dataset, found[:1]).projected_schema
+    schema = rows_of(dataset, found[:1]).projected_schema
     if held:
-        table = _sorted(_scanner(dataset, held).to_table(), order)
+        table = _sorted(rows_of(dataset, held).to_table(), order)
         runs.append(Held(table))
         keys.append(table.select(list(order)))
     if streamed:
-        keys.append(_scanner(dataset, streamed, columns=list(order)).to_table().select(list(order)))
+        keys.append(rows_of(dataset, streamed, columns=list(order)).to_table().select(list(order)))
     least, most = _BATCH_ROWS
     batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
     for each in streamed:
         ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
-        runs.append(Streamed(iter(_scanner(dataset, [each], **ahead).to_batches()), each.count_rows()))
+        runs.append(Streamed(iter(rows_of(dataset, [each], **ahead).to_batches()), each.count_rows()))
     return Runs(tuple(runs), pa.concat_tables(keys) if len(keys) > 1 else keys[0], schema)
 
 
@@ -107,8 +107,9 @@ def _size(fragment: Any) -> int:
     return int(known or fragment.physical_rows * GUESSED_ROW_BYTES)
 
 
-def _scanner(dataset: lance.LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
-    """`with_row_id` only where ids are stable: others are places, which change."""
+def rows_of(dataset: lance.LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
+    """A scanner of the fragments' rows that are left, in their order. With row ids only where these are stable: others
+    are places, which change."""
     return dataset.scanner(
         fragments=list(fragments),
         scan_in_order=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.errors import DeployerError
+from deployer.live.clustered import Clustered
 from deployer.services.compact.merging import merge_order, runs_of
 from deployer.services.compact.planning import Sizes, files_of
-from deployer.services.compact.reading import Runs, open_runs
+from deployer.services.compact.reading import Runs, open_runs, rows_of
 from deployer.services.row_ids import ROW_ID, with_ids, without_ids
+from deployer.services.work import OnRows
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.writer import Layout, Written, write_merged
 
@@ -26,12 +28,13 @@ if TYPE_CHECKING:
 WINDOW_ROWS = 65_536  #: rows that are merged at a time
 _WINDOWS_AHEAD = 2  #: merged windows that wait to be written
 
-OnRows = Callable[[int], None]  #: told how many more rows are merged; what it raises ends the work
-
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A task on a table with keys, as much as a process needs to do it. `ranges` are the leaves its rows may go to."""
+    """A task on a table with keys, as much as a process needs to do it. `ranges` are the leaves its rows may go to.
+
+    `clustered`: the rows of its only fragment stay in the order that they have, which is not that of the keys.
+    """
 
     version: int
     fragments: tuple[int, ...]
@@ -41,6 +44,10 @@ class Merge:
     sizes: Sizes
     rows: int
     bytes: int
+    clustered: Clustered | None = None
+
+    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+        return merged(dataset, self, on_rows)
 
 
 def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
@@ -49,7 +56,7 @@ def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
     `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
     """
     try:
-        return _merged(dataset, task, on_rows)
+        return _as_they_are(dataset, task, on_rows) if task.clustered else _merged(dataset, task, on_rows)
     except (OSError, RuntimeError, ValueError) as failure:  # Arrow's errors are of these kinds, too
         said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         raise DeployerError(
@@ -81,6 +88,23 @@ def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[W
     finally:
         windows.stop()
     return written
+
+
+def _as_they_are(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
+    """The rows that are left, in their order."""
+    scanner = rows_of(dataset, [dataset.get_fragment(number) for number in task.fragments])
+    stored = pa.schema([field for field in scanner.projected_schema if field.name != ROW_ID])
+    most = -(-task.rows // files_of(task.rows, task.bytes, task.sizes))
+    own = replace(task.layout, schema=stored.serialize().to_pybytes(), max_rows_per_file=most)
+    ids: list[pa.Array] = []
+
+    def told() -> Iterator[pa.RecordBatch]:
+        for batch in scanner.to_batches():
+            on_rows(batch.num_rows)
+            yield batch
+
+    made = write_merged(own, without_ids(told(), ids), task.ranges.partitions[0], dataset, in_order=False)
+    return [replace(each, clustered=task.clustered) for each in with_ids(made, ids)]
 
 
 def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tuple[str, int]]:

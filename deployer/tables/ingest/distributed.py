@@ -72,12 +72,12 @@ class SparkLoad:
 
     def run(self) -> Loaded:
         """Runs the job. Raises what Spark raises when a task fails or the job is cancelled."""
-        before = self.session.conf.get(_BATCH_SETTING)
-        self.session.conf.set(_BATCH_SETTING, MESSAGES_A_BATCH)
+        before = self.session.conf.get(BATCH_SETTING)
+        self.session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
         try:
             rows = (self._gathered() if self.plan.layout.order else self._streamed()).collect()
         finally:
-            self.session.conf.set(_BATCH_SETTING, before or "10000")
+            self.session.conf.set(BATCH_SETTING, before or "10000")
         written = tuple(each for row in rows for each in pickle.loads(row["written"]))  # noqa: S301 (made by our tasks)
         return Loaded(written, self.reports)
 
@@ -96,7 +96,7 @@ class SparkLoad:
         return self.session.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(write, "written binary")
 
 
-_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
@@ -127,14 +127,14 @@ class _ReadTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         splitter = self._plan.ranges.splitter(self._plan.layout.arrow_schema, self._plan.layout.row_keys)
-        for number in _ids(batches):
+        for number in ids_of(batches):
             split = self._plan.splits[number]
             report = SplitReport(split.number)
-            for rows in _larger(checked_rows(split, self._plan.reading, report)):
+            for rows in larger(checked_rows(split, self._plan.reading, report)):
                 keys = [rows.column(name) for name in self._plan.layout.row_keys]
                 for place, part in parted(rows, splitter.ranges(keys, rows.num_rows)):
                     if place not in self._plan.finished:
-                        yield _message(self._keys[place], part)
+                        yield message(self._keys[place], part)
             self._reports.add({split.number: report})
 
 
@@ -159,7 +159,7 @@ class _WriteTask:
         if self._plan.ledger is not None:
             for number, each in written.items():
                 self._plan.ledger.record(number, each)
-        yield _result([each for number in written for each in written[number]])
+        yield result([each for number in written for each in written[number]])
 
     def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> None:
         for key in sorted(held):
@@ -175,12 +175,12 @@ class _StreamTask:
         self._plan, self._groups, self._reports = plan, groups, reports
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in _ids(batches):
+        for number in ids_of(batches):
             rows = self._rows(self._groups[number])
             written = write_stream(self._plan.layout, rows, self._plan.ranges.partitions[0])
             if self._plan.ledger is not None:
                 self._plan.ledger.record(self._groups[number][0].number, written)
-            yield _result(written)
+            yield result(written)
 
     def _rows(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
         for split in splits:
@@ -189,12 +189,13 @@ class _StreamTask:
             self._reports.add({split.number: report})
 
 
-def _ids(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+def ids_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers that a task is given."""
     for batch in batches:
         yield from batch.column(0).to_pylist()
 
 
-def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Batches joined until they are large, so that the parts for each range are not tiny."""
     held: list[pa.RecordBatch] = []
     size = 0
@@ -221,14 +222,16 @@ def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-def _message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows for a partition, as Spark carries them."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_batch(rows)
     return pa.RecordBatch.from_arrays([pa.array([key], pa.int32()), _binary(sink.getvalue())], ["range", "rows"])
 
 
-def _result(written: Sequence[Written]) -> pa.RecordBatch:
+def result(written: Sequence[Written]) -> pa.RecordBatch:
+    """What a task wrote, as it is collected."""
     return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(list(written))))], ["written"])
 
 

@@ -1,4 +1,4 @@
-"""Does tasks: in this process, several at a time, or as a Spark job."""
+"""Does the jobs of a rewrite: in this process, several at a time, or as a Spark job."""
 
 from __future__ import annotations
 
@@ -8,36 +8,37 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from deployer.compute.progress import Tasks, job_group
 from deployer.errors import DeployerError, Interrupted
 from deployer.live.lance_io import open_dataset
-from deployer.services.compact.copying import Copy, copied
-from deployer.services.compact.rewriting import Merge, merged
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
     import lance
     from pyspark.sql import SparkSession
 
-Job = Merge | Copy
 OnRows = Callable[[int], None]  #: told how many more rows were read; what it raises ends the work
 
 
-def done(dataset: lance.LanceDataset, job: Job, on_rows: OnRows) -> list[Written]:
-    """Writes one task's new fragments and commits nothing. `dataset` is open at the task's version."""
-    if isinstance(job, Merge):
-        return merged(dataset, job, on_rows)
-    written = copied(dataset, job)
-    on_rows(job.rows)
-    return written
+class Job(Protocol):
+    """A part of a rewrite, with all that a process needs to do it: it is pickled. `version` is the dataset's."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+        """Writes the new fragments and commits nothing. `dataset` is open at `version`."""
 
 
 def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
-    """All tasks in this process, as many at a time as there are cores. The first failure ends all of them."""
+    """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 
     def told(rows: int) -> None:
@@ -45,8 +46,10 @@ def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows)
             raise Interrupted("interrupted")
         on_rows(rows)
 
-    with ThreadPoolExecutor(max(1, min(len(jobs), os.cpu_count() or 1)), "compact") as pool:
-        futures = [pool.submit(done, dataset, job, told) for job in jobs]
+    cores = os.cpu_count() or 1
+    workers = max(1, min(len(jobs), cores))
+    with ThreadPoolExecutor(workers, "rewrite") as pool:
+        futures = [pool.submit(job.done, dataset, told, max(1, cores // workers)) for job in jobs]
         try:
             ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for each in ended:
@@ -59,15 +62,23 @@ def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows)
 
 
 def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
-    """All tasks as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
-    group = f"compact-{uuid.uuid4().hex[:8]}"
+    """All jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
+    numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
+    frame = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary")
+    found = collected(session, frame, location, sum(job.rows for job in jobs), on_rows)
+    by_number = {row["number"]: pickle.loads(row["written"]) for row in found}  # noqa: S301 (made by our tasks)
+    return [by_number[number] for number in range(len(jobs))]
+
+
+def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
+    """The rows of a frame; `on_rows` is told its share of `rows` as tasks end, and what it raises cancels the job."""
+    group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []
-    rows = [job.rows for job in jobs]
     told = 0
 
     def watch(tasks: Tasks) -> None:
         nonlocal told
-        through = sum(rows) * tasks.done // max(1, tasks.total)
+        through = rows * tasks.done // max(1, tasks.total)
         try:
             on_rows(max(0, through - told))
             told = max(told, through)
@@ -75,10 +86,9 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_row
             stopped.append(stop)
             session.sparkContext.cancelJobGroup(group)
 
-    numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
     try:
-        with job_group(session, group, f"compact {location}", watch):
-            found = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary").collect()
+        with job_group(session, group, f"rewrite {location}", watch):
+            return list(frame.collect())
     except Exception as failure:
         if stopped:
             raise stopped[0] from None
@@ -86,8 +96,6 @@ def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_row
         own = [line for line in lines if line.startswith("deployer.errors.")]
         said = (own or lines or [type(failure).__name__])[0]
         raise DeployerError(f"the Spark job failed: {said}", where=location, remedy="run it again") from failure
-    by_number = {row["number"]: pickle.loads(row["written"]) for row in found}  # noqa: S301 (made by our tasks)
-    return [by_number[number] for number in range(len(jobs))]
 
 
 class _Task:
@@ -100,12 +108,12 @@ class _Task:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 job = self._jobs[number]
-                written = done(open_dataset(self._location, job.version), job, _untold)
+                written = job.done(open_dataset(self._location, job.version), untold_rows, 1)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([number], pa.int32()), pa.array([pickle.dumps(written)], pa.binary())],
                     ["number", "written"],
                 )
 
 
-def _untold(_: int) -> None:
-    pass
+def untold_rows(_: int) -> None:
+    """For work in processes that tell nobody."""

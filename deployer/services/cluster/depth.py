@@ -1,0 +1,107 @@
+"""How well files are clustered: how many of them a point of the columns' space falls into, on average and at most.
+
+One means that no two files share a value of all columns, and as many as there are files that each of them has to be
+opened for every row that is looked for. It is what Snowflake calls the clustering depth, over all columns at once. A
+file is the box between its least and largest values; points are places where rows may be: a file by its share of the
+rows, then anywhere in its box, values that no file begins or ends at counting as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deployer.live.clustered import Bounds
+from deployer.state.json_values import JSON
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+POINTS = 4096  #: that are looked at, besides the middles of all boxes
+_CELLS = 1 << 24  # comparisons at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """Of so many files and rows. `average` and `most` are 0 where there are none.
+
+    `by_column` has the average for each column alone: how many files a condition on it reads.
+    """
+
+    average: float = 0.0
+    most: int = 0
+    files: int = 0
+    rows: int = 0
+    by_column: tuple[float, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "average": round(self.average, 2),
+            "most": self.most,
+            "files": self.files,
+            "rows": self.rows,
+            "by_column": [round(each, 2) for each in self.by_column],
+        }
+
+
+def overlap_depth(boxes: Sequence[tuple[Bounds, int]]) -> Depth:
+    """The depth of files by their bounds and rows. The same files give the same figures."""
+    rows = np.array([count for _, count in boxes], np.float64)
+    if not boxes:
+        return Depth()
+    low, high = _ranks(boxes)
+    total = int(rows.sum())
+    draw = np.random.default_rng(0)
+    weights = rows / total if total else None
+    chosen = draw.choice(len(boxes), POINTS, p=weights)
+    spans = high[chosen] - low[chosen] + 1
+    points = low[chosen] + (draw.random(spans.shape) * spans).astype(np.int64)
+    counts = _counts(low, high, points)
+    most = max(counts.max(), _counts(low, high, (low + high) // 2).max())
+    alone = tuple(
+        float(_counts(low[:, [column]], high[:, [column]], points[:, [column]]).mean())
+        for column in range(low.shape[1])
+    )
+    return Depth(float(counts.mean()), int(most), len(boxes), total, alone)
+
+
+def all_leaves(leaves: Sequence[Depth]) -> Depth:
+    """That of a table: the average by rows, and the most of any leaf."""
+    rows = sum(each.rows for each in leaves)
+    files = sum(each.files for each in leaves)
+    if not rows:
+        return Depth(files=files)
+    average = sum(each.average * each.rows for each in leaves) / rows
+    columns = max(len(each.by_column) for each in leaves)
+    alone = [sum(each.by_column[i] * each.rows for each in leaves if each.by_column) / rows for i in range(columns)]
+    return Depth(average, max(each.most for each in leaves), files, rows, tuple(alone))
+
+
+def _ranks(boxes: Sequence[tuple[Bounds, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The boxes' corners (files × columns) as ranks: even for values of corners, odd for all between two of them."""
+    low, high = [], []
+    for column in range(len(boxes[0][0][0])):
+        lows = [bounds[0][column] for bounds, _ in boxes]
+        highs = [bounds[1][column] for bounds, _ in boxes]
+        rank = {value: 2 * i for i, value in enumerate(sorted({*lows, *highs}))}
+        low.append([rank[value] for value in lows])
+        high.append([rank[value] for value in highs])
+    return np.array(low, np.int64).T, np.array(high, np.int64).T
+
+
+def _counts(low: NDArray[np.int64], high: NDArray[np.int64], points: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Of each point, how many boxes hold it."""
+    step = max(1, _CELLS // len(low))
+    found = [
+        np.logical_and.reduce(
+            [
+                (low[:, column] <= part[:, column, None]) & (part[:, column, None] <= high[:, column])
+                for column in range(low.shape[1])
+            ]
+        ).sum(axis=1)
+        for part in (points[start : start + step] for start in range(0, len(points), step))
+    ]
+    return np.concatenate(found)

@@ -1,0 +1,222 @@
+"""CLUSTER of one table: surveys, plans, arranges and commits portion by portion, then brings its indexes up to date."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Interrupted
+from deployer.live.clustered import Bounds
+from deployer.plan.words import count
+from deployer.plan.words import size as size_words
+from deployer.services.cluster.arrangement import Arrangement
+from deployer.services.cluster.arranging import Arrange
+from deployer.services.cluster.depth import Depth, overlap_depth
+from deployer.services.cluster.options import ClusterOptions
+from deployer.services.cluster.planning import Chosen, plan_clusters
+from deployer.services.cluster.results import Clusteredness, TableClustered
+from deployer.services.cluster.shuffling import HELD_BYTES, Shuffle, shuffled
+from deployer.services.cluster.survey import Surveyed, samples_of, survey
+from deployer.services.compact.pieces import pieces_of
+from deployer.services.compact.planning import Piece, Sizes, Task
+from deployer.services.portions import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
+from deployer.services.work import OnRows, in_driver, with_spark
+from deployer.state.model import File
+from deployer.state.services import FinalStatus
+from deployer.tables.dataset import OpenTable
+from deployer.tables.indexes import CaughtUp, catch_up
+from deployer.tables.ingest.ranges import Ranges
+from deployer.tables.leaf_split import place_files
+from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.tables.writer import Written
+
+if TYPE_CHECKING:
+    import lance
+    from pyspark.sql import SparkSession
+
+
+def cluster(
+    table: OpenTable,
+    options: ClusterOptions,
+    session: Callable[[], SparkSession],
+    engine: Engine = "auto",
+    on_progress: OnProgress = untold,
+    run_id: str | None = None,
+) -> TableClustered:
+    """Arranges the rows of each leaf by the options' curve and columns, those of files that are not arranged so yet.
+
+    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `PortionedRun` does,
+    and InvalidInput for columns that cannot be.
+    """
+    started = time.monotonic()
+    arrangement = options.arrangement(table)
+    if not options.dry_run and place_files(table):
+        table = again(table)
+    arranging = _Arranging(table, options, arrangement, on_progress)
+    run = PortionedRun(arranging, session, engine, on_progress, run_id)
+    before, depth_before = Moment.of(table), Clusteredness()
+    status: FinalStatus = "SUCCEEDED"
+    why, indexes, work = "", CaughtUp(), Work()
+    try:
+        depth_before = arranging.clusteredness(table)
+        if options.dry_run:
+            work = _planned(table, arranging)
+            status = "SUCCEEDED" if work.tasks else "SKIPPED"
+            why = _would(work) if work.tasks else _nothing(before, arrangement)
+        else:
+            table = with_whole_indexes(table, arranging, on_progress)
+            run.rounds(table)
+            if run.work.portions:
+                indexes = catch_up(table.store, table.root, table.entry.table_id, on_progress)
+            else:
+                status, why = "SKIPPED", _nothing(before, arrangement)
+    except (Interrupted, KeyboardInterrupt) as stop:
+        status, why = "CANCELLED", str(stop) or "interrupted"
+    table = again(table)
+    changed = bool(run.work.portions)
+    return TableClustered(
+        table.entry.full_name,
+        run.run_id,
+        status,
+        why,
+        options.dry_run,
+        arrangement.curve,
+        arrangement.columns,
+        before,
+        Moment.of(table),
+        depth_before,
+        arranging.clusteredness(table, untold) if changed else depth_before,
+        work if options.dry_run else run.work,
+        run.engine,
+        run.reason,
+        time.monotonic() - started,
+        indexes,
+    )
+
+
+def _planned(table: OpenTable, arranging: _Arranging) -> Work:
+    tasks = arranging.tasks(table, table.dataset(), any_kind=True)
+    rows, size = sum(task.rows for task in tasks), sum(task.bytes for task in tasks)
+    return Work(len(tasks), 0, 0, rows, sum(task.deleted for task in tasks), size)
+
+
+def _would(work: Work) -> str:
+    rewritten = f"{count(work.rows, 'row')}, {size_words(work.bytes_read)}"
+    return f"a dry run: {rewritten} in {count(work.tasks, 'task')} would be arranged"
+
+
+def _nothing(before: Moment, arrangement: Arrangement) -> str:
+    by = f"{arrangement.curve} over {', '.join(arrangement.columns)}"
+    return f"{count(before.files, 'file')}: all are clustered by {by}" if before.files else "there are no rows"
+
+
+class _Arranging:
+    """What CLUSTER rewrites, and how: see `portions.Rewriting`."""
+
+    kind, doing = "cluster", "clustering"
+
+    def __init__(
+        self, table: OpenTable, options: ClusterOptions, arrangement: Arrangement, on_progress: OnProgress
+    ) -> None:
+        self.portion_bytes = max(options.portion_bytes, options.target_file_bytes)
+        self._arrangement, self._on_progress = arrangement, on_progress
+        self._sizes = Sizes(options.target_file_bytes, table.layout().max_rows_per_file)
+        present = frozenset(file.fragment_id for file in table.state.files)
+        self._chosen = Chosen(arrangement.name, None if options.incremental else present)
+        self._known: dict[tuple[int, int], Surveyed] = {}  # by fragment and its rows, which deletions make fewer
+
+    def keep_order(self, table: OpenTable) -> bool:
+        return False
+
+    def tasks(self, table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
+        leaves = table.state.leaves()
+        pieces = pieces_of(table, dataset, any_kind=any_kind)
+        found: list[Task] = []
+        for kind in sorted({piece.kind for piece in pieces}):
+            own = [piece for piece in pieces if piece.kind == kind]
+            found += plan_clusters(own, leaves, self._chosen, self._sizes, self.portion_bytes, self._place)
+        return found
+
+    def written(
+        self,
+        table: OpenTable,
+        dataset: lance.LanceDataset,
+        tasks: Sequence[Task],
+        session: Callable[[], SparkSession] | None,
+        on_rows: OnRows,
+    ) -> list[list[Written]]:
+        jobs = self._jobs(table, dataset, tasks)
+        if session is None:
+            return in_driver(dataset, jobs, on_rows)
+        whole = [(i, job) for i, job in enumerate(jobs) if isinstance(job, Arrange)]
+        made = with_spark(session(), table.location, [job for _, job in whole], on_rows) if whole else []
+        by_number = dict(zip((i for i, _ in whole), made, strict=True))
+        for i, job in enumerate(jobs):
+            if isinstance(job, Shuffle):
+                by_number[i] = shuffled(session(), table.location, job, on_rows)
+        return [by_number[i] for i in range(len(jobs))]
+
+    def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> Clusteredness:
+        """The overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""
+        files = list(table.state.files)
+        unknown = [file for file in files if file.clustering != self._arrangement.name and file.rows]
+        self._survey(table.dataset(), unknown, on_progress or self._on_progress)
+        leaves: dict[str, Depth] = {}
+        for leaf in table.state.leaves():
+            own = [(file, self._bounds(file)) for file in table.state.files.for_partition(leaf.partition_id)]
+            boxes = [(bounds, file.rows) for file, bounds in own if bounds is not None]
+            if boxes:
+                leaves[leaf.partition_id] = overlap_depth(boxes)
+        return Clusteredness(leaves, sum(file.clustering == self._arrangement.name for file in files))
+
+    def _jobs(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> list[Arrange | Shuffle]:
+        wanted = [table.state.files.get(number) for task in tasks for number in task.fragments]
+        self._survey(dataset, [file for file in wanted if file is not None], self._on_progress)
+        points = dict(zip((leaf.partition_id for leaf in table.state.leaves()[1:]), table.splits, strict=True))
+        layout = replace(table.layout(), max_rows_per_file=self._sizes.file_rows)
+        found: list[Arrange | Shuffle] = []
+        for task in tasks:
+            own = [file for number in task.fragments if (file := table.state.files.get(number)) is not None]
+            samples = samples_of([self._known[_key(file)] for file in own if file.rows], len(self._arrangement.columns))
+            arrange = Arrange(
+                int(dataset.version),
+                task.fragments,
+                Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
+                layout,
+                self._arrangement,
+                self._arrangement.scales(samples),
+                self._sizes,
+                task.rows,
+                task.bytes,
+            )
+            large = task.bytes > HELD_BYTES and len(task.leaves) == 1 and bool(samples)
+            found.append(Shuffle.of(arrange, samples) if large else arrange)
+        return found
+
+    def _survey(self, dataset: lance.LanceDataset, files: Sequence[File], on_progress: OnProgress) -> None:
+        new = {file.fragment_id: file for file in files if file.rows and _key(file) not in self._known}
+        if new:
+            found = survey(
+                dataset,
+                self._arrangement,
+                {number: file.rows for number, file in new.items()},
+                lambda done: on_progress(Progress("looking at files", done, len(new), "files")),
+            )
+            self._known.update((_key(new[number]), each) for number, each in found.items())
+
+    def _bounds(self, file: File) -> Bounds | None:
+        if file.clustering == self._arrangement.name:
+            return file.cluster_min, file.cluster_max
+        known = self._known.get(_key(file))
+        return known.bounds if known is not None else None
+
+    def _place(self, piece: Piece) -> Any:
+        """Where the file lies: by the least values of the columns."""
+        bounds = self._bounds(piece.file)
+        return (bounds is None, bounds or (), piece.file.fragment_id)
+
+
+def _key(file: File) -> tuple[int, int]:
+    return file.fragment_id, file.rows

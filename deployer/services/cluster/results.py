@@ -1,0 +1,78 @@
+"""What a run of CLUSTER came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from deployer.services.cluster.depth import Depth, all_leaves
+from deployer.services.portions import Moment, Work
+from deployer.state.json_values import JSON
+from deployer.state.services import Figures, FinalStatus
+from deployer.tables.indexes import CaughtUp
+
+LEAVES_KEPT = 200  #: leaves of which the record of a run keeps the depth
+
+
+@dataclass(frozen=True, slots=True)
+class Clusteredness:
+    """How well a table is clustered at a moment: the overlap depth of each leaf, and files `clustered` by its columns.
+
+    Files that lie across leaves are in none. `of_all` is the average of all leaves by rows, and the most of any.
+    """
+
+    leaves: Mapping[str, Depth] = field(default_factory=dict)
+    clustered: int = 0
+
+    @property
+    def of_all(self) -> Depth:
+        return all_leaves(list(self.leaves.values()))
+
+    def as_json(self) -> dict[str, JSON]:
+        found = self.of_all
+        kept = sorted(self.leaves.items(), key=lambda leaf: (-leaf[1].average, leaf[0]))[:LEAVES_KEPT]
+        return {
+            "depth": round(found.average, 2),
+            "depth_most": found.most,
+            "depth_by_column": [round(each, 2) for each in found.by_column],
+            "clustered_files": self.clustered,
+            "leaves": {name: depth.as_json() for name, depth in kept},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TableClustered:
+    """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. Of a dry run, `work` is what
+    would be rewritten, and the table afterwards is as before. `engine` and `reason`: where it ran."""
+
+    table: str
+    run_id: str
+    status: FinalStatus
+    why: str
+    dry_run: bool
+    curve: str
+    columns: tuple[str, ...]
+    before: Moment
+    after: Moment
+    depth_before: Clusteredness
+    depth_after: Clusteredness
+    work: Work
+    engine: str
+    reason: str
+    seconds: float
+    indexes: CaughtUp = CaughtUp()
+
+    @property
+    def figures(self) -> Figures:
+        """For the record of the run. A dry run read and wrote nothing."""
+        work = Work() if self.dry_run else self.work
+        return Figures(
+            work.rows,
+            work.rows,
+            work.bytes_read,
+            work.bytes_written,
+            self.before.lance_version,
+            self.after.lance_version,
+            {**self.before.as_json(), **self.depth_before.as_json()},
+            {**self.after.as_json(), **self.depth_after.as_json()},
+        )

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.services.compact.conftest import lake
+
+__all__ = ["lake"]
