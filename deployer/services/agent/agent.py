@@ -18,6 +18,7 @@ from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.services.agent.watch import Look, Seen, Watch
 from deployer.services.agent.workers import Tell, Workers
 from deployer.services.due import Due
+from deployer.services.leftovers import settle_dead_run
 from deployer.services.runs import fail_dead_runs, find_run, queue_run
 from deployer.services.standing import GRACE, may_start
 from deployer.state.clock import Clock
@@ -153,13 +154,15 @@ class Agent:
         self._wrong = set(wrong)
 
     def _end_dead(self, table_id: str, seen: Seen) -> None:
-        """Fails runs whose holders are dead, and has recorded what they had committed. Files that they had not are left
-        to CLEAN: they cannot be told from those of a load."""
-        for run in fail_dead_runs(self._store, table_id, self._clock.now()):
+        """Fails runs whose holders are dead, has recorded what they had committed, and settles what they left."""
+        failed = fail_dead_runs(self._store, table_id, self._clock.now())
+        for run in failed:
             self.dead += 1
             self._tell("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
         with suppress(DeployerError):  # the next look says what is wrong
-            self._watch.opened(seen)
+            table = self._watch.opened(seen)
+            for run in failed:
+                settle_dead_run(table, run)
 
     def _fill(self) -> None:
         """Starts what is wanted, as far as there are places."""

@@ -8,7 +8,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from deployer.services.agent.agent import Agent
-from deployer.services.due import small_files
 from deployer.services.runs import runs_of
 
 _SERVICE = ["table", "service"]
@@ -97,7 +96,7 @@ class AgentMetrics:
             size.add_metric(name, seen.state.files.bytes)
             files.add_metric(name, seen.state.files.count)
             if seen.state.services:
-                small.add_metric(name, small_files(seen.state))
+                small.add_metric(name, seen.small_files)
             version.add_metric(name, seen.state.lance_version)
         yield from (trouble, rows, size, files, small, version)
 

@@ -18,7 +18,7 @@ from deployer.compute.job_code import REMOTE_KINDS
 from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, latest_version
 from deployer.live.reader import READERS, live_instance
-from deployer.services.due import Due, deleted_share, due_in, retry_at, watched
+from deployer.services.due import Due, deleted_share, due_in, retry_at, small_files, watched
 from deployer.services.runs import dead_runs
 from deployer.services.standing import GRACE, Standing, may_start, standings
 from deployer.specs.model import Cluster, Trigger
@@ -47,6 +47,7 @@ class Seen:
     forgotten: tuple[Run, ...] = ()  #: runs that are queued, and whose process is not there any more
     dead: tuple[Run, ...] = ()
     counts_data: bool = False  #: whether a trigger is about what was written, by whomever
+    small_files: int = 0
     again_at: int = NEVER  #: ms
     trouble: str = ""  #: why the table cannot be looked at
 
@@ -196,7 +197,7 @@ class Watch:
         )
         dead = tuple(dead_runs(state, now))
         again_at = self._again_at(state, found, due, now)
-        return Seen(entry, state, found, due, forgotten, dead, _counts_data(state), again_at)
+        return Seen(entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at)
 
     def _again_at(self, state: TableState, found: tuple[Standing, ...], due: tuple[Due, ...], now: int) -> int:
         """When the time alone may make a difference."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
 
 import pytest
 
@@ -46,28 +45,26 @@ def test_of_two_agents_one_does_each_run(watched: Watched) -> None:
     assert len(watched.state.runs) == 2
 
 
-@pytest.fixture
-def killed(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    """A run's process was killed between Lance's commit and its record, with its agent."""
+@pytest.mark.parametrize(("point", "files"), [("after-lance", 1), ("before-lance", 4)])
+def test_a_dead_run_is_ended_and_leaves_nothing_under_way(
+    point: str, files: int, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's process is killed with its agent, after or before it told Lance of what it had written."""
     watched.attach("COMPACT", {"commits": 3})
-    monkeypatch.setenv(POINT, "services.replace.after-lance")
+    monkeypatch.setenv(POINT, f"services.replace.{point}")
     watched.agent().once()
     monkeypatch.delenv(POINT)
-    yield watched
-
-
-def test_a_dead_run_is_ended_and_what_it_committed_is_recorded(killed: Watched) -> None:
-    [run] = compacts(killed)
-    assert (run.status, killed.state.files.count) == ("RUNNING", 4)
-    killed.agent(later=30).look()
-    assert compacts(killed) == [run]  # its lease is not over
-    agent = killed.agent(later=90)
+    [run] = compacts(watched)
+    assert (run.status, watched.state.files.count, len(watched.state.intents)) == ("RUNNING", 4, 1)
+    watched.agent(later=30).look()
+    assert compacts(watched) == [run]  # its lease is not over
+    agent = watched.agent(later=90)
     agent.look()
-    [dead] = compacts(killed)
+    [dead] = compacts(watched)
     assert dead.status == "FAILED" and "is taken for dead" in dead.reason
-    assert (agent.dead, killed.events("dead")[0]["run"]) == (1, run.run_id)
-    assert killed.state.files.count == 1 and not killed.state.intents
-    assert sorted_rows(killed.lake.open().scan().to_table()) == sorted_rows(flights(40))
+    assert (agent.dead, watched.events("dead")[0]["run"]) == (1, run.run_id)
+    assert watched.state.files.count == files and not watched.state.intents
+    assert sorted_rows(watched.lake.open().scan().to_table()) == sorted_rows(flights(40))
 
 
 @pytest.mark.parametrize("ends", ["waits", "stops"])
