@@ -8,8 +8,17 @@ docs/aws.md has the same table.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+from deployer.state.aws_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 
 _WAIT = "wait a minute"
+
+
+def _any(codes: Iterable[str]) -> str:
+    """A pattern of codes as they stand in messages."""
+    return "|".join(sorted(codes))
+
 
 #: What of a message says the cause, and what to do about it. The first of each remedy counts, in this order.
 _REMEDIES: tuple[tuple[str, str], ...] = (
@@ -23,11 +32,11 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "table is there too",
     ),
     (
-        r"ExpiredToken|RequestExpired|token (?:included in the request )?(?:is|has) expired",
+        rf"{_any(EXPIRED)}|token (?:included in the request )?(?:is|has) expired",
         "the credentials ran out: renew them (`aws sso login`, or a new token in CI)",
     ),
     (
-        r"InvalidClientTokenId|UnrecognizedClient|SignatureDoesNotMatch|InvalidAccessKeyId|AuthFailure|"
+        rf"{_any(CREDENTIALS - EXPIRED)}|"
         r"No valid credential sources|no EC2 IMDS role found|Unable to locate credentials",
         "AWS does not know the credentials: choose others by AWS_PROFILE, or log in",
     ),
@@ -37,7 +46,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         f"a role that was just made is not known everywhere yet: {_WAIT}; if it stays so, look at its trust policy",
     ),
     (
-        r"AccessDenied|UnauthorizedOperation|AuthorizationError|[Nn]ot authorized to perform",
+        rf"{_any(DENIED)}|[Nn]ot authorized to perform",
         "allow the role that deploys the action of the call that is named (Permissions in docs/aws.md), or choose "
         "other credentials (AWS_PROFILE)",
     ),
@@ -46,7 +55,7 @@ _REMEDIES: tuple[tuple[str, str], ...] = (
         "a quota of the account is used up: remove what is not needed, or ask AWS for more (Service Quotas)",
     ),
     (
-        r"SlowDown|Throttl|TooManyRequests|RequestLimitExceeded|ProvisionedThroughputExceeded|PriorRequestNotComplete|"
+        rf"{_any(THROTTLED)}|Throttl|PriorRequestNotComplete|"
         r"ServiceUnavailable|InternalError|StatusCode: 50[0-4]",
         f"AWS is busy: {_WAIT}",
     ),

@@ -28,6 +28,7 @@ from botocore.parsers import ResponseParserError
 
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
 from deployer.errors import DeployerError
+from deployer.state.aws_codes import CREDENTIALS
 from deployer.state.aws_session import aws_session
 from deployer.state.dynamodb_requests import role_refused, setting_missing
 
@@ -54,18 +55,6 @@ _SOURCES = {
     "custom-process": "the profile's credential process",
     "container-role": "the container's role",
     "iam-role": "the machine's role (instance profile)",
-}
-_NO_GOOD = {
-    "InvalidClientTokenId",
-    "UnrecognizedClientException",
-    "InvalidAccessKeyId",
-    "SignatureDoesNotMatch",
-    "InvalidSignatureException",
-    "IncompleteSignature",
-    "ExpiredToken",
-    "ExpiredTokenException",
-    "RequestExpired",
-    "AuthFailure",
 }
 _LOG_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
 
@@ -247,7 +236,7 @@ def identity(aws: Aws) -> Finding:
     try:
         account, arn = aws.identity
     except ClientError as error:
-        if code_of(error) in _NO_GOOD:
+        if code_of(error) in CREDENTIALS:
             remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
             return wrong(f"AWS does not accept the credentials: {said(error)}", remedy)
         return warning(f"STS does not say who this is: {said(error)}", "allow sts:GetCallerIdentity")

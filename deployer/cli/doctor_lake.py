@@ -16,6 +16,7 @@ from deployer.compute.deploying_access import deploying_grants
 from deployer.compute.grants import Grant
 from deployer.plan.words import count
 from deployer.specs.model import Cluster, Lake
+from deployer.state.aws_codes import DENIED
 
 _NAMED = 6  #: calls that are told; the JSON has them all
 _PAGE = "docs/aws.md#permissions"
@@ -127,7 +128,7 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     try:
         denied = [call for grant in wanted for call in _denied(iam, principal, grant)]
     except ClientError as error:
-        if "AccessDenied" in code_of(error):
+        if code_of(error) in DENIED:
             what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
             return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
         return warning(f"not looked at: {said(error)}", "see the AWS error")

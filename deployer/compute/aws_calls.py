@@ -23,6 +23,7 @@ from botocore.exceptions import (
 )
 
 from deployer.errors import DeployerError
+from deployer.state.aws_codes import CREDENTIALS, DENIED, THROTTLED
 from deployer.state.aws_session import aws_session
 from deployer.state.dynamodb_requests import setting_missing
 
@@ -45,28 +46,10 @@ class Cause(StrEnum):
 
 
 _CAUSES = {
-    Cause.CREDENTIALS: {
-        "ExpiredToken",
-        "ExpiredTokenException",
-        "RequestExpired",
-        "UnrecognizedClientException",
-        "InvalidClientTokenId",
-        "InvalidSignatureException",
-        "SignatureDoesNotMatch",
-        "IncompleteSignature",
-        "MissingAuthenticationTokenException",
-    },
-    Cause.DENIED: {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"},
-    Cause.THROTTLED: {
-        "Throttling",
-        "ThrottlingException",
-        "ThrottledException",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "TooManyRequestsException",
-        "RequestLimitExceeded",
-    },
-    Cause.MISSING: {"ResourceNotFoundException", "EntityNotFoundException"},
+    Cause.CREDENTIALS: CREDENTIALS,
+    Cause.DENIED: DENIED,
+    Cause.THROTTLED: THROTTLED,
+    Cause.MISSING: {"ResourceNotFoundException"},
 }
 
 

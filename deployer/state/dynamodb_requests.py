@@ -28,6 +28,7 @@ from botocore.exceptions import (
 )
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
+from deployer.state.aws_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
 from deployer.state.aws_session import aws_session
 from deployer.state.clock import Clock
 
@@ -38,29 +39,9 @@ PATIENCE = 10.0  #: seconds in which a request is sent again
 ANSWER_WITHIN = 3.0  #: seconds that one answer is waited for
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
 
-_THROTTLED = {
-    "ProvisionedThroughputExceededException",
-    "ProvisionedThroughputExceeded",
-    "RequestLimitExceeded",
-    "ThrottlingException",
-    "ThrottlingError",
-    "Throttling",
-    "LimitExceededException",
-}
+_BUSY = THROTTLED | {"LimitExceededException"}  # the last of too many tables changed at once
 _CONFLICT = {"TransactionConflict", "TransactionConflictException"}
 _UNSURE = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
-_CREDENTIALS = {
-    "UnrecognizedClientException",
-    "InvalidSignatureException",
-    "InvalidClientTokenId",
-    "SignatureDoesNotMatch",
-    "ExpiredTokenException",
-    "ExpiredToken",
-    "IncompleteSignatureException",
-    "MissingAuthenticationTokenException",
-}
-_EXPIRED = {"ExpiredTokenException", "ExpiredToken"}
-_DENIED = {"AccessDeniedException", "AccessDenied"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +149,15 @@ class Requests:
                     raise ConditionFailed(_found(error), in_doubt=in_doubt) from None
                 if codes & _CONFLICT and operation == "transact_write_items" and not in_doubt:
                     raise ConditionFailed((), in_doubt=False) from None
-                if codes & _EXPIRED and not looked_again:  # somebody may have renewed them on disk
+                if codes & EXPIRED and not looked_again:  # somebody may have renewed them on disk
                     looked_again = True
                     self._clients.pop(os.getpid(), None)
                     continue
                 if codes & _UNSURE or status >= 500:
                     in_doubt = True
-                elif not codes & (_THROTTLED | _CONFLICT):
+                elif not codes & (_BUSY | _CONFLICT):
                     raise self._in_words(error, codes, operation) from error
-                last, throttled = ", ".join(sorted(codes)), bool(codes & _THROTTLED)
+                last, throttled = ", ".join(sorted(codes)), bool(codes & _BUSY)
             except (NoCredentialsError, PartialCredentialsError, NoRegionError, ProfileNotFound) as error:
                 raise setting_missing(error, self._where) from error
             except (EndpointConnectionError, ConnectTimeoutError) as error:  # not even sent
@@ -216,13 +197,13 @@ class Requests:
             )
         if "ResourceInUseException" in codes:
             return InUse(said, where=self._where, remedy="try again in a moment")
-        if codes & _DENIED:
+        if codes & DENIED:
             return DeployerError(
                 f"access was denied ({_call(operation)}): {said}",
                 where=self._where,
                 remedy="allow this identity the actions listed in docs/aws.md",
             )
-        if codes & _CREDENTIALS:
+        if codes & CREDENTIALS:
             return DeployerError(
                 f"AWS does not accept the credentials ({_call(operation)}): {said or ', '.join(codes)}",
                 where=self._where,

@@ -19,11 +19,12 @@ from obstore.exceptions import (
 from obstore.store import S3Store
 
 from deployer.errors import DeployerError, NotFound, OutcomeUnknown
+from deployer.state.aws_codes import CREDENTIALS
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
 from deployer.state.objects import Described, Missing
 from deployer.state.s3_bucket import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
-from deployer.state.s3_words import NOT_ACCEPTED, refusal_in
+from deployer.state.s3_words import refusal_in
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class S3Objects:
                     raise self._no_bucket() from None
                 raise Missing(path) from None
             except (BaseError, BotoCoreError) as error:
-                if not looked_again and any(code in str(error) for code in NOT_ACCEPTED):
+                if not looked_again and any(code in str(error) for code in CREDENTIALS):
                     looked_again = True
                     bucket.look_again()
                     continue

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-NOT_ACCEPTED = ("ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "TokenRefreshRequired")
-_DENIED = ("AccessDenied", "403 Forbidden", "AllAccessDisabled", "lacked the necessary privileges")
-_BUSY = ("SlowDown", "RequestLimitExceeded", "Throttling", "503 Service Unavailable")
+from deployer.state.aws_codes import CREDENTIALS, DENIED, THROTTLED
+
+_DENIED = (*DENIED, "403 Forbidden", "AllAccessDisabled", "lacked the necessary privileges")
+_BUSY = (*THROTTLED, "503 Service Unavailable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Refusal:
 
 def refusal_in(said: str) -> Refusal | None:
     """What S3 refused with, as far as the message tells; None for a message of anything else."""
-    if any(code in said for code in NOT_ACCEPTED):
+    if any(code in said for code in CREDENTIALS):
         expired = "have expired" if "Expired" in said else "are not accepted by AWS"
         return Refusal(f"the credentials {expired}", "renew them, or choose others by AWS_PROFILE, and run it again")
     if any(code in said for code in _DENIED):
