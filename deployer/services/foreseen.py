@@ -8,6 +8,7 @@ from deployer.errors import DeployerError
 from deployer.plan.words import count, size
 from deployer.services.autosavepoint import unchanged_since
 from deployer.services.clean import CleanOptions
+from deployer.services.cluster.options import ClusterOptions
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.pieces import planned
 from deployer.services.compact.planning import files_of
@@ -22,7 +23,7 @@ from deployer.tables.dataset import OpenTable
 def foreseen(table: OpenTable, service: Service) -> str:
     """What a run of the table's service would do now. Where that cannot be told, why not."""
     try:
-        return _FORESEEN.get(service.kind, _since_the_last)(table, service)
+        return _FORESEEN[service.kind](table, service)
     except DeployerError as error:
         return f"not known: {error.what}"
 
@@ -70,19 +71,28 @@ def _metasync(table: OpenTable, service: Service) -> str:
     return f"publishes version {version}"
 
 
-def _since_the_last(table: OpenTable, service: Service) -> str:
-    last = next(
-        (run for run in runs_of(table.state, service.kind) if run.figures.lance_version_after is not None), None
-    )
-    if last is None:
-        return "looks at the whole table, as it never ran"
-    commits = table.state.lance_version - (last.figures.lance_version_after or 0)
-    return f"looks at what {count(max(commits, 0), 'commit')} changed since its last run"
+def _cluster(table: OpenTable, service: Service) -> str:
+    options = ClusterOptions.of(options_of(table.state, service.kind, None))
+    arrangement = options.arrangement(table)
+    files = [file for file in table.state.files if file.rows]
+    todo = [file for file in files if not options.incremental or file.clustering != arrangement.name]
+    by = f"{arrangement.curve} over {', '.join(arrangement.columns)}"
+    if not todo:
+        return f"nothing: all files are clustered by {by}"
+    amount = f"{count(sum(file.rows for file in todo), 'row')}, {size(sum(file.bytes for file in todo))}"
+    would = "only says what it would arrange" if options.dry_run else "arranges"
+    return f"{would} by {by}: {len(todo):,} of {count(len(files), 'file')}, {amount}"
+
+
+def _restore(_: OpenTable, __: Service) -> str:
+    return "goes back to the newest savepoint"
 
 
 _FORESEEN: Mapping[ServiceKind, Callable[[OpenTable, Service], str]] = {
     "COMPACT": _compact,
+    "CLUSTER": _cluster,
     "CLEAN": _clean,
     "AUTOSAVEPOINT": _autosavepoint,
     "METASYNC": _metasync,
+    "RESTORE": _restore,
 }
