@@ -21,7 +21,9 @@ def deploying_service_grants(instance: str, region: str, account: str, partition
 
     groups, topics = arn("scheduler", f"schedule-group/{own}"), arn("sns", own)
     database = f"{re.sub('[^a-z0-9_]', '_', instance.lower())}_"
-    catalog = tuple(arn("glue", what) for what in ("catalog", f"database/{database}*", f"table/{database}*/*"))
+    # Who deletes a database deletes what METASYNC has put into it: Glue asks for a right to all kinds of that.
+    inside = (f"{kind}/{database}*/*" for kind in ("table", "userDefinedFunction"))
+    catalog = tuple(arn("glue", what) for what in ("catalog", f"database/{database}*", *inside))
     return (
         grant("ScheduleGroups", _of("scheduler", "ScheduleGroup", _CRD) + _of("scheduler", "", _TAGS), groups),
         grant("Schedules", _of("scheduler", "Schedule", (*_CRD, "Update")), arn("scheduler", f"schedule/{own}")),

@@ -137,6 +137,11 @@ TO_SCHEDULER = {"iam:PassedToService": "scheduler.amazonaws.com"}
         *((Call(f"glue:{each}Database", f"{GLUE}:database/demo_air"), True) for each in ("Create", "Get", "Delete")),
         *((Call(f"events:{each}", RULE), True) for each in ("PutRule", "PutTargets", "RemoveTargets", "DeleteRule")),
         (Call("events:PutRule", RULE.replace("deployer-demo", "orders")), False),
+        *(
+            (Call("glue:DeleteDatabase", f"{GLUE}:{what}"), True)  # with all that is in it
+            for what in ("catalog", "table/demo_air/flights", "userDefinedFunction/demo_air/any")
+        ),
+        (Call("glue:DeleteDatabase", f"{GLUE}:table/orders/flights"), False),
         (Call("iam:PassRole", SCHEDULER), False),
         (Call("iam:PassRole", "arn:aws:iam::123456789012:role/admin", TO_SCHEDULER), False),
         (Call("scheduler:DeleteSchedule", SCHEDULE.replace("deployer-demo", "orders")), False),

@@ -5,6 +5,7 @@ An entry is deployer's when its marks say so or when the records have it; any ot
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -37,6 +38,7 @@ def sync(
     anyway, and so do those of tables that are deleted.
     """
     started = time.monotonic()
+    open_target = _once(open_target)
     publication = Publication.of(table)
     done = []
     for number, declared in enumerate(targets):
@@ -49,6 +51,19 @@ def sync(
     seconds = time.monotonic() - started
     name, version = table.entry.full_name, publication.version
     return Metasynced(name, run_id, status, why, tuple(done), tuple(gone), version, seconds)
+
+
+def _once(open_target: Callable[[Declared], Target]) -> Callable[[Declared], Target]:
+    """Opens each target once: its connections are used for all that is done there."""
+    opened: dict[str, Target] = {}
+
+    def open_once(declared: Declared) -> Target:
+        key = json.dumps(dict(declared), sort_keys=True)
+        if key not in opened:
+            opened[key] = open_target(declared)
+        return opened[key]
+
+    return open_once
 
 
 def _outcome(done: Sequence[Published], gone: Sequence[Published], publication: Publication) -> tuple[FinalStatus, str]:
