@@ -136,6 +136,8 @@ def describe(
     if found.unsafe_raw:
         shown.add_row("options", "not checked (unsafe_raw)")
     shown.add_row("last run", _run_words(told.last_run) if told.last_run else "never")
+    if told.last_run and (depth := depth_words(told.last_run)):
+        shown.add_row("", depth)
     stdout().print(f"{opened.entry.full_name}: {kind}")
     stdout().print(shown)
     return 0
@@ -191,12 +193,20 @@ def runs(
             f"{done.rows_in:,}",
             size(done.bytes_in),
             size(done.bytes_out),
-            run.reason or run.cause,
+            "; ".join(filter(None, (run.reason or run.cause, depth_words(run)))),
         )
     stdout().print(shown)
     if len(listed) < len(found):
         note(f"{len(found) - len(listed):,} more: give --limit 0 for all")
     return 0
+
+
+def depth_words(run: Run) -> str:
+    """How well a run of CLUSTER left the table, `overlap depth 3.62 → 1.68`; empty for others."""
+    before, after = (moment.get("depth") for moment in (run.figures.before, run.figures.after))
+    if not isinstance(before, int | float) or not isinstance(after, int | float):
+        return ""
+    return f"overlap depth {before:.2f}" + (f" → {after:.2f}" if run.figures.rows_out else "")
 
 
 def run_document(run: Run) -> dict[str, Any]:

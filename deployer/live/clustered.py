@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.live.key_ranges import comparable, extremes, key_value
+from deployer.specs.arrow import columns_of
+from deployer.specs.indexes import find_column
+from deployer.specs.types import format_type
 from deployer.state.keys import encode_nullable, successor
 from deployer.state.model import File
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
 BOUND_BYTES = 64  #: longer values are kept as bounds of that length
 
@@ -113,3 +117,19 @@ def path_of(dataset: lance.LanceDataset, field_id: int) -> str | None:
         return None
 
     return below(dataset.lance_schema.fields(), "")
+
+
+def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
+    """A column, or a field of structs; null where a struct around it is."""
+    import pyarrow.compute as pc
+
+    name, _, below = path.partition(".")
+    column = rows.column(name)
+    return pc.struct_field(column, below.split(".")) if below else column
+
+
+def kind_of(schema: pa.Schema, path: str) -> str:
+    """The kind (see `deployer.state.keys`) of a column, or of a field of structs, which is there."""
+    column = find_column(columns_of(schema), path)
+    assert column is not None  # noqa: S101 -- the caller found it
+    return format_type(column.type)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, NotFound
+from deployer.live.clustered import bounds_of, clustered_fields, kind_of, path_of, value_of
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
@@ -56,7 +57,7 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     audit = _DatasetAudit(dataset, location, state, where)
     found = [*audit.columns(), *audit.files(), *_savepoints(root, location, state, where)]
     chosen = audit.chosen(full)
-    by_file = {file.fragment_id: list(audit.keys(file)) for file in chosen}
+    by_file = {file.fragment_id: [*audit.keys(file), *audit.clustering(file)] for file in chosen}
     found += [difference for differences in by_file.values() for difference in differences]
     if newest > state.lance_version:
         missing = newest - state.lance_version
@@ -140,18 +141,41 @@ class _DatasetAudit:
         return self.listed
 
     def chosen(self, full: bool) -> list[File]:
-        """Files whose keys are to be read: all, or some by chance."""
-        if not self.state.properties.row_keys:
-            return []
+        """Files whose keys, and columns that they are clustered by, are to be read: all, or some by chance."""
+        keyed = bool(self.state.properties.row_keys)
         there = {fragment.fragment_id for fragment in self.dataset.get_fragments()}
-        files = [file for file in self.state.files if file.fragment_id in there]
+        files = [file for file in self.state.files if file.fragment_id in there and (keyed or file.clustering)]
         if full or len(files) <= SAMPLE:
             return files
         return random.sample(files, SAMPLE)
 
+    def clustering(self, file: File) -> Iterator[Difference]:
+        """Whether the bounds of the columns that it is clustered by are around its rows."""
+        paths = [path_of(self.dataset, field_id) for field_id in clustered_fields(file.clustering)]
+        left = [(place, path) for place, path in enumerate(paths) if path is not None]  # others were dropped since
+        if not left:
+            return
+        name = f"fragment {file.fragment_id}"
+        try:
+            columns = list(dict.fromkeys(path.partition(".")[0] for _, path in left))
+            rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
+            kinds = [kind_of(rows.schema, path) for _, path in left]
+            found = bounds_of([value_of(rows, path) for _, path in left], kinds)
+        except Exception as failure:
+            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
+            return
+        if found is not None and not all(
+            file.cluster_min[place] <= low and high <= file.cluster_max[place]
+            for (place, _), low, high in zip(left, *found, strict=True)
+        ):
+            yield Difference(self.where, f"{name} has values outside of the bounds that CLUSTER recorded of it")
+
     def keys(self, file: File) -> Iterator[Difference]:
         name = f"fragment {file.fragment_id}"
         keys, order = self.state.properties.row_keys, self.state.properties.sort_keys
+        if not keys:
+            return
         columns = list(dict.fromkeys((*keys, *order))) if file.sorted else list(keys)
         try:
             rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from deployer.live.clustered import value_of
 from deployer.services.cluster.curves import Curve, bits_for, positions
 from deployer.services.cluster.scales import Scale, scales_of
 from deployer.services.compact.merging import merge_order
@@ -81,10 +81,3 @@ def _order_of(found: NDArray[np.uint64], bits: int) -> NDArray[np.int64]:
     packed.sort()
     packed &= np.uint64((1 << places) - 1)
     return packed.astype(np.int64)
-
-
-def value_of(rows: pa.Table | pa.RecordBatch, path: str) -> Any:
-    """A column, or a field of structs; null where a struct around it is."""
-    name, _, below = path.partition(".")
-    column = rows.column(name)
-    return pc.struct_field(column, below.split(".")) if below else column

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,17 +13,21 @@ import pytest
 from deployer.errors import InvalidInput
 from deployer.live.clustered import bounds_of
 from deployer.live.key_ranges import key_kinds
+from deployer.services.after_load import run_due_services
 from deployer.services.attached import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
+from deployer.services.foreseen import foreseen
 from deployer.services.runs import runs_of
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import Storage
 from deployer.state.services import Service
+from deployer.state.updates import FilesReplaced
 from deployer.tables.key_values import Interval
 from deployer.tables.leaf_split import split_leaves
+from deployer.tables.verify import repair
 from tests.services.compact.test_compact import append, differences, in_files, keys_of
 from tests.services.compact.test_indexed import found as looked_up
 from tests.tables.indexed import BITMAP, LABELS, NESTED, PQ, TEXT, TREE, Indexed
@@ -309,3 +314,52 @@ def test_what_cannot_be_is_said(lake: Lake, row_keys: tuple[str, ...], columns: 
 def test_an_empty_table_is_skipped(lake: Lake) -> None:
     lake.table()
     assert cluster_table(lake.root, "flights").why == "there are no rows"
+
+
+def test_columns_that_are_renamed_stay_clustered_and_those_written_anew_do_not(lake: Lake) -> None:
+    lake.table(row_keys=())
+    append(lake, flights(1000), 5)
+    cluster(lake, curve="zorder")
+    location = lake.open().opened.location
+    lance.dataset(location).alter_columns({"path": "delay", "name": "late"})
+    assert cluster(lake, curve="zorder", columns=["flight", "late"]).status == "SKIPPED"
+    ranges = {"late": Interval(0, 20)}
+    renamed = lake.open().range(ranges)
+    assert renamed.opened < renamed.total and differences(lake.root) == []
+    rows = sorted_rows(renamed.to_table())
+    lance.dataset(location).alter_columns({"path": "late", "data_type": pa.int64()})
+    widened = lake.open().range(ranges)
+    assert sorted_rows(widened.to_table()) == rows and differences(lake.root) == []
+    assert cluster(lake, curve="zorder", columns=["flight", "late"]).work.rows == 1000
+
+
+def test_verify_finds_bounds_that_are_wrong_and_repair_forgets_them(lake: Lake) -> None:
+    table_id = lake.table(row_keys=()).opened.entry.table_id
+    append(lake, flights(300), 2)
+    cluster(lake, curve="zorder")
+    state = lake.store.table(table_id)
+    file = next(iter(state.files))
+    wrong = replace(file, cluster_max=file.cluster_min)
+    lake.store.commit(table_id, [FilesReplaced((file.fragment_id,), (wrong,), state.lance_version)])
+    [difference] = differences(lake.root)
+    assert f"fragment {file.fragment_id} has values outside of the bounds that CLUSTER recorded" in difference
+    assert not [step for step in repair(lake.store, lake.root, now=1 << 50, grace=0) if step.left]
+    assert differences(lake.root) == []
+    assert [each.clustering for each in lake.store.table(table_id).files].count("") == 1
+
+
+def test_a_load_clusters_what_is_due_and_services_say_so(lake: Lake) -> None:
+    table_id = lake.table(row_keys=()).opened.entry.table_id
+    service = Service("CLUSTER", "AUTOMATIC", {"rows": 1000}, {**SMALL, "curve": "zorder"})
+    create_service(lake.store, table_id, service)
+    append(lake, flights(900), 3)
+    assert run_due_services(lake.root, "flights") == []
+    append(lake, flights(200, 900), 1)
+    assert foreseen(lake.open().opened, service).startswith(
+        "arranges 1,100 rows of 4 files by zorder over flight, delay"
+    )
+    [done] = run_due_services(lake.root, "flights")
+    assert (done.service, done.why, done.done.status) == ("CLUSTER", "1,100 rows written", "SUCCEEDED")
+    check(lake, flights(1100))
+    assert foreseen(lake.open().opened, service) == "nothing: all files are clustered by zorder over flight, delay"
+    assert run_due_services(lake.root, "flights") == []
