@@ -355,9 +355,7 @@ def test_a_load_clusters_what_is_due_and_services_say_so(lake: Lake) -> None:
     append(lake, flights(900), 3)
     assert run_due_services(lake.root, "flights") == []
     append(lake, flights(200, 900), 1)
-    assert foreseen(lake.open().opened, service).startswith(
-        "arranges 1,100 rows of 4 files by zorder over flight, delay"
-    )
+    assert foreseen(lake.open().opened, service).startswith("arranges by zorder over flight, delay: 4 of 4 files")
     [done] = run_due_services(lake.root, "flights")
     assert (done.service, done.why, done.done.status) == ("CLUSTER", "1,100 rows written", "SUCCEEDED")
     check(lake, flights(1100))
