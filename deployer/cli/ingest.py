@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AsJson,
+    Detach,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+    refuse_without_aws,
+)
 
 if TYPE_CHECKING:
     from deployer.tables.progress import Progress
@@ -79,9 +88,7 @@ def ingest(
     no_services: Annotated[
         bool, typer.Option("--no-services", help="Do not run the table's services that are due afterwards.")
     ] = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="On a cluster on AWS: start the load and do not wait for its end.")
-    ] = False,
+    detach: Detach = False,
     upload: Annotated[
         bool, typer.Option("--upload", help="On a cluster on AWS: upload files of this machine for the load first.")
     ] = False,
@@ -112,9 +119,8 @@ def ingest(
     root, instance = workspace.root(lake), lake.instance
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     remote = remote_cluster(instance.clusters, cluster, instance.address)
-    if remote is None and (detach or upload):
-        option = "--detach" if detach else "--upload"
-        raise InvalidInput(f"{option} is for clusters on AWS", remedy="name one with --cluster, or leave it out")
+    if remote is None:
+        refuse_without_aws(detach=detach, upload=upload)
     if cluster is not None and remote is None:
         choose()  # one that cannot be is said at once; else it is chosen when Spark is needed
     request = IngestRequest(

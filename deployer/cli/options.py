@@ -46,3 +46,14 @@ WriteSpec = Annotated[bool, typer.Option("--write-spec", help="Edit the specs so
 Force = Annotated[bool, typer.Option("--force", help="Do not ask for the table's name.")]
 
 DEFAULT_STACK = "dev"
+Detach = Annotated[bool, typer.Option("--detach", help="On a cluster on AWS: start it and do not wait for its end.")]
+
+
+def refuse_without_aws(**given: object) -> None:
+    """Refuses options that only a run on a cluster on AWS has, by their names as Python has them."""
+    from deployer.errors import InvalidInput
+
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise InvalidInput(f"{option} is for clusters on AWS", remedy="name one with --cluster, or leave it out")

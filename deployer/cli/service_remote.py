@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from deployer.cli.from_json import from_json
@@ -35,27 +36,29 @@ _RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | 
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RunAsked:
+    """A run of a service on a table. `job_id` names it; a known one is followed and not started twice."""
+
+    table: str
+    service: str
+    options: Mapping[str, Any] | None
+    engine: str
+    job_id: str | None = None
+
+
 def run_service_on(
-    cluster: Cluster,
-    workspace: Workspace,
-    lake: Lake,
-    table: str,
-    service: str,
-    options: Mapping[str, Any] | None,
-    engine: str,
-    *,
-    as_json: bool,
+    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RunAsked, *, as_json: bool, detach: bool
 ) -> int:
     """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
-        name = find_entry(store.instance().tables.values(), table).full_name
-    arguments = arguments_now(root, name, service, options, engine, cluster.name)
-    tags = {"deployer:instance": lake.instance.name, "deployer:table": name, "deployer:service": service}
-    job = RemoteJob(PROGRAM, uuid.uuid4().hex, f"{service} {name}", arguments, tags)
-    result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=False)
-    assert result is not None  # noqa: S101 -- it was waited for
-    return show(result, as_json=as_json)
+        name = find_entry(store.instance().tables.values(), asked.table).full_name
+    arguments = arguments_now(root, name, asked.service, asked.options, asked.engine, cluster.name)
+    tags = {"deployer:instance": lake.instance.name, "deployer:table": name, "deployer:service": asked.service}
+    job = RemoteJob(PROGRAM, asked.job_id or uuid.uuid4().hex, f"{asked.service} {name}", arguments, tags)
+    result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
+    return 0 if result is None else show(result, as_json=as_json)
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> int:

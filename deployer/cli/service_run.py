@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deployer.cli.ingest import EngineName
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AsJson, Detach, ProjectDir, SpecsPath, StackName, refuse_without_aws
 
 if TYPE_CHECKING:
     from deployer.specs.model import Lake
@@ -70,6 +70,14 @@ def run(
             show_default=False,
         ),
     ] = None,
+    job_id: Annotated[
+        str | None,
+        typer.Option(
+            help="On a cluster on AWS: name of this run. Asked again by the same one, it is followed, not run twice.",
+            show_default=False,
+        ),
+    ] = None,
+    detach: Detach = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -111,15 +119,18 @@ def run(
 
         if remote_cluster(instance.clusters, cluster, instance.address) is not None:
             raise Refused(f"--all runs on this machine, and {cluster} is on AWS", remedy="name a cluster of kind local")
+        refuse_without_aws(job_id=job_id, detach=detach)
         return run_all(
             root, instance, kind, options, cluster=cluster, engine=engine.value, dry_run=dry_run, as_json=as_json
         )
     assert table is not None and kind is not None  # noqa: S101 -- refused above
     cluster = cluster or _declared_cluster(lake, table, kind)
     if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
-        from deployer.cli.service_remote import run_service_on
+        from deployer.cli.service_remote import RunAsked, run_service_on
 
-        return run_service_on(remote, workspace, lake, table, kind, options, engine.value, as_json=as_json)
+        asked = RunAsked(table, kind, options, engine.value, job_id)
+        return run_service_on(remote, workspace, lake, asked, as_json=as_json, detach=detach)
+    refuse_without_aws(job_id=job_id, detach=detach)
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
     if cluster is not None:
         choose()  # one that cannot be is said at once

@@ -26,7 +26,7 @@ from tests.compute.aws_runs import Hands, runs_of, set_state
 from tests.compute.conftest import PutBetween, faulty  # noqa: F401 (fixture)
 from tests.compute.runner import runner
 from tests.projects import make_project, table
-from tests.stacks.conftest import MakeProject, empty
+from tests.stacks.conftest import empty
 
 BUCKET = "remote-ingest-lakes"
 ROOT = f"s3://{BUCKET}/demo"
@@ -324,8 +324,12 @@ def test_a_service_runs_there_as_here(aws: str, project: Path, deployer: Deploye
         code = service_program.main(run["jobDriver"]["sparkSubmit"]["entryPointArguments"])
         set_state(aws, run["jobRunId"], "FAILED" if code else "SUCCESS")
 
-    hands.on_sleep = execute
-    ran = deployer("service", "run", "air.flights", "compact", "--cluster", "small", "-o", "min_files=2")
+    command = ("service", "run", "air.flights", "compact", "--cluster", "small", "-o", "min_files=2", "--job-id", "svc")
+    ran = deployer(*command, "--detach")
+    assert ran.code == 0 and "has started; follow it: deployer follow svc" in ran.err, ran.err
+    assert len([each for each in runs() if each["name"].startswith("COMPACT air.flights ")]) == 1
+    hands.on_sleep = execute  # which finds the one run
+    ran = deployer(*command)
     assert ran.code == 0, ran.err
     assert "air.flights: " in ran.out and "1 file" in ran.out and "in this process" in ran.out
     assert deployer("service", "run", "air.none", "compact", "--cluster", "small").code == 1
@@ -343,15 +347,16 @@ def test_a_busy_service_at_the_start_is_said(
     assert ran.code == 1 and "StartJobRun was throttled once (ThrottlingException" in ran.err
 
 
-def test_what_cannot_run_there_is_said_before_anything_is_started(
-    project: Path, deployer: Deployer, on_aws: MakeProject
-) -> None:
+def test_what_cannot_run_there_is_said_before_anything_is_started(project: Path, deployer: Deployer) -> None:
     before = len(runs())
     for arguments, said in (
         (load("x", "rows.csv"), "rows.csv: a cluster on AWS cannot read files of this machine; add --upload"),
         (load("x", "s3://b/x.csv", "--bad-rows", "bad.csv"), "cannot write files of this machine"),
         (("ingest", "air.none", "s3://b/x.csv", "--cluster", "small"), "air.none"),
         (("ingest", "air.flights", "x.csv", "--detach"), "--detach is for clusters on AWS"),
+        (("service", "run", "air.flights", "compact", "--detach"), "--detach is for clusters on AWS"),
+        (("service", "run", "air.flights", "compact", "--job-id", "x"), "--job-id is for clusters on AWS"),
+        (("service", "run", "--all", "--job-id", "x"), "--job-id is for clusters on AWS"),
         (load("x", "no.csv", "--upload"), "no.csv: no such file, folder or glob"),
         (("follow", "nothing"), "no job nothing was started on a cluster"),
     ):
