@@ -11,8 +11,17 @@ from hypothesis import given
 from deployer.errors import Corrupt, Refused
 from deployer.state.backend import Record
 from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, from_json, from_record, to_json, to_record
+from deployer.state.model import TableProperties
 from deployer.state.requirements import FilesPresent, LogEmpty, Requirement
-from deployer.state.updates import FilesAdded, PartitionSplit, RegisterTable, SetLanceVersion, Update
+from deployer.state.services import Service
+from deployer.state.updates import (
+    FilesAdded,
+    PartitionSplit,
+    RegisterTable,
+    SetLanceVersion,
+    TableRestored,
+    Update,
+)
 
 from .samples import TABLE, entry, file
 from .strategies import members
@@ -26,6 +35,16 @@ def test_updates_survive_json(update: Update) -> None:
 @given(members(Requirement))
 def test_requirements_survive_json(requirement: Requirement) -> None:
     assert REQUIREMENTS.decode(json.loads(json.dumps(REQUIREMENTS.encode(requirement)))) == requirement
+
+
+def test_columns_that_came_since_may_be_missing() -> None:
+    update = TableRestored("7f", "then", 1, "", 9, b"s", TableProperties(), (), (), (), (Service("CLEAN"),))
+    document = json.loads(json.dumps(UPDATES.encode(update)))
+    del document["services"]["since"]
+    assert UPDATES.decode(document) == update
+    del document["services"]["kind"]
+    with pytest.raises(Corrupt, match="columns are not those of Service"):
+        UPDATES.decode(document)
 
 
 # What is stored must stay readable: these are in users' logs.

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from deployer.state.clock import Clock
 from deployer.state.envelope import refuse_newer, seal
 from deployer.state.history import Time
 from deployer.state.model import INSTANCE_LOG, TableState
+from deployer.state.parts import from_parts
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.service_updates import PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
 from deployer.state.services import Figures, Service
@@ -140,7 +142,9 @@ def test_services_runs_and_savepoints_are_in_one_that_an_older_deployer_refuses(
     with pytest.raises(Refused, match=r"format 2\).*reads up to 1; upgrade"):
         refuse_newer(second["format"], "a reader of before")
     backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
-    assert store_at(root).table(TABLE) == state
+    again = store_at(root).table(TABLE)
+    assert again == state
+    assert again.services["COMPACT"].since == state.services["COMPACT"].since > 0
     files = {name: objects_at(root).get(_newest(root, name)) for name in second["parts"]}
     parts = {name: pq.read_table(pa.BufferReader(data)) for name, data in files.items()}
     run = {row["run_id"]: row for row in parts["runs"].to_pylist()}["one"]
@@ -148,6 +152,11 @@ def test_services_runs_and_savepoints_are_in_one_that_an_older_deployer_refuses(
     assert json.loads(parts["services"].to_pylist()[0]["trigger"]) == {"schedule": "0 3 * * *"}
     assert parts["savepoints"].to_pylist()[0]["lance_version"] == 1
     assert parts["runs"].schema.metadata[b"deployer.format"] == b"2"
+    before = {
+        **parts,
+        "services": parts["services"].drop_columns(["since"]),
+    }  # as they were when there was no such column
+    assert cast(TableState, from_parts(before, 9, 9)).services["COMPACT"].since == 0
 
 
 # Days that the snapshots at versions 10, 20, 30 … are old, newest last; what is kept with keep=2 and 7 days.
