@@ -156,19 +156,17 @@ def test_a_trigger_counts_from_when_it_was_set_or_resumed() -> None:
     daily, hourly = (Service("CLEAN", "AUTOMATIC", {"schedule": each}) for each in ("0 3 * * *", "0 * * * *"))
     state: TableState = _after(CREATED, PutService(replace(daily, since=1)), at=10)
     since = []
-    for at, update in enumerate(
-        (
-            PutService(replace(daily, options={"keep_versions": 2}, cluster="local")),
-            PutService(hourly),
-            PauseService("CLEAN"),
-            ResumeService("CLEAN"),
-            ResumeService("CLEAN"),
-            PutService(replace(hourly, trigger_mode="ON_DEMAND", trigger={})),
-            RemoveService("CLEAN"),
-            PutService(daily),
-        ),
-        11,
-    ):
+    updates: tuple[Update, ...] = (
+        PutService(replace(daily, options={"keep_versions": 2}, cluster="local")),
+        PutService(hourly),
+        PauseService("CLEAN"),
+        ResumeService("CLEAN"),
+        ResumeService("CLEAN"),
+        PutService(replace(hourly, trigger_mode="ON_DEMAND", trigger={})),
+        RemoveService("CLEAN"),
+        PutService(daily),
+    )
+    for at, update in enumerate(updates, 11):
         state = _after(state, update, at=at)
         since.append(state.services["CLEAN"].since if "CLEAN" in state.services else None)
     assert since == [10, 12, 12, 14, 14, 16, None, 18]
