@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deployer.specs.model import ServiceSpec, Trigger
-from deployer.specs.service_form import service_from_json, service_to_json, trigger_to_json
+from deployer.specs.service_form import service_from_json, service_to_json, trigger_from_json, trigger_to_json
 from deployer.specs.service_schema import KINDS, kind_named
 from deployer.state.services import Service
 
@@ -47,4 +47,4 @@ def declared_service(spec: ServiceSpec, before: Service | None = None) -> Servic
 
 def trigger_of(service: Service) -> Trigger | None:
     """When the service runs by itself; None: on demand only."""
-    return service_spec(service).trigger
+    return trigger_from_json(service.kind, {"trigger_mode": service.trigger_mode, "trigger": service.trigger})

@@ -12,6 +12,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from deployer.live.services import trigger_of
@@ -22,7 +23,7 @@ from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
 from deployer.specs.model import Trigger
-from deployer.specs.schedules import last_firing
+from deployer.specs.schedules import firing_times, last_firing
 from deployer.specs.service_schema import KINDS
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service, ServiceKind
@@ -113,9 +114,28 @@ def firing(service: Service, trigger: Trigger, now: int) -> int | None:
     """When (ms) the schedule asked last for a run, since it counts; None when it did not."""
     if trigger.schedule is None:
         return None
-    last = last_firing(trigger.schedule, trigger.timezone, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
-    at = round(last.timestamp() * 1000) if last is not None else 0
+    at = _last(trigger.schedule, trigger.timezone, now // 60_000)
     return at if at > service.since else None
+
+
+def next_firing(trigger: Trigger, now: int) -> int | None:
+    """When (ms) the trigger's schedule asks next after `now`; None where it has none."""
+    if trigger.schedule is None:
+        return None
+    return _next(trigger.schedule, trigger.timezone, now // 60_000)
+
+
+# Schedules fire at whole minutes, and many tables have the same.
+@lru_cache(1024)
+def _last(schedule: str, timezone: str, minute: int) -> int:
+    last = last_firing(schedule, timezone, dt.datetime.fromtimestamp(minute * 60, dt.UTC))
+    return round(last.timestamp() * 1000) if last is not None else 0
+
+
+@lru_cache(1024)
+def _next(schedule: str, timezone: str, minute: int) -> int | None:
+    found = next(firing_times(schedule, timezone, dt.datetime.fromtimestamp(minute * 60, dt.UTC)), None)
+    return round(found.timestamp() * 1000) if found is not None else None
 
 
 def answers(run: Run, at: int) -> bool:

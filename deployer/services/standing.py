@@ -4,16 +4,14 @@ did not is OVERDUE. Pure, from states of the table and a clock.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from deployer.live.services import trigger_of
-from deployer.services.due import DeletedShare, answers, condition, due_in, firing
+from deployer.services.due import DeletedShare, answers, condition, due_in, firing, next_firing
 from deployer.services.run import RUNNERS
 from deployer.services.runs import runs_of
 from deployer.specs.model import Trigger
-from deployer.specs.schedules import firing_times
 from deployer.state.clock import utc
 from deployer.state.model import TableState
 from deployer.state.services import EXCLUDES, Run, Service, ServiceKind
@@ -81,15 +79,6 @@ def standings(
             )
         )
     return found
-
-
-def next_firing(trigger: Trigger, now: int) -> int | None:
-    """When (ms) the trigger's schedule asks next after `now`; None where it has none."""
-    if trigger.schedule is None:
-        return None
-    times = firing_times(trigger.schedule, trigger.timezone, dt.datetime.fromtimestamp(now / 1000, dt.UTC))
-    found = next(times, None)
-    return round(found.timestamp() * 1000) if found is not None else None
 
 
 def may_start(state: TableState, kind: ServiceKind) -> bool:

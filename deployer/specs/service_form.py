@@ -38,16 +38,20 @@ def service_to_json(service: ServiceSpec) -> dict[str, Any]:
 def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
     """The inverse of `service_to_json`; takes sizes and times as specs write them too."""
     raw, options = bool(form.get("unsafe_raw", False)), form.get("options", {})
-    trigger = None
-    if form.get("trigger_mode", "AUTOMATIC") == "AUTOMATIC":
-        trigger = Trigger(**trigger_values(form.get("trigger") or default_trigger(kind)))
     return ServiceSpec(
         kind,
-        trigger,
+        trigger_from_json(kind, form),
         form.get("cluster"),
         plain({name: options[name] for name in sorted(options)}) if raw else declared_options(kind, options),
         raw,
     )
+
+
+def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
+    """The trigger of a service in that form, the kind's own where it names none; None: on demand only."""
+    if form.get("trigger_mode", "AUTOMATIC") != "AUTOMATIC":
+        return None
+    return Trigger(**trigger_values(form.get("trigger") or default_trigger(kind)))
 
 
 def trigger_to_json(trigger: Trigger) -> dict[str, Any]:

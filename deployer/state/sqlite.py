@@ -148,7 +148,10 @@ class SqliteBackend:
                 if version is not None:
                     records[log].append(Record(log, version, txn_id, body))
         # most of a thousand logs that are asked for at once have nothing new
-        return {log: replace(tail, records=tuple(new)) if (new := records[log]) else tail for log, tail in tails.items()}
+        for log, new in records.items():
+            if new:
+                tails[log] = replace(tails[log], records=tuple(new))
+        return tails
 
     def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
         with self._reading() as connection:

@@ -71,6 +71,7 @@ class Watch:
         self._is_local = "://" not in root
         self._instance: InstanceState | None = None
         self._entries: dict[str, TableEntry] = {}
+        self._folders: dict[str, Path] = {}  # of each dataset's versions, where it is on a disk
         self._clusters: tuple[Cluster, ...] = ()
         self._seen: dict[str, Seen] = {}
         #: When a dataset was last looked at (ms); of one in a folder the folder's time then, 0 where that may not tell.
@@ -87,6 +88,9 @@ class Watch:
                 key: each
                 for key, each in instance.tables.items()
                 if each.status == "active" and (self._only is None or key in self._only)
+            }
+            self._folders = {
+                key: Path(dataset_location(self._root, each), "_versions") for key, each in self._entries.items()
             }
             spec = live_instance(instance)
             self._clusters = spec.clusters if spec else ()
@@ -149,7 +153,7 @@ class Watch:
 
     def _moved_here(self, table_id: str, state: TableState) -> bool:
         try:
-            stamp = self._versions_of(table_id).stat().st_mtime_ns
+            stamp = self._folders[table_id].stat().st_mtime_ns
         except OSError:
             return True  # thinking about it says what is wrong
         if stamp == self._looked_at.get(table_id):
@@ -159,9 +163,6 @@ class Watch:
         is_settled = not behind and time.time() - stamp / 1e9 > _SETTLED
         self._looked_at[table_id] = stamp if is_settled else 0
         return behind
-
-    def _versions_of(self, table_id: str) -> Path:
-        return Path(dataset_location(self._root, self._entries[table_id]), "_versions")
 
     def _is_behind(self, table_id: str, state: TableState) -> bool:
         try:
