@@ -49,7 +49,7 @@ _CAUSES = {
     Cause.CREDENTIALS: CREDENTIALS,
     Cause.DENIED: DENIED,
     Cause.THROTTLED: THROTTLED,
-    Cause.MISSING: {"ResourceNotFoundException"},
+    Cause.MISSING: {"ResourceNotFoundException", "EntityNotFoundException"},  # this one is Glue's
 }
 
 
