@@ -22,7 +22,7 @@ Problems = list[Problem]
 Check = Callable[[Node, str, Problems], None]  # value, what to call it, where to put problems
 Schema = Mapping[str, Any]
 
-_USER_INFO = re.compile(r"//[^/\s]*@")  # of a URL: a password may be in it
+_USER_INFO, _QUERY = re.compile(r"//[^/\s]*@"), re.compile(r"(://[^?#\s]*[?#])\S+")  # of a URL: secrets may be there
 
 # The keywords of JSON Schema that are checked here, and those that only describe.
 CHECKED = frozenset(
@@ -228,7 +228,7 @@ def _string(schema: Schema) -> Check:
             what = f"{label} has {len(value)} characters"
             problems.append(Problem(node.at, what, f"use at most {longest}", Rule.BAD_TEXT))
         elif matches and not matches(value):
-            shown = _USER_INFO.sub("//…@", value)
+            shown = _QUERY.sub(r"\1…", _USER_INFO.sub("//…@", value))
             problems.append(
                 Problem(node.at, f"{label} cannot be `{shown}`", schema["patternErrorMessage"], Rule.BAD_TEXT)
             )
