@@ -11,6 +11,7 @@ from typing import Any
 import pulumi
 from local import declare_lake
 
+from deployer.compute.told import FOLDER as RUNS
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.model import AwsSettings, InstanceSpec, Lake
 from deployer.state.dynamodb_items import TABLE_SCHEMA
@@ -29,6 +30,8 @@ TABLE_VERSION_DAYS = 30  #: of data files that were deleted or replaced
 #: Of the state and all else: as long as the state's table can be restored to what it was, its bodies are there.
 OLD_VERSION_DAYS = 35
 JOB_LOG_DAYS = 30
+#: Of what jobs on clusters told of themselves: as long as `deployer follow` finds them. No run is that long.
+RUN_DAYS = 90
 #: S3 takes 1,000 rules; tables of databases beyond are cleaned as all else is.
 MOST_DATABASES = 900
 
@@ -218,6 +221,13 @@ def _lifecycle(lake: Lake) -> list[dict[str, object]]:
             "filter": {"prefix": f"{below}_job-logs/"},
             "noncurrent_version_expiration": {"noncurrent_days": 1},
             "expiration": {"days": JOB_LOG_DAYS},
+        },
+        {
+            "id": "runs",
+            "status": "Enabled",
+            "filter": {"prefix": f"{below}{RUNS}/"},
+            "noncurrent_version_expiration": {"noncurrent_days": 1},
+            "expiration": {"days": RUN_DAYS},
         },
         *tables,
     ]

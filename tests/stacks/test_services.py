@@ -263,3 +263,69 @@ def test_what_fails_on_emr_is_told_to_the_topic(on_aws: MakeProject, deployer: D
     assert found == {("create", "tells/failed-steps/steps"), ("update", "alarms-from/demo")}
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0
+
+
+ALL = BOTH.replace("clusters:\n", "clusters:\n  small: {kind: emr-serverless, release: emr-spark-8.0.0}\n")
+ALL_SERVICES = """\
+services:
+  compact: {trigger: {schedule: "0 3 * * *"}, cluster: small}
+  clean: {trigger: {schedule: "0 4 * * *"}, cluster: steps}
+  metasync: {options: {targets: [{type: glue}]}}
+"""
+
+
+def left_in_aws(root: str, group: str, outputs: dict[str, Any]) -> set[str]:
+    """Which kinds of resources of the lake are there."""
+    own = "deployer-demo-"
+    client: Any = boto3.client
+    clusters = client("emr").list_clusters(ClusterStates=["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"])
+    found = {
+        "cluster": [each for each in clusters["Clusters"] if each["Id"] == outputs["clusters"]["steps"]["cluster"]],
+        "application": [
+            each for each in client("emr-serverless").list_applications()["applications"]
+            if each["name"].startswith(own) and each["state"] != "TERMINATED"
+        ],
+        "log group": client("logs").describe_log_groups(logGroupNamePrefix=f"/emr-serverless/{own}")["logGroups"],
+        "role": [each for each in client("iam").list_roles()["Roles"] if each["RoleName"].startswith(own)],
+        "profile": client("iam").list_instance_profiles()["InstanceProfiles"],
+        "schedule": client("scheduler").list_schedules()["Schedules"],
+        "queue": client("sqs").list_queues(QueueNamePrefix=own).get("QueueUrls", []),
+        "topic": client("sns").list_topics()["Topics"],
+        "subscription": client("sns").list_subscriptions()["Subscriptions"],
+        "alarm": client("cloudwatch").describe_alarms()["MetricAlarms"],
+        "rule": client("events").list_rules()["Rules"],
+        "database": client("glue").get_databases()["DatabaseList"],
+        "state's table": client("dynamodb").list_tables()["TableNames"],
+        "bucket": client("s3").list_buckets()["Buckets"],
+    }  # fmt: skip
+    groups = [each["Name"] for each in client("scheduler").list_schedule_groups()["ScheduleGroups"]]
+    return {kind for kind, listed in found.items() if listed} | ({"schedule group"} if group in groups else set())
+
+
+def test_a_whole_stack_goes_but_for_what_holds_data(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = applied(on_aws, deployer, ALL, tables=table("flights", "delay: int32", more=ALL_SERVICES))
+    bucket, group, outputs = bucket_of(project), group_of(project), outputs_of(project)
+    root, s3 = f"s3://{bucket}/demo", boto3.client("s3")
+    (project / "rows.csv").write_text("id,delay\n1,10\n", encoding="utf-8")
+    assert deployer("ingest", "flights", "rows.csv").code == 0
+    everything = left_in_aws(root, group, outputs)
+    assert len(everything) == 15
+    keys = {each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]}
+    [state_table] = boto3.client("dynamodb").list_tables()["TableNames"]
+    guarded = [f"bucket/{bucket}", f"state-table/{state_table}"]
+    tables = ["table/air.flights"]
+    for allowed, named in (([], tables), (guarded, tables), (tables, guarded), ([*tables, guarded[0]], guarded[1:])):
+        refused = deployer("destroy", "--yes", *(f"--allow-destroy={name}" for name in allowed))
+        assert refused.code == 3 and "nothing was changed" in refused.err, refused.err
+        assert all(name in refused.out + refused.err for name in named), refused.out + refused.err
+    assert left_in_aws(root, group, outputs) == everything
+    assert {each["Key"] for each in s3.list_objects_v2(Bucket=bucket)["Contents"]} == keys
+    gone = deployer("destroy", "--yes", *(f"--allow-destroy={name}" for name in [*guarded, *tables]))
+    assert gone.code == 0, gone.err
+    assert "still in AWS, and no part of the stack any more: " in gone.err
+    assert all(name in gone.err for name in guarded), gone.err
+    assert left_in_aws(root, group, outputs) == {"bucket", "state's table"}
+    left = {each["Key"].split("/")[1] for each in s3.list_objects_v2(Bucket=bucket).get("Contents", [])}
+    assert left == {"_jobs"}  # of jobs that may still run
+    kept = s3.list_object_versions(Bucket=bucket)["Versions"]
+    assert {each["Key"] for each in kept} >= keys  # for as long as the bucket keeps old versions
