@@ -258,7 +258,7 @@ def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], 
     specs = project / "specs" / "demo.yaml"
     text = specs.read_text(encoding="utf-8")
     specs.write_text(f"notify: [ops@example.com]\n{text}", encoding="utf-8")
-    assert services() == {*of_clusters, "scheduler", "sqs", "sns", "cloudwatch", "glue"}
+    assert services() == {*of_clusters, "scheduler", "sqs", "sns", "cloudwatch", "events", "glue"}
     specs.write_text(text.split("clusters:")[0], encoding="utf-8")
     assert services() == {"s3", "dynamodb"}
     big = "clusters:\n  big: {kind: emr, release: emr-7.12.0, instance_type: m5.xlarge}\n"
