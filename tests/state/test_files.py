@@ -25,8 +25,10 @@ def _file(draw: st.DrawFn, fragment_id: int) -> File:
         return File(fragment_id, partition, rows, size)
     first, second = sorted([draw(KEYS), draw(KEYS)])
     third, fourth = sorted([draw(KEYS), draw(KEYS)])
+    clustered = draw(st.sampled_from([("", (), ()), ("zorder:1,2", (third, first), (fourth, second))]))
+    in_order = draw(st.booleans())
     return File(
-        fragment_id, partition, rows, size, first, second, (first, third), (second, fourth), draw(st.booleans())
+        fragment_id, partition, rows, size, first, second, (first, third), (second, fourth), in_order, *clustered
     )
 
 

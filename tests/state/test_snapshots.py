@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -26,7 +27,14 @@ from deployer.state.service_updates import PutService, RunEnded, RunQueued, RunS
 from deployer.state.services import Figures, Service
 from deployer.state.snapshots import manifest_of
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProperties, SetTableProperties, TableUpdate
+from deployer.state.updates import (
+    CommitStarted,
+    FilesAdded,
+    RegisterTable,
+    SetInstanceProperties,
+    SetTableProperties,
+    TableUpdate,
+)
 
 from .samples import (
     NEVER,
@@ -37,6 +45,7 @@ from .samples import (
     change_pointer,
     creation,
     entry,
+    file,
     is_on_s3,
     objects_at,
     snapshot_versions,
@@ -157,6 +166,21 @@ def test_services_runs_and_savepoints_are_in_one_that_an_older_deployer_refuses(
         "services": parts["services"].drop_columns(["since"]),
     }  # as they were when there was no such column
     assert cast(TableState, from_parts(before, 9, 9)).services["COMPACT"].since == 0
+
+
+def test_what_clustering_noted_of_files_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
+    store = store_at(root, policy=NEVER)
+    store.commit(TABLE, [creation(), FilesAdded((file(1),), 2)])
+    store.snapshot(TABLE)
+    clustered = replace(file(2), clustering="zorder:3,7", cluster_min=(b"\0a", b"\1"), cluster_max=(b"\0b", b"\1"))
+    state = store.commit(TABLE, [FilesAdded((clustered,), 3)])
+    store.snapshot(TABLE)
+    store.remove_old(TABLE)
+    first, second = (manifest_of(pointer) for pointer in backend_of(store).snapshots(TABLE))
+    assert (first["format"], second["format"]) == (1, 3)
+    backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
+    assert store_at(root).table(TABLE) == state
+    assert [each.clustering for each in store_at(root).table(TABLE).files] == ["", "zorder:3,7"]
 
 
 # Days that the snapshots at versions 10, 20, 30 … are old, newest last; what is kept with keep=2 and 7 days.
