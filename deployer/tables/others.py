@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, OutcomeUnknown
 from deployer.state.failpoints import reached
-from deployer.state.line import Offer
 from deployer.state.model import TableState
+from deployer.state.offers import Offer
 from deployer.tables.lance_append import append_to_lance, has_fields, has_files
 from deployer.tables.pending import Pending
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from deployer.state import line
-from deployer.state.line import Line, Offer, Turn
+from deployer.state.line import Line, Turn
+from deployer.state.offers import Offer, opened
 
 LONG = 600.0
 
@@ -93,7 +94,7 @@ def test_who_waits_in_vain_takes_the_offer_back_or_is_in_doubt(at: Line, monkeyp
 def test_offers_of_other_users_are_theirs(at: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     def does(offers: Callable[[], list[Offer]]) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        assert line._opened(next(at._folder.glob("*.offer"))) is None
+        assert opened(next(at._folder.glob("*.offer"))) is None
 
     assert beside(at, does).answer is None
 

@@ -20,6 +20,7 @@ import pytest
 from deployer.errors import Conflict, OutcomeUnknown
 from deployer.live.rollforward import refresh
 from deployer.state import line
+from deployer.state.offers import call
 from deployer.tables.append import Appender, open_appender
 from deployer.tables.commit import Committed
 from deployer.tables.lance_append import append_to_lance
@@ -55,7 +56,7 @@ class Crowd:
             os.close(descriptor)
 
     def call(self) -> None:
-        line._call(self.folder)
+        call(self.folder)
 
     def wake(self) -> None:
         """Has all that wait look again."""
