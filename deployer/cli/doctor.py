@@ -87,7 +87,7 @@ def _root(place: Place) -> Finding:
 
 
 _OF_AWS = ("credentials", "region", "identity", "s3", "dynamodb", "sts", "emr-serverless", "emr", "clock")
-_OF_LAKE = ("bucket", "permissions", "quotas")
+_OF_LAKE = ("bucket", "permissions", "job-roles", "quotas")
 
 
 def _on_disk(place: Place) -> list[Check]:
@@ -108,6 +108,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
     from deployer.cli import doctor_lake as of_lake
     from deployer.cli.doctor_checks import Check, not_applicable
     from deployer.cli.doctor_project import pulumi_state, state_store
+    from deployer.cli.doctor_roles import job_roles
 
     aws, lake, root = of_aws.Aws(), place.lake, place.root
     no_specs = not_applicable("the specs cannot be read")
@@ -135,6 +136,7 @@ def _on_aws(place: Place, managed: str) -> list[Check]:
         Check("aws", "bucket", lambda: of_lake.bucket(aws, root, managed)),
         Check("lake", "state-store", lambda: state_store(root, lambda: of_lake.unready(aws))),
         Check("aws", "permissions", lambda: of_lake.permissions(aws, lake, root, managed) if lake else no_specs),
+        Check("aws", "job-roles", lambda: job_roles(aws, lake, root) if lake else no_specs),
         Check("aws", "quotas", lambda: of_lake.quotas(aws, lake) if lake else no_specs),
     ]
 

@@ -125,19 +125,12 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
         if lake.instance.aws.kms_key == "managed":  # another has grants of its own
             parts.add("key")
     wanted = [grant for grant in grants if grant.part in parts]
-    try:
-        denied = [call for grant in wanted for call in _denied(iam, principal, grant)]
-    except ClientError as error:
-        if code_of(error) in DENIED:
-            what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
-            return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
-        return warning(f"not looked at: {said(error)}", "see the AWS error")
-    except NO_ANSWER as error:
-        return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+    denied = simulated(iam, principal, wanted)
+    if isinstance(denied, Finding):
+        return denied
     asked = sum(len(grant.calls) for grant in wanted)
     if denied:
-        told = ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
-        what = f"{len(denied)} of {asked} calls are denied to {principal}: {told}"
+        what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
         return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)
     return ok(f"{asked} calls that `up` makes are allowed to {principal}", principal=principal, calls=asked)
 
@@ -148,6 +141,24 @@ def _role(iam: Any, arn: str, account: str, partition: str) -> str:
     with suppress(ClientError, *NO_ANSWER):
         return str(iam.get_role(RoleName=name)["Role"]["Arn"])
     return f"arn:{partition}:iam::{account}:role/{name}"
+
+
+def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | Finding:
+    """The calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where it does not say."""
+    try:
+        return [call for grant in grants for call in _denied(iam, principal, grant)]
+    except ClientError as error:
+        if code_of(error) in DENIED:
+            what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
+            return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
+        return warning(f"not looked at: {said(error)}", "see the AWS error")
+    except NO_ANSWER as error:
+        return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+
+
+def first_of(denied: Sequence[str]) -> str:
+    """The first of the calls, and how many more there are."""
+    return ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
 
 
 def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import boto3
 import pytest
 
+from deployer.compute.aws_access import name_on_aws
 from deployer.compute.deploying_access import deploying_policy
 from tests.cli.conftest import Deployer
 from tests.stacks.answers import Answers, answering
@@ -51,7 +52,7 @@ def looked(deployer: Deployer, *options: str) -> tuple[int, dict[str, Any]]:
 def test_everything_is_fine(lake: tuple[Path, Answers], deployer: Deployer) -> None:
     project, answers = lake
     code, found = looked(deployer)
-    expected = dict.fromkeys(found, "ok") | dict.fromkeys(("root", "state-store", "emr"), "not applicable")
+    expected = dict.fromkeys(found, "ok") | dict.fromkeys(("root", "state-store", "emr", "job-roles"), "not applicable")
     assert ({name: each["status"] for name, each in found.items()}, code) == (expected, 0), found
     assert found["identity"]["details"] == {"account": ACCOUNT, "arn": f"arn:aws:sts::{ACCOUNT}:user/moto"}
     assert found["credentials"]["details"] == {"source": "env", "expires": None}
@@ -270,6 +271,25 @@ def test_permissions_are_asked_for_what_is_declared(lake: tuple[Path, Answers], 
     assert services() == {"s3", "dynamodb", "kms"}
 
 
+def test_roles_of_jobs_are_looked_at_where_they_are(lake: tuple[Path, Answers], deployer: Deployer) -> None:
+    project, answers = lake
+    iam, name = boto3.client("iam"), name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    made = iam.create_role(RoleName=name, AssumeRolePolicyDocument="{}")["Role"]["Arn"]
+    code, found = looked(deployer)
+    assert (code, found["job-roles"]["what"]) == (0, "jobs may read and write the lake on small")
+    asked = {call.action for principal, call in answers.simulated if principal == made}
+    assert asked >= {"s3:PutObject", "s3:ListBucket", "dynamodb:ConditionCheckItem"} and "iam:CreateRole" not in asked
+    _less("LakeState")(*lake, pytest.MonkeyPatch())
+    code, found = looked(deployer)
+    assert (code, found["job-roles"]["status"]) == (1, "wrong")
+    assert "dynamodb:BatchGetItem on arn:aws:dynamodb" in found["job-roles"]["what"]
+    assert "(cluster small)" in found["job-roles"]["what"]
+    specs = project / "specs" / "demo.yaml"
+    role = f"arn:aws:iam::{ACCOUNT}:role/another"
+    specs.write_text(specs.read_text().replace("cores: 4", f"cores: 4, execution_role: '{role}'"), encoding="utf-8")
+    assert f"the role of cluster small is not in this account: {role}" in looked(deployer)[1]["job-roles"]["what"]
+
+
 def test_pulumi_state_in_a_bucket_is_looked_at(
     lake: tuple[Path, Answers], deployer: Deployer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,4 +362,4 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
     assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
-    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 3 not applicable")
+    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 4 not applicable")
