@@ -111,6 +111,20 @@ def test_a_run_does_its_work_and_leaves_the_rows(client: TableServicesClient, la
     assert client.show_runs_in_table_service(**TABLE, service="COMPACT") == (again, run)
 
 
+def test_clustering_goes_by_the_options_that_are_attached(client: TableServicesClient, lake: Lake) -> None:
+    before = sorted_rows(lake.open().scan().to_table())
+    options = {"columns": "distance,flight", "curve": "hilbert", "target_file_bytes": "3000"}
+    made = client.create_table_service(**TABLE, service="CLUSTER", trigger_mode="ON_DEMAND", options=options)
+    assert made.options["columns"] == ["distance", "flight"]
+    run = client.run_service_in_table("flights", lake="nyc", database="air", service="CLUSTER", poll_interval=0.05)
+    assert (run.status, run.figures.rows_out) == ("SUCCEEDED", 3000)
+    then, now = run.figures.before["depth_by_column"], run.figures.after["depth_by_column"]
+    assert isinstance(then, list) and isinstance(now, list) and all(b < a for a, b in zip(then, now, strict=True))
+    assert {file.clustering.partition(":")[0] for file in lake.open().opened.state.files} == {"hilbert"}
+    assert sorted_rows(lake.open().scan().to_table()) == before
+    assert client.describe_table_service(**TABLE, service="CLUSTER").last_run == run
+
+
 def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake) -> None:
     with pytest.raises(TimeoutError, match="and goes on"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)
