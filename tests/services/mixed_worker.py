@@ -17,6 +17,7 @@ import pyarrow as pa
 from deployer.errors import Conflict
 from deployer.services import running
 from deployer.services.clean import clean_table
+from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.reading import leased
 from deployer.services.runs import start_run
@@ -60,6 +61,7 @@ def service(root: str, what: str) -> Callable[[], object]:
     vars(running)["start_run"] = functools.partial(start_run, lease=2.0)
     work: dict[str, Callable[[], object]] = {
         "compact": lambda: compact_table(root, TABLE, {"portion_bytes": 2000}),
+        "cluster": lambda: cluster_table(root, TABLE, {"columns": ["delay", "price"], "curve": "zorder"}),
         "clean": lambda: clean_table(root, TABLE, {"older_than": "0h"}),
     }
 

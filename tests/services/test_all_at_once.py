@@ -25,7 +25,7 @@ from tests.tables.lakes import Lake
 
 WORKER = str(Path(__file__).with_name("mixed_worker.py"))
 REPOSITORY = Path(__file__).resolve().parents[2]
-SERVICES = ("compact", "clean")
+SERVICES = ("compact", "cluster", "clean")
 
 
 class Worker:
@@ -121,6 +121,7 @@ def test_nothing_is_lost_whoever_is_killed(
     assert int(reader.lines[-1]) > 0
     assert differences(lake.root) == []
     said = Counter(line for each in (*ended, *services.values()) for line in each.lines)
+    print(said)
     assert said["SUCCEEDED"] > 0, said
     while True:
         if compact_table(lake.root, "flights").status == "SKIPPED":
