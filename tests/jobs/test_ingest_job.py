@@ -122,5 +122,5 @@ def test_an_interrupt_leaves_the_table_as_it_was(seconds: int, lake: Lake, monke
 
 def _processes_naming(text: str) -> list[str]:
     """Command lines of running processes that mention the text, other than the asking one."""
-    told = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    told = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     return [line for line in told.splitlines() if text in line]
