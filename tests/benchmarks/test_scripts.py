@@ -123,7 +123,7 @@ def test_compact_counts_the_rows_of_all() -> None:
     flights, tiny = tables(printed)
     operations = [line[0] for line in flights[1:]]
     assert operations[:4] == ["deployer, with keys", "deployer, no keys", "lance, pages copied", "lance compact_files"]
-    assert [(line[0], line[6]) for line in tiny[1:]] == [("deployer, tiny writes", "1"), ("lance, tiny writes", "1")]
+    assert [(line[0], line[7]) for line in tiny[1:]] == [("deployer, tiny writes", "1"), ("lance, tiny writes", "1")]
     assert "no keys, rows a second of Lance's own copy of pages: " in printed
 
 
