@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test's cases the mark `thinned(n)` leaves every n-th to the short form, from the first; with `only`, it
+    thins those with that word in their name."""
+    seen = Counter[str]()
     for item in items:
+        for mark in item.iter_markers("thinned"):
+            if mark.kwargs.get("only", "") in item.name:
+                test = item.nodeid.partition("[")[0]
+                if seen[test] % mark.args[0]:
+                    item.add_marker(pytest.mark.slow)
+                seen[test] += 1
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one Java for all workers, with --dist loadgroup
         if item.get_closest_marker("slow") and not config.getoption("--long"):

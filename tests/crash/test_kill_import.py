@@ -61,6 +61,7 @@ def check_is_whole(project: Path, rows: dict[str, int]) -> None:
     assert run(["preview", "--exit-code"]) == 0
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("point", [*IN_PLACE, *(f"{point}@2" for point in ("cli.import.adopted", *INSIDE[:3]))])
 def test_an_import_of_all_goes_on(project: Path, point: str) -> None:
     command = ["import", "--all", "lakes/demo", "--database", "air"]
@@ -88,6 +89,7 @@ def test_an_up_in_between_destroys_nothing(project: Path, point: str) -> None:
     check_is_whole(project, {"air.flights": 0, "air.trips": 300})
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("point", BY_COPY)
 def test_an_import_by_copy_goes_on(project: Path, point: str) -> None:
     command = ["import", "air.copied", "words.parquet", "--row-keys", "id"]

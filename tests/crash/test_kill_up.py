@@ -75,6 +75,7 @@ def check_created_once(project: Path) -> None:
     assert set(registered.values()) == {1}
 
 
+@pytest.mark.thinned(4, only="engine.step")
 @pytest.mark.parametrize("point", list(cases()))
 def test_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
     killed("up", "--yes", at=point)
@@ -83,6 +84,7 @@ def test_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
     check_created_once(project)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("declared_again", [False, True], ids=["gone", "declared-again"])
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize(

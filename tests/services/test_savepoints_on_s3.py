@@ -19,12 +19,11 @@ from deployer.state import create_store
 from deployer.tables.deletion import stored
 from deployer.tables.reinitialise import reinitialise_table
 from deployer.tables.verify import verify
-from tests.state.conftest import bucket, on_s3  # noqa: F401 (fixtures)
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 
 @pytest.fixture
-def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:  # noqa: F811
+def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:
     made = Lake.__new__(Lake)
     made.folder, made.root, made.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
     yield made

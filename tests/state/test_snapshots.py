@@ -52,6 +52,8 @@ from .samples import (
     store_at,
 )
 
+pytestmark = pytest.mark.thinned(3, only="dynamodb")  # both kinds share all code but the backend's
+
 FOREVER = 1 << 50
 EVERY_TEN = SnapshotPolicy(entries=10, keep=2, keep_for=FOREVER)
 

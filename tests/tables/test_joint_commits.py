@@ -206,6 +206,7 @@ def test_a_table_that_is_dropped_meanwhile_refuses_all(crowd: Crowd) -> None:
         ("tables.commit.before-lance", False),
         ("line.before-take", True),
         ("line.after-take", True),
+        ("tables.commit.before-lance-of-other", True),
         ("tables.commit.after-lance-of-other", True),
         ("tables.commit.after-state", True),
         ("line.before-answer@2", True),
@@ -235,8 +236,7 @@ def test_a_writer_that_is_killed_while_it_commits_for_others_loses_and_doubles_n
 def test_what_a_killed_writer_offered_is_committed_once_or_not_at_all(crowd: Crowd) -> None:
     with crowd.held():
         waiting = crowd.append(1)
-        killed = crowd.process(0)
-        killed.kill()
+        killed = crowd.process(0, "line.offered")
         killed.communicate(timeout=LONG)
     crowd.call()
     waiting.result(LONG)

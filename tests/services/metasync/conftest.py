@@ -8,10 +8,7 @@ import pytest
 
 from deployer.services.metasync import metasync_table
 from deployer.services.metasync.results import Metasynced, Published
-from tests.state.conftest import bucket, on_s3
 from tests.tables.lakes import Lake, flights
-
-__all__ = ["bucket", "on_s3"]
 
 Sync = Callable[..., Published]
 
