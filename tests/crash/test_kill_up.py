@@ -75,7 +75,7 @@ def check_created_once(project: Path) -> None:
     assert set(registered.values()) == {1}
 
 
-@pytest.mark.thinned(4, only="engine.step")
+@pytest.mark.thinned(8, only="engine.step")
 @pytest.mark.parametrize("point", list(cases()))
 def test_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
     killed("up", "--yes", at=point)

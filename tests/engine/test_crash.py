@@ -62,6 +62,7 @@ def boundaries(steps: int) -> list[str]:
     return [f"{point}@{number}" for number in range(1, steps + 1) for point in POINTS] + list(LAST_POINTS)
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("part", range(4))
 def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
     tried = boundaries(20)[part::4]
@@ -92,6 +93,7 @@ def test_a_killed_up_is_taken_up_where_it_stopped_on_s3(
         assert "pending_operations" not in case.deployment()
 
 
+@pytest.mark.thinned(2)
 @pytest.mark.parametrize("part", range(2))
 def test_a_killed_change_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part: int) -> None:
     killed = 0

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pytest
 
 from deployer.compute.aws_access import name_on_aws
 from tests.cli.conftest import Deployer
@@ -118,6 +119,7 @@ def test_what_was_changed_by_hand_or_ended_is_found(on_aws: MakeProject, deploye
     assert exported(project)["big"]["cluster"] != found["cluster"]
 
 
+@pytest.mark.slow
 def test_what_managed_scaling_changes_is_left_to_it(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws(LONG.replace("instances: 2", "instances: 2\n    max_instances: 8"), tables="")
     assert deployer("up", "--yes").code == 0
@@ -175,6 +177,7 @@ def _what_runs(cluster: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_template_starts_the_cluster_that_long_declares(on_aws: MakeProject, deployer: Deployer) -> None:
     _own_role()
     project = on_aws(FLEETS.replace("LIFETIME", "lifetime: run"), tables="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import boto3
+import pytest
 
 from deployer.compute.aws_access import name_on_aws
 from deployer.compute.key_access import key_alias
@@ -93,6 +94,7 @@ def test_a_key_of_the_lakes_own(on_aws: MakeProject, deployer: Deployer) -> None
     assert kms.describe_key(KeyId=key["KeyId"])["KeyMetadata"]["KeyState"] == "Enabled"
 
 
+@pytest.mark.slow
 def test_a_key_that_is_there(on_aws: MakeProject, deployer: Deployer) -> None:
     kms = boto3.client("kms")
     arn = kms.create_key(Description="ours")["KeyMetadata"]["Arn"]

@@ -35,7 +35,7 @@ from .samples import (
     store_at,
 )
 
-pytestmark = pytest.mark.thinned(3, only="dynamodb")  # both kinds share all code but the backend's
+pytestmark = pytest.mark.thinned(6, only="dynamodb")  # both kinds share all code but the backend's
 
 EVERY_TEN = SnapshotPolicy(entries=10, keep=2, keep_for=1 << 50)
 

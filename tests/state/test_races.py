@@ -89,7 +89,7 @@ POINTS = [
 ON_S3_ONLY = ["dynamodb:after-body@7", "dynamodb:before-delete@1"]
 
 
-@pytest.mark.thinned(2, only="dynamodb")
+@pytest.mark.thinned(4, only="dynamodb")
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_process_loses_nothing_that_was_acknowledged(table_at: str, point: str) -> None:
     _kill_at(table_at, point)

@@ -52,7 +52,7 @@ from .samples import (
     store_at,
 )
 
-pytestmark = pytest.mark.thinned(3, only="dynamodb")  # both kinds share all code but the backend's
+pytestmark = pytest.mark.thinned(6, only="dynamodb")  # both kinds share all code but the backend's
 
 FOREVER = 1 << 50
 EVERY_TEN = SnapshotPolicy(entries=10, keep=2, keep_for=FOREVER)

@@ -38,9 +38,11 @@ def test_of_two_agents_one_does_each_run(watched: Watched) -> None:
     assert (runs["COMPACT"].status, runs["COMPACT"].cause) == ("SUCCEEDED", "trigger: 4 commits")
     assert (runs["CLEAN"].status, runs["CLEAN"].cause) == ("SKIPPED", "schedule")
     assert watched.state.files.count == 1
-    assert sum(sum(agent.workers.ended.values()) for agent in agents) == 2
-    [ended] = [about for about in watched.events("ended") if about["service"] == "COMPACT"]
-    assert (ended["before"]["files"], ended["after"]["files"]) == (4, 1)
+    # By clocks a day ahead, what one has just queued seems forgotten, and the other may take it up: both tell then.
+    ended = [about for about in watched.events("ended") if about["service"] == "COMPACT"]
+    assert {(each["run"], each["before"]["files"], each["after"]["files"]) for each in ended} == {
+        (runs["COMPACT"].run_id, 4, 1)
+    }
     assert watched.agent(later=late).once()  # nothing is left to do
     assert len(watched.state.runs) == 2
 
