@@ -76,6 +76,8 @@ def reader() -> Iterator[Reader]:
 
 def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
     """Seconds of one reading while COMPACT rewrites; None when COMPACT was over before it."""
+    from deployer.live.lance_io import dataset_location
+    from deployer.services.processes import start_local_run
     from deployer.services.runs import queue_run
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry
@@ -85,17 +87,16 @@ def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
     root = str(copy)
     by.open(root, table)
     with closing(open_store(root)) as store:
-        table_id = find_entry(store.instance().tables.values(), f"bench.{table}").table_id
-        run = queue_run(store, table_id, "COMPACT", cause="benchmark", needs_service=False)
-        command = [sys.executable, "-m", "deployer.services.worker", root, f"bench.{table}", run.run_id]
-        with subprocess.Popen(command) as worker:
-            data = next(each for each in copy.rglob("data") if each.is_dir() and table in str(each))
-            before = set(data.iterdir())
-            while set(data.iterdir()) == before and worker.poll() is None:
+        entry = find_entry(store.instance().tables.values(), f"bench.{table}")
+        data = Path(dataset_location(root, entry), "data")
+        before = set(data.iterdir())
+        run = queue_run(store, entry.table_id, "COMPACT", cause="benchmark", needs_service=False)
+        with closing(start_local_run(store, root, entry, run)) as local:
+            while set(data.iterdir()) == before and local.process.poll() is None:
                 time.sleep(0.005)  # until it has begun to write
             seconds = by.read()
-            during = worker.poll() is None and not store.table(table_id).runs[run.run_id].figures.rows_out
-        assert worker.returncode == 0
+            during = local.process.poll() is None and not store.table(entry.table_id).runs[run.run_id].figures.rows_out
+            assert local.process.wait() == 0, local.last_words()
     return seconds if during else None
 
 

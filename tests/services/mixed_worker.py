@@ -9,23 +9,27 @@ import functools
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 
 from deployer.errors import Conflict
 from deployer.services import running
-from deployer.services.clean import clean_table
-from deployer.services.cluster import cluster_table
-from deployer.services.compact import compact_table
 from deployer.services.reading import leased
+from deployer.services.run import run_service
 from deployer.services.runs import start_run
 from deployer.tables.append import open_appender
 from tests.tables.lakes import flights
 
 ROWS = 20
 TABLE = "air.flights"
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "compact": {"portion_bytes": 2000},
+    "cluster": {"columns": ["delay", "price"], "curve": "zorder"},
+    "clean": {"older_than": "0h"},
+}
 
 
 def numbers(rows: pa.Table) -> list[int]:
@@ -59,15 +63,10 @@ def read(root: str) -> Callable[[], object]:
 
 def service(root: str, what: str) -> Callable[[], object]:
     vars(running)["start_run"] = functools.partial(start_run, lease=2.0)
-    work: dict[str, Callable[[], object]] = {
-        "compact": lambda: compact_table(root, TABLE, {"portion_bytes": 2000}),
-        "cluster": lambda: cluster_table(root, TABLE, {"columns": ["delay", "price"], "curve": "zorder"}),
-        "clean": lambda: clean_table(root, TABLE, {"older_than": "0h"}),
-    }
 
     def once() -> str:
         try:
-            return str(getattr(work[what](), "status", ""))
+            return run_service(root, TABLE, what, OPTIONS[what]).status
         except Conflict as conflict:  # of a killed one's lease, or COMPACT beside CLUSTER
             return f"CONFLICT {conflict.what}"
 
