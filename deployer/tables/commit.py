@@ -32,6 +32,7 @@ from deployer.state.updates import CommitAbandoned, CommitStarted
 from deployer.tables.lance_append import append_to_lance, has_fields, has_files, moved_on
 from deployer.tables.others import ALONE, LOOK, Other, alike, answered, append_others
 from deployer.tables.pending import Pending
+from deployer.tables.undone import undone_job
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -193,8 +194,13 @@ def _begun(
 
 
 def _found(store: StateStore, root: str, entry: TableEntry, job_id: str) -> Job:
-    """A job that Lance may have. Raises OutcomeUnknown when it is not found."""
+    """A job that Lance may have, also one that a restore has undone since. Raises OutcomeUnknown when it is not found.
+
+    One that was undone was done, and in the log: a restore stands only on top of what is recorded.
+    """
     if (job := find_job(store, root, entry.table_id, job_id)) is not None:
+        return job
+    if (job := undone_job(store, entry.table_id, job_id)) is not None:
         return job
     if store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more

@@ -26,6 +26,7 @@ from deployer.services.run import run_service
 from deployer.services.runs import queue_run, runs_of, start_run
 from deployer.services.tagged_savepoints import make_savepoint
 from deployer.state.services import Service
+from deployer.tables import commit
 from deployer.tables.leaf_split import split_leaves
 from deployer.tables.naming import set_online
 from deployer.tables.reinitialise import reinitialise_table
@@ -303,6 +304,26 @@ def test_restores_and_loads_at_once_lose_no_row_of_a_job_that_is_done(tmp_path: 
     numbers = sorted(int(job) for job in state.jobs if job.isdecimal())
     assert rows(lake) == sorted_rows(pa.concat_tables([flights(10, 10 * number) for number in numbers]))
     assert not state.intents and restored
+    clean(lake)
+
+
+def test_a_load_that_is_undone_before_it_is_told_of_its_commit_was_done(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lance has its rows, the restore records them and undoes them, and only then the load goes on."""
+    file = lake.file(flights(20, 80))
+
+    def undo(point: str) -> None:
+        if point == "tables.commit.after-lance":
+            monkeypatch.undo()
+            _, undone = restore(lake, force=True)
+            assert [job.job_id for job in undone.undone.jobs] == ["undone"]
+
+    monkeypatch.setattr(commit, "reached", undo)
+    assert lake.ingest(file, job_id="undone").rows == 20
+    assert rows(lake) == sorted_rows(flights(60)) and "undone" not in lake.open().opened.state.jobs
+    assert not lake.ingest(file, job_id="undone").already_done
+    assert rows(lake) == sorted_rows(pa.concat_tables([flights(60), flights(20, 80)]))
     clean(lake)
 
 

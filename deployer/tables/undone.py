@@ -1,0 +1,36 @@
+"""Jobs that were done and are not known any more, because a restore undid them: only the log still tells."""
+
+from __future__ import annotations
+
+from deployer.state.entries import LogEntry
+from deployer.state.model import Job
+from deployer.state.store import StateStore
+from deployer.state.updates import CommitAbandoned, CommitStarted, FilesAdded
+
+AT_ONCE = 100  #: entries that are read at a time, the newest first
+
+
+def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
+    """The job as the log has it after the newest intent of it; None when that was given up or nobody recorded it.
+
+    Reads back as far as that intent, and all of the log that is kept where there is none.
+    """
+    upto = store.table(table_id).version
+    while upto > 0:
+        after = max(0, upto - AT_ONCE)
+        for entry in reversed(store.log(table_id, after, upto - after)):
+            if (told := _told(entry, job_id)) is not None:
+                return told or None
+        upto = after
+    return None
+
+
+def _told(entry: LogEntry, job_id: str) -> Job | bool | None:
+    """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
+    for update in reversed(entry.updates):
+        match update:
+            case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version) if of == job_id:
+                return Job(job_id, kind, rows, version, entry.at)
+            case CommitStarted(job_id=of) | CommitAbandoned(job_id=of) if of == job_id:
+                return False
+    return None
