@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.specs.service_texts import options_from_text
+from deployer.specs.service_texts import options_from_text, options_of_values
 from deployer.state.model import TableState
 from deployer.state.services import ServiceKind
 
@@ -17,7 +17,7 @@ def options_of(state: TableState, kind: ServiceKind, given: Mapping[str, Any] | 
     """
     service = state.services.get(kind)
     if given is not None or service is None:
-        return given or {}
+        return options_of_values(kind, given or {})
     if service.unsafe_raw:
         return options_from_text(kind, {name: str(value) for name, value in service.options.items()})
     return service.options

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MODES = ("AUTOMATIC", "ON_DEMAND")
 #: What a target of METASYNC may be.
-TARGETS = ("glue", "directory", "rest")
+TARGETS = ("glue", "directory", "rest", "plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,20 @@ _TARGET_SCHEMAS: list[Json] = [
                 pattern="^[A-Za-z_][A-Za-z0-9_]*$",
                 patternErrorMessage="write the name of a variable, such as CATALOG_TOKEN",
             ),
+        },
+    ),
+    object_schema(
+        "Plug-in target",
+        "A catalog that a package of one's own knows, installed beside deployer where jobs run.",
+        ("type", "name"),
+        {
+            "type": constant("plugin", "Which catalog."),
+            "name": ref("dashed_name", "Name of the package's entry point in the group `deployer.metasync_targets`."),
+            "options": {
+                "type": "object",
+                "description": "What the plug-in is told. It is kept in the state, so no credentials.",
+                "additionalProperties": {"type": ["string", "number", "boolean"], "description": "Text, number, flag."},
+            },
         },
     ),
 ]

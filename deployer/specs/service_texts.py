@@ -35,11 +35,17 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
     Lists are JSON or parted by commas; targets of METASYNC may be types alone, such as `glue,directory`. Raises
     InvalidInput for the first option that is unknown or that the schema does not take.
     """
-    if kind not in KINDS:
-        if texts:
-            raise InvalidInput(f"{kind} has no option `{next(iter(texts))}`", remedy="it has none: leave it out")
-        return {}
-    return declared_options(kind, {name: _value(kind, name, text) for name, text in texts.items()})
+    return options_of_values(kind, {name: _of_option(kind, name, text) for name, text in texts.items()})
+
+
+def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """As `options_from_text`, of values as specs have them or in canonical form."""
+    for name, value in values.items():
+        problems: Problems = []
+        compiled(_schema(kind, name))(_node(value), f"`{name}`", problems)
+        if problems:
+            raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
+    return declared_options(kind, values) if kind in KINDS else {}
 
 
 def service_from_texts(
@@ -92,19 +98,16 @@ def _refuse(_at: Position, _rule: Rule, what: str, remedy: str) -> None:
     raise InvalidInput(what, remedy=remedy)
 
 
-def _of_option(kind: str, name: str, text: str) -> Any:
+def _schema(kind: str, name: str) -> Json:
+    if kind not in KINDS:
+        raise InvalidInput(f"{kind} has no option `{name}`", remedy="it has none: leave it out")
     if name not in option_names(kind):
         raise InvalidInput(f"{kind} has no option `{name}`", remedy=one_of(name, option_names(kind)))
-    return _typed(option_schema(kind, name), text, name)
+    return option_schema(kind, name)
 
 
-def _value(kind: str, name: str, text: str) -> Any:
-    value, schema = _of_option(kind, name, text), option_schema(kind, name)
-    problems: Problems = []
-    compiled(schema)(_node(value), f"`{name}`", problems)
-    if problems:
-        raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
-    return value
+def _of_option(kind: str, name: str, text: str) -> Any:
+    return _typed(_schema(kind, name), text, name)
 
 
 def _typed(schema: Json, text: str, name: str) -> Any:

@@ -1,4 +1,5 @@
-"""The targets that there are, by type: one more is a class that fulfils `target.Target` and a line here."""
+"""The targets that there are, by type: one more is a class that fulfils `target.Target` and a line here. Those of other
+packages are plug-ins."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from deployer.errors import InvalidInput
 from deployer.live.reader import live_instance
 from deployer.services.metasync.directory import DirectoryTarget
+from deployer.services.metasync.plugin import PluginTarget
 from deployer.services.metasync.rest import RestTarget
 from deployer.services.metasync.target import Target
 from deployer.tables.dataset import OpenTable
@@ -40,8 +42,13 @@ def _rest(_table: OpenTable, declared: Declared) -> Target:
     return RestTarget(declared)
 
 
+def _plugin(_table: OpenTable, declared: Declared) -> Target:
+    return PluginTarget(declared)
+
+
 _TARGETS: Mapping[str, Callable[[OpenTable, Declared], Target]] = {
     "glue": _glue,
     "directory": _directory,
     "rest": _rest,
+    "plugin": _plugin,
 }
