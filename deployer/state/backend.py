@@ -60,15 +60,22 @@ class Tail:
 class Backend(Protocol):
     """Every method may raise OutcomeUnknown when no answer came; only a write then leaves a doubt."""
 
-    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
-        """Durably writes one record for each log, all or none. False when any version exists or is not above the floor.
+    def put(self, records: Sequence[Record]) -> bool:
+        """Writes one record for each log, all or none. False when any version exists or is not above the floor.
 
-        What is not `durable` is seen by all at once, and is durable with the next record that is: a machine that loses
-        power before that may have forgotten it, and nothing that came after it.
+        All see it at once, and it is durable after the next `flush`, by whomever: a machine that loses power before
+        that may have forgotten it, and then also all that came after it.
 
         It may be False also when writers met at one moment, or the backend let nobody in for a while; and True for
         records that are there already just as they are.
         OutcomeUnknown: it may have been written, or may be yet; any other error: it was not and will not be.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Returns when all that was put before is durable. OutcomeUnknown: nobody can tell of what came since the last.
+
+        Writers that do so at once share the disk's work, so it is not for those who hold others up meanwhile.
         """
         ...
 

@@ -67,15 +67,25 @@ class Committer:
     def __init__(self, backend: Backend, cache: StateCache, clock: Clock) -> None:
         self._backend, self._cache, self._clock = backend, cache, clock
 
-    def commit(self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float) -> dict[str, Known]:
+    def commit(
+        self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float, durable: bool
+    ) -> dict[str, Known]:
         """What is known of each log afterwards; a transaction that is in the log already is not made again.
+
+        What is not `durable`, and an intent, is so after the next commit that is, by whomever, or the next `flush` of
+        the backend.
 
         Raises Conflict when a requirement fails on the newest state, CommitTimedOut after `timeout` seconds,
         OutcomeUnknown when an answer never came and nothing settled whether the transaction was written.
         """
         parts = _normalised(parts)
+        # An intent tells who looks in what is under way; the commit that it announces takes it to the disk with it.
+        durable &= any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         with self._backend.turn() as waited:
-            return self._commit(parts, txn_id, author, timeout, read_first=waited)
+            known = self._commit(parts, txn_id, author, timeout, read_first=waited)
+        if durable:
+            self._backend.flush()  # whoever waits for the turn has it meanwhile
+        return known
 
     def _commit(
         self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float, *, read_first: bool
@@ -83,8 +93,6 @@ class Committer:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
-        # An intent tells who looks in what is under way; the commit that it announces takes it to the disk with it.
-        durable = any(not isinstance(update, CommitStarted) for part in parts for update in part.updates)
         known, fresh = (self._newest(trial), True) if read_first else self._start(trial)
         if self._is_done(trial, txn_id):
             return self._newest(trial)
@@ -104,7 +112,7 @@ class Committer:
             records = [each.record for each in staged]
             try:
                 reached("commit:before-put")
-                written = self._backend.put(records, durable=durable)
+                written = self._backend.put(records)
             except OutcomeUnknown:
                 trial.doubt, written = records[0], False
             if written:

@@ -52,7 +52,7 @@ class DynamoBackend:
         self._table = requests.table.name
         self._reads = DynamoReads(requests, objects, store_id)
 
-    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
+    def put(self, records: Sequence[Record]) -> bool:
         if len(records) > TRANSACTION_LOGS:
             raise InvalidInput(
                 f"one transaction over {len(records)} logs; DynamoDB allows {TRANSACTION_LOGS}",
@@ -71,6 +71,9 @@ class DynamoBackend:
         except ConditionFailed as failed:
             return self._was_written(records, items, failed)
         return True
+
+    def flush(self) -> None:
+        """What DynamoDB has taken is durable."""
 
     def turn(self) -> AbstractContextManager[bool]:
         return nullcontext(False)

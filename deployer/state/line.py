@@ -37,6 +37,7 @@ class Turn:
     taker_gone: bool = False
     in_doubt: bool = False
     _folder: Path | None = None
+    _give_up: Callable[[], None] = field(default=lambda: None, compare=False)
     _offers: list[Offer] = field(default_factory=list)
 
     def offers(self) -> list[Offer]:
@@ -44,6 +45,11 @@ class Turn:
         if self._folder is not None and not self._offers:
             self._offers = [offer for path in waiting(self._folder) if (offer := opened(path)) is not None]
         return self._offers
+
+    def pass_on(self) -> None:
+        """Gives the turn to the next before the end, for what needs none; offers that were taken are still to be
+        answered."""
+        self._give_up()
 
 
 class Line:
@@ -68,21 +74,26 @@ class Line:
             yield Turn()
             return
         has_it, turn = False, Turn()
+
+        def give_up() -> None:
+            nonlocal has_it
+            if has_it:
+                has_it = False
+                unlock(descriptor)
+                call(self._folder)
+
         try:
             has_it = locked(descriptor)
             if not has_it:
                 has_it, turn = self._waited(descriptor, would_do)
             if has_it and turn.answer is None:
-                turn._folder = self._folder
+                turn._folder, turn._give_up = self._folder, give_up
             yield turn
         finally:
             for offer in turn._offers:
                 offer.close()
-            if has_it:
-                unlock(descriptor)
+            give_up()
             os.close(descriptor)
-            if has_it:
-                call(self._folder)
 
     def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Turn]:
         """Whether the turn was got, and how the waiting ended."""
@@ -102,7 +113,11 @@ class Line:
                 self._without_until = time.monotonic() + DOING_WITHOUT
             if own is None or own.withdrawn():
                 return has_it, Turn(waited=True)
-            return has_it, _settled(own)
+            if has_it:  # whoever took the offer passed the turn on before the answer; others need it
+                has_it = False
+                unlock(descriptor)
+                call(self._folder)
+            return False, _settled(own)
         except BaseException:
             if has_it:
                 unlock(descriptor)

@@ -219,6 +219,7 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
                     raise InvalidInput(f"log {log} holds something already", where=path, remedy="use an empty root")
             pointers += _add_snapshots(archive, described[len(below) :], backend, objects)
             entries += len(records)
+    backend.flush()
     return Exported({log: each["version"] for log, each in logs.items()}, entries, pointers)
 
 

@@ -1,4 +1,9 @@
-"""The backend of an instance on local disk: one SQLite file, write-ahead log, an fsync for every commit."""
+"""The backend of an instance on local disk: one SQLite file, write-ahead log, an fsync for every commit.
+
+SQLite would flush while it keeps all other writers out. So it is told not to (`synchronous=NORMAL`), and the log is
+flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
+grows until its pages are in the database and flushed there, so whatever is flushed takes all that came before along.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +71,6 @@ class _Connection(sqlite3.Connection):
     """A connection that knows its process: a forked child must neither use nor close its parent's."""
 
     process = 0
-    durable = True
 
 
 _abandoned: list[sqlite3.Connection] = []  # a parent's connections, kept so that the child never closes them
@@ -107,9 +111,9 @@ class SqliteBackend:
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {FORMAT}")
 
-    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
+    def put(self, records: Sequence[Record]) -> bool:
         try:
-            with self._writing(durable=durable) as connection:
+            with self._visibly_writing() as connection:
                 for record in records:
                     if record.version <= _floor(connection, record.log):
                         connection.rollback()
@@ -121,6 +125,23 @@ class SqliteBackend:
         except _NotWritten:
             return False
         return True
+
+    def flush(self) -> None:
+        try:
+            # No connection can do it. SQLite's locks are on other files than the log: closing it gives none up.
+            log = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                _flush(log)
+            finally:
+                os.close(log)
+        except FileNotFoundError:
+            return  # all connections were closed: its pages are in the database, and flushed
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"whether commits reached the disk is not known: {error.strerror}",
+                where=self._path,
+                remedy="look at the disk, then at the newest state",
+            ) from error
 
     def turn(self) -> AbstractContextManager[bool]:
         return self._turns.taken()
@@ -240,13 +261,16 @@ class SqliteBackend:
             raise self._failure(error) from error
 
     @contextmanager
-    def _writing(self, *, durable: bool = True) -> Iterator[_Connection]:
+    def _writing(self) -> Iterator[_Connection]:
+        """As `_visibly_writing`, and durable at the end."""
+        with self._visibly_writing() as connection:
+            yield connection
+        self.flush()
+
+    @contextmanager
+    def _visibly_writing(self) -> Iterator[_Connection]:
         """One transaction, begun as a writer; commits at the end unless rolled back within."""
         with self._reading() as connection:
-            if durable is not connection.durable:
-                # Without it a commit is not flushed; the flush of the next one takes it along, as the log is one file.
-                connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-                connection.durable = durable
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -276,7 +300,7 @@ class SqliteBackend:
         )
         connection.process = os.getpid()
         _use_wal(connection)
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA synchronous = NORMAL")  # see `flush`
         self._local.connection = connection
         self._connections.add(connection)
         return connection
@@ -294,6 +318,10 @@ class SqliteBackend:
         return DeployerError(
             f"the state store cannot be used: {error}", where=self._path, remedy="check the disk and its permissions"
         )
+
+
+#: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.
+_flush = getattr(os, "fdatasync", os.fsync)
 
 
 def _floor(connection: sqlite3.Connection, log: str) -> int:

@@ -101,6 +101,7 @@ class StateStore:
         txn_id: str | None = None,
         author: str | None = None,
         timeout: float = COMMIT_TIMEOUT,
+        durable: bool = True,
     ) -> InstanceState: ...
 
     @overload
@@ -113,6 +114,7 @@ class StateStore:
         txn_id: str | None = None,
         author: str | None = None,
         timeout: float = COMMIT_TIMEOUT,
+        durable: bool = True,
     ) -> TableState: ...
 
     def commit(
@@ -124,10 +126,11 @@ class StateStore:
         txn_id: str | None = None,
         author: str | None = None,
         timeout: float = COMMIT_TIMEOUT,
+        durable: bool = True,
     ) -> State:
         """Commits one transaction to one log and gives the state after it (see `commit_all`)."""
         part = Part(log, updates, requirements)
-        return self.commit_all([part], txn_id=txn_id, author=author, timeout=timeout)[log]
+        return self.commit_all([part], txn_id=txn_id, author=author, timeout=timeout, durable=durable)[log]
 
     def commit_all(
         self,
@@ -136,19 +139,27 @@ class StateStore:
         txn_id: str | None = None,
         author: str | None = None,
         timeout: float = COMMIT_TIMEOUT,
+        durable: bool = True,
     ) -> Mapping[str, State]:
         """Commits one transaction to one or several logs, all or nothing, and gives the states after it.
 
         Lost races are tried again on the newest state for `timeout` seconds. A transaction whose `txn_id` is already
         in the log is done: the newest states are given. Raises Conflict when a requirement fails or an update makes no
         sense on the newest state, CommitTimedOut, and OutcomeUnknown when an answer was lost and nothing settled it.
+
+        It is durable then; one that is not to be is so after `flush`, or after the next commit that is. Nobody may be
+        told that it is done before that.
         """
         for part in parts:
             _checked(part.log)
-        known = self._committer.commit(parts, txn_id=txn_id, author=author or _user(), timeout=timeout)
+        known = self._committer.commit(parts, txn_id=txn_id, author=author or _user(), timeout=timeout, durable=durable)
         for each in known.values():
             self._retention.after_commit(each)
         return {log: each.state for log, each in known.items()}
+
+    def flush(self) -> None:
+        """Makes durable what was committed before, by whomever. Raises OutcomeUnknown when the disk refuses."""
+        self._backend.flush()
 
     def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
         """Held around a commit to one log and what it is about, where that is not in the state.

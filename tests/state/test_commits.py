@@ -38,7 +38,7 @@ class Line:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def put(self, records: Sequence[Record], *, durable: bool = True) -> bool:
+    def put(self, records: Sequence[Record]) -> bool:
         self.puts += 1
         step = self.plan.pop(0) if self.plan else None
         return step(self._inner.put, records) if step else self._inner.put(records)

@@ -58,6 +58,41 @@ def test_what_was_taken_is_answered(at: Line) -> None:
     assert turn.answer == b"done" and turn.waited and turn.offers() == []
 
 
+def test_who_has_the_turn_passes_it_on_and_answers_afterwards(at: Line) -> None:
+    """Neither the one that waits for its answer nor the one that owes it keeps others from the turn."""
+    begins, passed, goes_on = threading.Event(), threading.Event(), threading.Event()
+
+    def first() -> None:
+        with at.turn() as own:
+            begins.set()
+            while not own.offers():
+                threading.Event().wait(0.001)
+            [offer] = own.offers()
+            assert offer.take()
+            own.pass_on()
+            passed.set()
+            assert goes_on.wait(LONG)
+            offer.answer(b"done")
+
+    def second() -> Turn:
+        with at.turn(lambda: b"rows") as turn:
+            return turn
+
+    with ThreadPoolExecutor(2) as threads:
+        begun = threads.submit(first)
+        assert begins.wait(LONG)
+        waiting = threads.submit(second)
+        assert passed.wait(LONG)
+        for _ in range(3):
+            with at.turn() as own:
+                assert own.offers() == []
+            threading.Event().wait(2 * line.LOOKING)
+        assert not waiting.done()
+        goes_on.set()
+        begun.result(LONG)
+        assert waiting.result(LONG).answer == b"done"
+
+
 def test_what_was_not_taken_is_its_own_to_do(at: Line) -> None:
     turn = beside(at, lambda offers: None)
     assert turn.waited and turn.answer is None and not turn.taker_gone and not turn.in_doubt
