@@ -4,7 +4,8 @@
 
 Each process has the table open before all start together. An error that reaches the caller is counted, and its append
 given up; afterwards every row is looked for: lost (acknowledged, and not there) and doubled ones must be none. Engines
-take turns, each alone on the machine for a moment. `state commits` are the state store's part without any data.
+take turns, each alone on the machine for a moment, and after the disk has what the one before wrote. `state commits`
+are the state store's part without any data.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ def race(name: str, folder: Path, processes: int, count: int) -> Race:
     ]
     for each in writers:
         each.start()
+    os.sync()  # what an engine before this one left to the disk is nobody's to wait for
     start.wait(timeout=300)
     begun = time.time()
     ended = [results.get(timeout=600) for _ in writers]

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import DeployerError
 from deployer.live.indexes import INDEXES
 from deployer.live.lance_io import dataset_location, open_dataset
-from deployer.live.marks import Mark
 from deployer.live.reader import SPEC
-from deployer.live.rollforward import transaction_of
+from deployer.live.rollforward import marks_at, transaction_of
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, Struct, children
 from deployer.state.entries import LogEntry
@@ -237,8 +236,7 @@ def _renamed_type(found: ColumnType, before: Mapping[Path, Path], path: Path) ->
 
 
 def _author(store: StateStore, table_id: str, dataset: Any, version: int) -> str:
-    transaction = transaction_of(dataset, version)
-    marked = transaction is not None and Mark.of(transaction.transaction_properties) is not None
+    marked = bool(marks_at(dataset, version))
     try:
         recorded = any(job.lance_version == version for job in store.table(table_id).jobs.values())
         entries = store.log(table_id) if marked or recorded else []

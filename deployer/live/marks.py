@@ -11,6 +11,7 @@ from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
+ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,24 @@ class Mark:
             return Mark(properties[JOB], properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0), files)
         except (ValueError, KeyError, TypeError):
             return None
+
+
+def properties_of(marks: Sequence[Mark]) -> dict[str, str]:
+    """The transaction properties of one commit for several jobs."""
+    first, *others = (mark.to_properties() for mark in marks)
+    return first | {ALSO: json.dumps(others, separators=(",", ":"))} if others else first
+
+
+def marks_of(properties: Mapping[str, str] | None) -> tuple[Mark, ...]:
+    """The marks in a transaction's properties: none where the commit is not ours, or one of them cannot be read."""
+    if not properties or JOB not in properties:
+        return ()
+    try:
+        marks = [Mark.of(properties), *map(Mark.of, json.loads(properties.get(ALSO) or "[]"))]
+    except (ValueError, TypeError, AttributeError):
+        return ()
+    found = tuple(mark for mark in marks if mark is not None)
+    return found if len(found) == len(marks) else ()
 
 
 _COLUMNS = ("path", "partition", "min", "max", "column_min", "column_max", "sorted")

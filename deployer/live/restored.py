@@ -7,7 +7,7 @@ it was prepared on; one that is not is undone by whoever sees it first, before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -73,7 +73,7 @@ def commit_restore(
 
 
 def roll_restore(
-    store: StateStore, dataset: lance.LanceDataset, state: TableState, marks: Mapping[int, Mark]
+    store: StateStore, dataset: lance.LanceDataset, state: TableState, marks: Mapping[int, Sequence[Mark]]
 ) -> TableState | None:
     """Records a restore that Lance has and the log has not, or undoes one that does not stand.
 
@@ -81,11 +81,13 @@ def roll_restore(
     gone, or somebody committed on top of one that does not stand.
     """
     found = [
-        version for version, mark in sorted(marks.items()) if mark.kind == RESTORE and mark.job_id in state.intents
+        (version, mark.job_id)
+        for version, (mark, *_) in sorted(marks.items())  # a restore is committed alone
+        if mark.kind == RESTORE and mark.job_id in state.intents
     ]
     if not found:
         return None
-    version, run_id = found[0], marks[found[0]].job_id
+    version, run_id = found[0]
     told = dataset.read_transaction(version).transaction_properties
     if int(told[BASE]) != version - 1 or version != state.lance_version + 1:
         if version != dataset.version or version <= state.lance_version + 1:

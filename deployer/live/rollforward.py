@@ -8,7 +8,7 @@ all of their keys, or stay unplaced.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from deployer.live.lance_io import (
     latest_version,
     open_dataset,
 )
-from deployer.live.marks import Mark, MarkedFile
+from deployer.live.marks import Mark, MarkedFile, marks_of
 from deployer.live.restored import RESTORE, roll_restore
 from deployer.specs.arrow import columns_of
 from deployer.state.conflicts import to_record
@@ -66,6 +66,7 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
 
     Versions count anew in each dataset, so a state is never compared with another dataset than its own.
     """
+    unreadable_at = -1
     for attempt in range(ATTEMPTS):
         if entry.dataset != state.dataset:  # read before and after a rewrite's commit
             entry, state = _read_again(store, entry, state)
@@ -80,11 +81,11 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
                 where=f"table/{entry.full_name} ({location})",
                 remedy="somebody put an older copy in its place: put the newest back",
             )
-        dataset = open_dataset(location)
-        if doubled := _doubled(dataset, state):
-            _undo(dataset, doubled)
-            continue
         try:
+            dataset = open_dataset(location)
+            if doubled := _doubled(dataset, state):
+                _undo(dataset, doubled)
+                continue
             if any(intent.kind == RESTORE for intent in state.intents.values()):
                 restored = roll_restore(store, dataset, state, marks_since(dataset, state.lance_version))
                 if restored is not None:
@@ -95,6 +96,11 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
         except Conflict:
             if attempt:  # the first was decided on a state that was old
                 store.pause(attempt)
+            entry, state = _read_again(store, entry, state)
+        except (OSError, ValueError):  # of versions that others recorded since the state was read, and cleaned away
+            if unreadable_at == state.version:
+                raise
+            unreadable_at = state.version
             entry, state = _read_again(store, entry, state)
     raise CommitTimedOut(
         "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
@@ -108,14 +114,16 @@ def _read_again(store: StateStore, entry: TableEntry, state: TableState) -> tupl
     return found, store.table(state.table_id)
 
 
-def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, Mark]:
-    """Marks of our commits above that version, by the version that each made."""
-    marks = {}
-    for each in range(version + 1, dataset.version + 1):
-        transaction = transaction_of(dataset, each)
-        if transaction is not None and (mark := Mark.of(transaction.transaction_properties)):
-            marks[each] = mark
-    return marks
+def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
+    """Marks of our commits above that version, by the version that each made, in order."""
+    found = {each: marks_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
+    return {each: marks for each, marks in found.items() if marks}
+
+
+def marks_at(dataset: lance.LanceDataset, version: int) -> tuple[Mark, ...]:
+    """Marks of the commit that made the version; none where it is not ours, or not known any more."""
+    transaction = transaction_of(dataset, version)
+    return marks_of(transaction.transaction_properties) if transaction is not None else ()
 
 
 def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
@@ -137,7 +145,7 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     view = _View.of(dataset, state)
     updates: list[TableUpdate] = []
     done = set[str]()
-    for version, mark in marks_since(dataset, state.lance_version).items():
+    for version, mark in _each(marks_since(dataset, state.lance_version)):
         if mark.kind == RESTORE:
             continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
         if mark.job_id in done or mark.job_id in state.jobs:
@@ -159,8 +167,8 @@ def missing_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
 def appended(
     dataset: lance.LanceDataset, state: TableState, marks: Sequence[Mark], removed: Sequence[int] = ()
 ) -> list[TableUpdate]:
-    """What jobs record, from the dataset that their commits gave, which are those right above the version of `state`:
-    appends, or files of one in the place of those `removed`.
+    """What jobs record, from the dataset that their one commit gave, which is the one right above the version of
+    `state`: appends, or files of one in the place of those `removed`.
 
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
     ids. Empty when they are not found so.
@@ -173,7 +181,8 @@ def appended(
         return []
     view = _View(dataset, state, {}, {}, state.leaves())
     updates: list[TableUpdate] = []
-    for version, mark in enumerate(marks, int(dataset.version) - len(marks) + 1):
+    version = int(dataset.version)
+    for mark in marks:
         added = tuple(view.file_of(found[file.path], file) for file in mark.files)
         if removed:
             updates.append(FilesReplaced(tuple(removed), added, version, mark.job_id, mark.kind))
@@ -338,6 +347,10 @@ class _View:
         return self.leaves[first].partition_id if first == last >= 0 else None
 
 
+def _each(marks: Mapping[int, Sequence[Mark]]) -> Iterator[tuple[int, Mark]]:
+    return ((version, mark) for version, several in sorted(marks.items()) for mark in several)
+
+
 def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
     wanted = set(paths)
     return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
@@ -372,7 +385,7 @@ def _doubled(dataset: lance.LanceDataset, state: TableState) -> list[int]:
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()
-    for version, mark in sorted(marks_since(dataset, state.lance_version).items()):
+    for version, mark in _each(marks_since(dataset, state.lance_version)):
         if first.setdefault(mark.job_id, version) != version and mark.files:
             before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in mark.files}
             doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}

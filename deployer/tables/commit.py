@@ -4,8 +4,7 @@ A process that dies between two of these leaves either nothing in Lance, and the
 mark tells everything, and whoever opens the table next records it. The same job never adds its rows twice.
 
 Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
-(`deployer.state.line`): a version in Lance for each, as each would have made it, and one intent and one record in the
-log for all.
+(`deployer.state.line`): one version in Lance, with a mark for each, and one intent and one record in the log.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.live.marks import Mark
 from deployer.live.restored import end_dead_restores
-from deployer.live.rollforward import appended, current, refresh, transaction_of
+from deployer.live.rollforward import appended, current, marks_at, refresh
 from deployer.state.codec import decode, encode
 from deployer.state.conflicts import to_add_files, to_record
 from deployer.state.failpoints import reached
@@ -30,7 +29,7 @@ from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.requirements import JobNotDone
 from deployer.state.updates import CommitAbandoned, CommitStarted
 from deployer.tables.lance_append import append_to_lance, has_fields, has_files, moved_on
-from deployer.tables.others import ALONE, LOOK, Other, alike, answered, append_others
+from deployer.tables.others import ALONE, LOOK, Other, alike, answered, taken
 from deployer.tables.pending import Pending
 from deployer.tables.undone import undone_job
 from deployer.tables.writer import Written
@@ -99,6 +98,7 @@ def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: P
     if turn.taker_gone:
         with contextlib.suppress(NotFound):
             if (job := find_job(store, root, entry.table_id, pending.job_id)) is not None:
+                store.flush()
                 return Committed(job, already_done=not _is_of(pending, root, entry, job))
     if turn.answer is None or turn.answer == ALONE:
         return None
@@ -107,9 +107,8 @@ def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: P
 
 def _is_of(pending: Pending, root: str, entry: TableEntry, job: Job) -> bool:
     """Whether the job was done with these files, and not by another run with its own."""
-    transaction = transaction_of(open_dataset(dataset_location(root, entry)), job.lance_version)
-    mark = Mark.of(transaction.transaction_properties) if transaction is not None else None
-    return mark is None or mark.files == pending.mark.files
+    marks = marks_at(open_dataset(dataset_location(root, entry)), job.lance_version)
+    return not marks or any(mark.files == pending.mark.files for mark in marks)
 
 
 def _commit_append(
@@ -128,6 +127,7 @@ def _commit_append(
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
+            store.flush()  # whoever committed it may be about to
             return Committed(job, already_done=True)
         if now.dataset != entry.dataset:
             raise _rewritten(entry)
@@ -138,6 +138,7 @@ def _commit_append(
         begun, others = _begun(store, entry, pending, schema, int(dataset.version), others)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
+            store.flush()
             return Committed(job, already_done=True)
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
@@ -152,23 +153,31 @@ def _commit_append(
         ) from conflict
     try:
         _require_files(location, pending)
-        reached("tables.commit.before-lance")
         dataset = moved_on(dataset, begun)
         _require_fields(dataset, pending, entry)
-        made = append_to_lance(location, dataset, pending)
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
-    reached("tables.commit.after-lance")
-    with answered(others) as taken:
-        made = append_others(location, begun, made, others, taken)
-        marks = [pending.mark, *(each.pending.mark for each in taken)]
-        # Where others committed too, recording it is what anybody does who finds the log behind the dataset.
-        jobs = recorded(store, begun, made, marks)
+    others = taken(location, dataset, others)
+    with answered(others):
+        reached("tables.commit.before-lance")
+        try:
+            made = append_to_lance(location, dataset, [pending, *(each.pending for each in others)])
+        except Conflict:
+            for each in others:
+                each.offer.answer(ALONE)
+            store.commit(entry.table_id, [CommitAbandoned(job_id)])
+            raise
+        reached("tables.commit.after-lance")
+        marks = [pending.mark, *(each.pending.mark for each in others)]
+        # Where somebody else committed too, recording it is what anybody does who finds the log behind the dataset.
+        jobs = recorded(store, begun, made, marks, durable=False)
         if jobs is None:
             jobs = _jobs(store, root, entry.table_id, {mark.job_id for mark in marks})
         reached("tables.commit.after-state")
-        for each in taken:
+        turn.pass_on()  # whoever has it next needs no disk for what comes first
+        store.flush()
+        for each in others:
             if (job := jobs.get(each.pending.job_id)) is not None:
                 each.offer.answer(json.dumps(encode(job)).encode())
     own = jobs.get(job_id) or _found(store, root, entry, job_id)
@@ -198,9 +207,9 @@ def _found(store: StateStore, root: str, entry: TableEntry, job_id: str) -> Job:
 
     One that was undone was done, and in the log: a restore stands only on top of what is recorded.
     """
-    if (job := find_job(store, root, entry.table_id, job_id)) is not None:
-        return job
-    if (job := undone_job(store, entry.table_id, job_id)) is not None:
+    job = find_job(store, root, entry.table_id, job_id) or undone_job(store, entry.table_id, job_id)
+    if job is not None:
+        store.flush()
         return job
     if store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
@@ -217,17 +226,19 @@ def recorded(
     made: lance.LanceDataset | None,
     marks: Sequence[Mark],
     removed: Sequence[int] = (),
+    *,
+    durable: bool = True,
 ) -> Mapping[str, Job] | None:
     """All jobs, with those of the marks recorded without reading anything, and with files in the place of those
-    `removed`; None when others committed since `before`."""
-    if made is None or made.version != before.lance_version + len(marks):
+    `removed`; None when others committed since `before`. `durable` as the store's `commit` has it."""
+    if made is None or made.version != before.lance_version + 1:
         return None
     updates = appended(made, before, marks, removed)
     if not updates:
         return None
     unchanged = to_record(before.lance_version, before.dataset)
     try:
-        return store.commit(before.table_id, updates, unchanged).jobs
+        return store.commit(before.table_id, updates, unchanged, durable=durable).jobs
     except (Conflict, NotFound):
         return None
 

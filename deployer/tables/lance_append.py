@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.live.lance_failures import words_of
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
+from deployer.live.marks import properties_of
 from deployer.live.rollforward import transaction_of
 from deployer.state.model import TableState
 from deployer.tables.pending import Pending
@@ -48,8 +50,12 @@ def has_files(location: str, pending: Pending) -> bool:
     return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
 
 
-def append_to_lance(location: str, dataset: lance.LanceDataset, pending: Pending) -> lance.LanceDataset | None:
-    """The dataset as the commit left it; None where the commit raised and was found to be done.
+def append_to_lance(
+    location: str, dataset: lance.LanceDataset, appends: Sequence[Pending]
+) -> lance.LanceDataset | None:
+    """Commits all of the appends as one version, with a mark for each.
+
+    Gives the dataset as the commit left it; None where the commit raised and was found to be done.
 
     Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell.
     """
@@ -57,13 +63,13 @@ def append_to_lance(location: str, dataset: lance.LanceDataset, pending: Pending
 
     transaction = lance.Transaction(
         read_version=int(dataset.version),
-        operation=lance.LanceOperation.Append(pending.to_lance()),
-        transaction_properties=pending.mark.to_properties(),
+        operation=lance.LanceOperation.Append([fragment for each in appends for fragment in each.to_lance()]),
+        transaction_properties=properties_of([each.mark for each in appends]),
     )
     try:
         return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
     except Exception as failure:
-        _settle(location, transaction, failure, pending.job_id)
+        _settle(location, transaction, failure, appends[0].job_id)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Appends that other processes wait to commit, committed to Lance along with one's own."""
+"""Appends that other processes wait to commit, to be committed along with one's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, OutcomeUnknown
-from deployer.state.failpoints import reached
-from deployer.state.model import TableState
 from deployer.state.offers import Offer
-from deployer.tables.lance_append import append_to_lance, has_fields, has_files
+from deployer.tables.lance_append import has_fields, has_files
 from deployer.tables.pending import Pending
 
 if TYPE_CHECKING:
@@ -41,33 +38,17 @@ def alike(offers: Sequence[Offer], own: Pending) -> Iterator[Other]:
             yield Other(offer, pending)
 
 
-def append_others(
-    location: str, begun: TableState, made: lance.LanceDataset | None, others: Sequence[Other], taken: list[Other]
-) -> lance.LanceDataset | None:
-    """Commits to Lance each of the others that has not withdrawn; `taken` gets those that are, or may be, committed."""
-    for each in others:
-        if made is None or made.version != begun.lance_version + 1 + len(taken):
-            break  # somebody committed who does not wait for turns: one is recorded with what is there
-        if not has_fields(made, each.pending) or not has_files(location, each.pending) or not each.offer.take():
-            continue
-        taken.append(each)
-        reached("tables.commit.before-lance-of-other")
-        try:
-            made = append_to_lance(location, made, each.pending)
-        except Conflict:
-            taken.pop().offer.answer(ALONE)
-        except OutcomeUnknown:
-            made = None
-        reached("tables.commit.after-lance-of-other")
-    return made
+def taken(location: str, dataset: lance.LanceDataset, others: Sequence[Other]) -> list[Other]:
+    """Those of the others that can be committed on top of the dataset and have not withdrawn."""
+    able = (each for each in others if has_fields(dataset, each.pending) and has_files(location, each.pending))
+    return [each for each in able if each.offer.take()]
 
 
 @contextlib.contextmanager
-def answered(others: Sequence[Other]) -> Iterator[list[Other]]:
-    """Whoever was taken, which is to be put into the list, is answered in the end, whatever happens."""
-    taken: list[Other] = []
+def answered(others: Sequence[Other]) -> Iterator[None]:
+    """Whoever was taken is answered in the end, whatever happens."""
     try:
-        yield taken
+        yield
     finally:
-        for each in taken:
+        for each in others:
             each.offer.answer(LOOK)  # unless it was answered

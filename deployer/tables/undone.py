@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from deployer.state.entries import LogEntry
 from deployer.state.model import Job
 from deployer.state.store import StateStore
@@ -25,7 +27,7 @@ def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
     return None
 
 
-def _told(entry: LogEntry, job_id: str) -> Job | bool | None:
+def _told(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
     """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
     for update in reversed(entry.updates):
         match update:

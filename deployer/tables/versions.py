@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.drift import entries_of, index_builder, index_names
 from deployer.live.lance_io import open_dataset
-from deployer.live.marks import Mark
+from deployer.live.marks import marks_of
 from deployer.live.reader import live_table
 from deployer.live.rollforward import marks_since, transaction_of
 from deployer.plan.changes import IndexChange
 from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
-from deployer.state.model import Dataset
+from deployer.state.model import Dataset, Job
 from deployer.state.updates import TableRestored, TableRewritten
 from deployer.tables.dataset import OpenTable
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class TableVersion:
     """One version of the dataset. `rows` were added by it, if it says so; `foreign`: no job of ours committed it.
 
-    `at` is when it was committed (UTC); `job_id` and `author` are empty when nobody is known.
+    `at` is when it was committed (UTC); `job_id` and `author` are empty when nobody is known. Loads that ran at once
+    may be one version: then `rows` are those of all, and `job_id`, `kind` and `author` name all, parted by commas.
     """
 
     version: int
@@ -80,7 +81,10 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
     created = next((e for e in table.store.log(table.entry.table_id, limit=1)), None)
     since = next((each.since for each in table.state.datasets if each.status == "current"), 0)
     recorded = table.state.jobs.values() if number == table.state.dataset else ()
-    jobs = {job.lance_version: job for job in recorded if job.at >= since}
+    jobs: dict[int, list[Job]] = {}
+    for job in recorded:
+        if job.at >= since:
+            jobs.setdefault(job.lance_version, []).append(job)
     entries = entries_of(table.store.log(table.entry.table_id), number)
     found = []
     for each in dataset.versions():
@@ -89,12 +93,14 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
             continue
         transaction = transaction_of(dataset, version)
         operation = _operation(transaction)
-        mark = Mark.of(transaction.transaction_properties) if transaction is not None else None
-        job = jobs.get(version)
-        job_id = mark.job_id if mark else job.job_id if job else ""
-        kind = mark.kind if mark else job.kind if job else "create" if version == 1 else ""
-        author = authors.get(job_id, "") if job_id else created.author if version == 1 and created else ""
-        rows = mark.rows if mark else _rows_added(transaction)
+        marks = marks_of(transaction.transaction_properties) if transaction is not None else ()
+        done = marks or jobs.get(version, ())
+        job_id = ", ".join(job.job_id for job in done)
+        kind = _joined(job.kind for job in done) if done else "create" if version == 1 else ""
+        author = _joined(authors.get(job.job_id, "") for job in done)
+        if not done and version == 1 and created:
+            author = created.author
+        rows = sum(mark.rows for mark in marks) if marks else _rows_added(transaction)
         foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
         changes: tuple[str, ...] = ()
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
@@ -103,6 +109,11 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         at = _utc(each["timestamp"])
         found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
     return found
+
+
+def _joined(words: Iterable[str]) -> str:
+    """Each once, in order."""
+    return ", ".join(dict.fromkeys(word for word in words if word))
 
 
 def _rewritten(table: OpenTable, swap: LogEntry) -> tuple[str, ...]:
@@ -121,7 +132,7 @@ def _first_version(number: int, dataset: lance.LanceDataset) -> int:
     """The version that was the table's first in this dataset: before it, a rewrite was still copying."""
     if number == 1:
         return 1
-    copied = [version for version, mark in marks_since(dataset, 0).items() if mark.kind == "rewrite"]
+    copied = [version for version, marks in marks_since(dataset, 0).items() if marks[0].kind == "rewrite"]
     return max(copied, default=1)
 
 

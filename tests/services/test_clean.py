@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import lance
 import pytest
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.live import rollforward
+from deployer.live.marks import Mark
 from deployer.services.attached import create_service
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
@@ -150,6 +153,27 @@ def test_files_of_a_load_under_way_stay_for_the_grace_period_whatever_the_age_of
     assert file.exists() and done.removed.young == 1
     clean(lake, 6 * DAY, older_than="1h")
     assert not file.exists()
+
+
+def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader has an old state, and has just read what the versions since then are of, when they are cleaned away."""
+    opened = lake.open().opened
+    lake.ingest(lake.file(flights(20, 100)), job_id="late")
+    compact_table(lake.root, "flights")
+    read, cleaned = rollforward.marks_since, list[Cleaned]()
+
+    def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
+        found = read(dataset, version)
+        if version == opened.state.lance_version and sys._getframe(1).f_code.co_name == "missing_updates":
+            cleaned.append(clean(lake))
+        return found
+
+    monkeypatch.setattr(rollforward, "marks_since", then_cleaned)
+    state = rollforward.rolled_forward(lake.store, lake.root, opened.entry, opened.state)
+    assert [each.status for each in cleaned] == ["SUCCEEDED"]
+    assert state == lake.store.table(table_id(lake)) and "late" in state.jobs
 
 
 def test_options_are_those_of_the_service_unless_given(lake: Lake) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict
-from deployer.live.marks import Mark
+from deployer.live.marks import ALSO, Mark, marks_of, properties_of
 from deployer.state.updates import SetSchema
 from deployer.tables.commit import commit_append
 from deployer.tables.writer import write_sorted
@@ -139,6 +140,11 @@ def test_marks_round_trip(lake: Lake) -> None:
     written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
     mark = Mark("job", "ingest", 5, tuple(each.marked for each in written))
     assert Mark.of(mark.to_properties()) == mark
+    other, third = replace(mark, job_id="other"), Mark('"[', "append", 0)
+    assert marks_of(properties_of([mark, other, third])) == (mark, other, third)
+    assert properties_of([mark]) == mark.to_properties() and marks_of(mark.to_properties()) == (mark,)
+    for also in ("[", "1", "[1]", '[{"deployer.job": "x", "deployer.files": "["}]'):  # then it is nobody's
+        assert marks_of({**mark.to_properties(), ALSO: also}) == ()
     assert (
         Mark.of({}) is None and Mark.of(None) is None and Mark.of({"deployer.job": "x", "deployer.files": "["}) is None
     )

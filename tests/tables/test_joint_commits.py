@@ -131,7 +131,10 @@ def test_whoever_has_the_turn_commits_for_all(crowd: Crowd) -> None:
     done = [each.result(LONG) for each in waiting]
     crowd.holds(0, 1, 2, 3)
     assert entries(crowd.lake) == before + 2  # one of intents, one of what became of them
-    assert sorted(each.job.lance_version for each in done) == [2, 3, 4, 5]  # and a version of the dataset for each
+    assert {each.job.lance_version for each in done} == {2}  # and one version of the dataset
+    newest = crowd.lake.open().history()[0]
+    assert (newest.version, newest.rows, newest.foreign) == (2, 4 * ROWS, False)
+    assert set(newest.job_id.split(", ")) == {"job-0", "job-1", "job-2", "job-3"}
     assert not any(each.already_done for each in done)
     assert not list(crowd.folder.iterdir())
 
@@ -204,10 +207,10 @@ def test_a_table_that_is_dropped_meanwhile_refuses_all(crowd: Crowd) -> None:
     ("point", "survives"),
     [
         ("tables.commit.before-lance", False),
-        ("line.before-take", True),
-        ("line.after-take", True),
-        ("tables.commit.before-lance-of-other", True),
-        ("tables.commit.after-lance-of-other", True),
+        ("line.before-take", False),
+        ("line.after-take", False),
+        ("line.after-take@2", False),
+        ("tables.commit.after-lance", True),
         ("tables.commit.after-state", True),
         ("line.before-answer@2", True),
     ],
@@ -252,7 +255,7 @@ def stopped(process: subprocess.Popen[str]) -> None:
 def test_a_writer_that_is_stopped_while_it_commits_for_another(
     patient: bool, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only the append that it took waits for it. Woken, it commits that once, whatever was done meanwhile."""
+    """Only an append that it took waits for it. Woken, it commits that once, whatever was done meanwhile."""
     with crowd.held():
         one, other = crowd.append(1), crowd.append(2)
         holder = crowd.process(0, "line.after-take=stop")
@@ -285,7 +288,7 @@ def test_files_that_were_committed_twice_count_once(lake: Lake) -> None:
         if recorded_first:
             refresh(lake.store, lake.root, opened.entry.table_id)
         for _ in range(1 if recorded_first else 2):
-            append_to_lance(opened.location, lance.dataset(opened.location), pending)
+            append_to_lance(opened.location, lance.dataset(opened.location), [pending])
         state = lake.open().opened.state
         assert set(state.jobs) == {"job-0"} and state.files.rows == ROWS
         assert sorted_rows(lance.dataset(opened.location).to_table()) == sorted_rows(flights(ROWS))
@@ -305,7 +308,7 @@ def test_writers_that_race_lose_and_double_nothing(lake: Lake) -> None:
             done.result(LONG)
     state = lake.open().opened.state
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(80))
-    assert len(state.jobs) == 40 and not state.intents and state.lance_version == 41
+    assert len(state.jobs) == 40 and not state.intents and state.lance_version <= 41
     assert state.version - before < 80  # some were committed together
 
 
