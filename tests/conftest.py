@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +14,10 @@ from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.state.faults import Interpose, Proxy
+
+REGION = "eu-central-1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -60,3 +66,98 @@ def spark() -> Iterator[SparkSession]:
 
     yield local_session(LocalCluster(cores=2, memory="1g"))
     stop_session()
+
+
+@pytest.fixture(scope="session")
+def aws_places(pytestconfig: pytest.Config) -> Iterator[dict[str, str]]:
+    """The environment that leads to an S3 and a DynamoDB.
+
+    Both are moto's server, unless `--dynamodb-endpoint` and `--s3-endpoint` name others; `aws` is AWS itself.
+    """
+    from tests.state.aws_server import moto_server
+
+    chosen = {name: pytestconfig.getoption(f"--{name}-endpoint") for name in ("dynamodb", "s3")}
+    with moto_server() as moto:
+        found = {
+            f"AWS_ENDPOINT_URL_{name.upper()}": endpoint or moto
+            for name, endpoint in chosen.items()
+            if endpoint != "aws"
+        }
+        if "aws" not in chosen.values():
+            found |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+        yield found
+
+
+@pytest.fixture
+def aws_environment(aws_places: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of this process and of its children, for one test: other tests have servers of their own."""
+    for name, value in aws_places.items():
+        monkeypatch.setenv(name, value)
+    if "AWS_ACCESS_KEY_ID" in aws_places:
+        monkeypatch.delenv("AWS_PROFILE", raising=False)
+
+
+@pytest.fixture(scope="session")
+def bucket_for_all(aws_places: dict[str, str]) -> Iterator[str]:
+    import boto3
+
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in aws_places.items():
+            environment.setenv(name, value)
+        client = boto3.client("s3")
+    name = f"deployer-test-{uuid.uuid4().hex[:16]}"
+    where = {"LocationConstraint": client.meta.region_name}
+    client.create_bucket(
+        Bucket=name, **({} if client.meta.region_name == "us-east-1" else {"CreateBucketConfiguration": where})
+    )
+    yield name
+    for listed in client.get_paginator("list_objects_v2").paginate(Bucket=name):
+        for each in listed.get("Contents", ()):
+            client.delete_object(Bucket=name, Key=each["Key"])
+    client.delete_bucket(Bucket=name)
+
+
+@pytest.fixture
+def bucket(bucket_for_all: str, aws_environment: None) -> str:
+    """A bucket, and a DynamoDB beside it, to which the environment leads."""
+    return bucket_for_all
+
+
+@pytest.fixture
+def on_s3(bucket: str, pytestconfig: pytest.Config) -> Iterator[str]:
+    """A root on S3 where nothing is yet."""
+    from deployer.state import remove_store
+
+    root = f"s3://{bucket}/{uuid.uuid4().hex[:12]}/lake"
+    yield root
+    if pytestconfig.getoption("--dynamodb-endpoint"):  # moto forgets all by itself
+        remove_store(root)
+
+
+@pytest.fixture(params=["sqlite", "dynamodb"])
+def root(request: pytest.FixtureRequest) -> str:
+    """A root of either kind, where nothing is yet."""
+    if request.param == "sqlite":
+        return str(request.getfixturevalue("tmp_path"))
+    found: str = request.getfixturevalue("on_s3")
+    return found
+
+
+@pytest.fixture
+def interpose(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Interpose]:
+    """Puts proxies between this process and the servers, DynamoDB's and S3's."""
+    from tests.state.faults import proxy
+
+    with ExitStack() as stack:
+
+        def begin(*arguments: object, **settings: float) -> tuple[Proxy, Proxy]:
+            proxies = []
+            for service in ("DYNAMODB", "S3"):
+                target = os.environ.get(f"AWS_ENDPOINT_URL_{service}", "https://")
+                if target.startswith("https"):
+                    pytest.skip("needs servers without TLS")
+                proxies.append(stack.enter_context(proxy(target, *arguments, **settings)))  # type: ignore[arg-type]
+                monkeypatch.setenv(f"AWS_ENDPOINT_URL_{service}", proxies[-1].url)
+            return proxies[0], proxies[1]
+
+        yield begin

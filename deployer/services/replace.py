@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
 from deployer.live.clustered import Clustered
 from deployer.live.lance_io import dataset_location, open_dataset
@@ -188,20 +186,12 @@ def _group(rewritten: Rewritten) -> Any:
     import lance
     from lance.fragment import FragmentMetadata
 
-    new = [FragmentMetadata.from_json(_as_json(each)) for each in rewritten.new]
+    new = []
+    for each in rewritten.new:
+        fragment = FragmentMetadata.from_json(json.dumps(each.metadata))
+        fragment.row_id_meta = each.row_ids or fragment.row_id_meta
+        new.append(fragment)
     return lance.LanceOperation.RewriteGroup(list(rewritten.old), new)
-
-
-_DIGITS = np.array([list(f"{number:3},".encode()) for number in range(256)], np.uint8)
-
-
-def _as_json(written: Written) -> str:
-    """Lance's JSON of a fragment. It has row ids as a list of their bytes, which are too many for Python's writer."""
-    if written.row_ids is None:
-        return json.dumps(written.metadata)
-    text = json.dumps({**written.metadata, "row_id_meta": {"Inline": ["row ids"]}})
-    digits = _DIGITS[np.frombuffer(written.row_ids, np.uint8)].tobytes().decode("ascii")
-    return text.replace('"row ids"', digits[:-1])
 
 
 def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: Exception) -> bool:

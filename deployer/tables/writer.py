@@ -55,7 +55,7 @@ class Written:
     keys: KeyRange | None
     sorted: bool
     clustered: Clustered | None = None
-    row_ids: bytes | None = None  #: Lance's `RowIdSequence` where rows keep ids that they had
+    row_ids: Any = None  #: Lance's `RowIdMeta` where rows keep ids that they had
 
     @property
     def path(self) -> str:

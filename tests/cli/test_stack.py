@@ -10,10 +10,9 @@ import pytest
 
 from deployer.state.objects_s3 import S3Objects
 from tests.cli.conftest import Deployer
-from tests.state.conftest import bucket  # noqa: F401 (fixture)
 
 
-def to_bucket(project: Path, bucket: str) -> str:  # noqa: F811
+def to_bucket(project: Path, bucket: str) -> str:
     """Says a new place in the bucket as the project's backend."""
     place = f"s3://{bucket}/{uuid.uuid4().hex[:12]}"
     settings = project / "Pulumi.yaml"
@@ -21,7 +20,7 @@ def to_bucket(project: Path, bucket: str) -> str:  # noqa: F811
     return place
 
 
-def test_a_life_with_state_on_s3(project: Path, deployer: Deployer, bucket: str) -> None:  # noqa: F811
+def test_a_life_with_state_on_s3(project: Path, deployer: Deployer, bucket: str) -> None:
     place = to_bucket(project, bucket)
     assert deployer("preview", "--exit-code").code == 2
     assert deployer("up", "--yes").code == 0
@@ -46,7 +45,7 @@ def test_a_life_with_state_on_s3(project: Path, deployer: Deployer, bucket: str)
     assert kinds == ["update", "update", "destroy"]
 
 
-def test_state_moves_to_a_bucket_and_back(project: Path, deployer: Deployer, bucket: str) -> None:  # noqa: F811
+def test_state_moves_to_a_bucket_and_back(project: Path, deployer: Deployer, bucket: str) -> None:
     assert deployer("up", "--yes").code == 0
     assert deployer("stack", "export", "dev.json").out == "wrote dev.json: 5 resources\n"
     assert Path("dev.json").stat().st_mode & 0o077 == 0

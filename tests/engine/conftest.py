@@ -19,7 +19,6 @@ from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choo
 from deployer.engine.backend_url import open_backend
 from deployer.state.objects import ObjectStore
 from tests.engine.provider_files import FileProvider, files_of, log_of
-from tests.state.conftest import bucket  # noqa: F401 (fixture)
 
 PRELUDE = """
 import pulumi

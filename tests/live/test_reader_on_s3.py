@@ -14,15 +14,14 @@ from deployer.state import create_store, open_store
 from deployer.state.s3_bucket import bucket_of
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table
-from tests.state.conftest import Interpose, bucket, interpose, on_s3  # noqa: F401 (fixtures)
-from tests.state.faults import Asked
+from tests.state.faults import Asked, Interpose
 
 TABLES = 6
 AT_ONCE = 4
 
 
 @pytest.fixture
-def store(on_s3: str) -> Iterator[StateStore]:  # noqa: F811
+def store(on_s3: str) -> Iterator[StateStore]:
     made = create_store(on_s3, instance="tests")
     for number in range(TABLES):
         columns = (Column("id", Scalar("int64"), nullable=False), Column(f"c{number}", Scalar("string")))
@@ -33,8 +32,8 @@ def store(on_s3: str) -> Iterator[StateStore]:  # noqa: F811
 
 def test_tables_are_read_at_once_and_come_in_their_order(
     store: StateStore,
-    on_s3: str,  # noqa: F811
-    interpose: Interpose,  # noqa: F811
+    on_s3: str,
+    interpose: Interpose,
 ) -> None:
     """The first lists of manifests are answered only when several are asked for, and the first one asked for last."""
     met = threading.Barrier(AT_ONCE)
@@ -72,7 +71,7 @@ def test_tables_are_read_at_once_and_come_in_their_order(
     }
 
 
-def test_all_tables_share_one_client(store: StateStore, on_s3: str) -> None:  # noqa: F811
+def test_all_tables_share_one_client(store: StateStore, on_s3: str) -> None:
     name = on_s3.removeprefix("s3://").partition("/")[0]
     first = bucket_of(name).client()
     read_lake(store, on_s3)

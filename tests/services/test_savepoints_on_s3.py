@@ -15,7 +15,6 @@ from deployer.services.clean import clean_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.services.tagged_savepoints import delete_savepoint, make_savepoint
-from deployer.state import create_store
 from deployer.tables.deletion import stored
 from deployer.tables.reinitialise import reinitialise_table
 from deployer.tables.verify import verify
@@ -24,8 +23,7 @@ from tests.tables.lakes import Lake, flights, sorted_rows
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:
-    made = Lake.__new__(Lake)
-    made.folder, made.root, made.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+    made = Lake(tmp_path, on_s3)
     yield made
     made.store.close()
 

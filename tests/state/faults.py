@@ -99,6 +99,10 @@ class Proxy:
             return None, delay
 
 
+#: Puts proxies between this process and the servers, DynamoDB's and S3's.
+Interpose = Callable[..., tuple[Proxy, Proxy]]
+
+
 @contextmanager
 def proxy(target: str, rates: Mapping[Fault, float], *, delay: float = 0.8, seed: int = 1) -> Iterator[Proxy]:
     """A proxy to the server at `target` on a free port."""

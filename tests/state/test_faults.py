@@ -14,8 +14,7 @@ from deployer.state.requirements import JobNotDone
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.updates import FilesAdded
 
-from .conftest import Interpose
-from .faults import FIVE_PERCENT, Fault
+from .faults import FIVE_PERCENT, Fault, Interpose
 from .samples import NEVER, TABLE, added, creation, file, store_at
 
 # A request that was refused for sure is no doubt; one without an answer is.

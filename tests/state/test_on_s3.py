@@ -25,8 +25,7 @@ from deployer.state.requirements import JobNotDone, LogEmpty
 from deployer.state.store import StateStore
 from deployer.state.updates import FilesAdded, SetInstanceProperties
 
-from .conftest import Interpose
-from .faults import Fault
+from .faults import Fault, Interpose
 from .samples import NEVER, TABLE, added, backend_of, creation, objects_at, store_at
 
 

@@ -33,9 +33,10 @@ SPLITS = (("B6",), ("DL", 500), ("UA",))
 class Lake:
     """An instance in a folder; `root` is what commands are given."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.root = folder, str(folder / "lake")
-        self.store = create_store(self.root)
+    def __init__(self, folder: Path, root: str | None = None) -> None:
+        """Its root is in `folder`, which has the files of loads, too, unless another one is given."""
+        self.folder, self.root = folder, root or str(folder / "lake")
+        self.store = create_store(self.root, instance="tests" if root else "")
 
     def table(
         self,

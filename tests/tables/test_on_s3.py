@@ -16,7 +16,6 @@ from deployer.errors import Conflict
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.reader import read_table
 from deployer.specs.types import Column, Scalar
-from deployer.state import create_store
 from deployer.state.objects_s3 import S3Objects
 from deployer.tables import rewrite_lock
 from deployer.tables.admin import delete_table, update_table
@@ -24,14 +23,13 @@ from deployer.tables.append import open_appender
 from deployer.tables.collect import collect_garbage
 from deployer.tables.rewrite_lock import held
 from deployer.tables.writer import write_sorted
-from tests.state.conftest import Interpose, bucket, interpose, on_s3  # noqa: F401 (fixtures)
+from tests.state.faults import Interpose
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 
 @pytest.fixture
-def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:  # noqa: F811
-    made = Lake.__new__(Lake)
-    made.folder, made.root, made.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(tmp_path, on_s3)
     yield made
     made.store.close()
 
@@ -69,7 +67,7 @@ def test_a_deleted_table_leaves_no_object(lake: Lake) -> None:
     assert all(path.startswith("_state/") for path in objects_at(lake.root).list(""))
 
 
-def test_an_append_takes_six_requests(lake: Lake, interpose: Interpose) -> None:  # noqa: F811
+def test_an_append_takes_six_requests(lake: Lake, interpose: Interpose) -> None:
     """Lance alone takes four: the data file, a list of versions, the transaction, the manifest."""
     lake.table(splits=())
     dynamodb, s3 = interpose({})
@@ -96,7 +94,7 @@ def test_other_keys_are_a_rewrite_there_too(lake: Lake) -> None:
     assert not [path for path in objects_at(table.opened.location).list("") if path.startswith("_rewrite/")]
 
 
-def test_a_lease_keeps_others_out_until_it_ends(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_lease_keeps_others_out_until_it_ends(on_s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     location = f"{on_s3}/air/flights.lance"
     with held(location, "lock", lease=0.4) as is_first:
         assert is_first
@@ -111,7 +109,7 @@ def test_a_lease_keeps_others_out_until_it_ends(on_s3: str, monkeypatch: pytest.
         assert is_first
 
 
-def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:  # noqa: F811
+def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:
     location = f"{on_s3}/air/flights.lance"
     objects = S3Objects(location)
     with held(location, "lock", lease=0.2):

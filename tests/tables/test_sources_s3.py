@@ -14,7 +14,6 @@ import pytest
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from deployer.tables.ingest import source_files
 from deployer.tables.ingest.sources import find_sources, splits_of
-from tests.state.conftest import bucket  # noqa: F401 (fixture)
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.test_ingest import write
 
@@ -27,7 +26,7 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture
-def upload(bucket: str) -> Upload:  # noqa: F811
+def upload(bucket: str) -> Upload:
     """Puts files, or a folder's, below a new prefix; gives its address."""
     prefix = uuid.uuid4().hex[:12]
 
@@ -127,7 +126,7 @@ def test_what_cannot_be_read_is_said(
 
 
 def test_an_object_that_may_not_be_read_is_said(
-    bucket: str,  # noqa: F811
+    bucket: str,
     lake: Lake,
     upload: Upload,
     monkeypatch: pytest.MonkeyPatch,

@@ -13,14 +13,12 @@ from deployer.live.lance_storage import objects_at, storage_options
 from deployer.state import create_store
 from deployer.state.portable import import_into
 from deployer.tables.verify import repair, verify
-from tests.state.conftest import bucket, on_s3  # noqa: F401 (fixtures)
 from tests.tables.lakes import Lake, flights
 
 
 @pytest.fixture
-def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:  # noqa: F811
-    made = Lake.__new__(Lake)
-    made.folder, made.root, made.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:
+    made = Lake(tmp_path, on_s3)
     made.table()
     made.ingest(made.file(flights(30)))
     yield made

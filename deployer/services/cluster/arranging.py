@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered, bounds_of
@@ -80,20 +81,18 @@ def arranged(
     """Writes rows of the task in its order, each leaf's apart, as files of even sizes, several at a time."""
     if not rows.num_rows:
         return []
-    with ThreadPoolExecutor(threads, "combine") as pool:
-        # Not by Arrow's own pool, which asks for huge pages: a machine that is short of them stalls.
-        whole = pool.submit(rows.combine_chunks, pa.system_memory_pool())
-        places = task.arrangement.sorted_places(rows, task.scales)
-        rows = whole.result()
-    parts = [
-        (leaf, part)
-        for leaf, own in _by_leaf(task, rows, places)
-        for part in np.array_split(own, files_of(len(own), task.bytes * len(own) // max(1, task.rows), task.sizes))
-    ]
-    if threads == 1 or len(parts) == 1:
-        return [each for leaf, part in parts for each in _write(task, rows, part, leaf, dataset, on_rows)]
+    leaves, places = _by_leaf(task, rows, task.arrangement.sorted_places(rows, task.scales))
+    schema, columns = rows.schema, rows.columns
+    del rows
     with ThreadPoolExecutor(threads, "arrange") as pool:
-        futures = [pool.submit(_write, task, rows, part, leaf, dataset, on_rows) for leaf, part in parts]
+        # A whole column at a time: its values stay near the processor, as those of whole rows would not.
+        taken = pool.map(_taken, columns, [on_rows] * len(columns), [pa.array(places)] * len(columns))
+        columns.clear()  # each goes when it is taken
+        found = pa.table([*taken], schema.names)
+        futures = [
+            pool.submit(_write, task, found.slice(start, count), schema, leaf, dataset, on_rows)
+            for leaf, start, count in _files(task, leaves)
+        ]
         try:
             return [each for future in futures for each in future.result()]
         except BaseException:
@@ -101,50 +100,76 @@ def arranged(
             raise
 
 
-def _by_leaf(task: Arrange, rows: pa.Table, places: NDArray[np.int64]) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _taken(column: pa.ChunkedArray, on_rows: OnRows, places: pa.Array) -> pa.Array:
+    """The column's values at these places; with 64-bit offsets where 32 bits are too few for all of them."""
+    on_rows(0)
+    # Not by Arrow's own pool, which asks for huge pages: a machine that is short of them stalls.
+    pool = pa.system_memory_pool()
+    try:
+        whole = pa.concat_arrays(column.chunks, memory_pool=pool)
+    except pa.ArrowInvalid:
+        large = pa.large_string() if pa.types.is_string(column.type) else pa.large_binary()
+        whole = pa.concat_arrays(column.cast(large).chunks, memory_pool=pool)
+    return pc.take(whole, places, boundscheck=False, memory_pool=pool)
+
+
+def _by_leaf(
+    task: Arrange, rows: pa.Table, places: NDArray[np.int64]
+) -> tuple[list[tuple[str, int]], NDArray[np.int64]]:
+    """The leaves with how many of the rows each gets, and the rows' places, leaf by leaf."""
     names = task.ranges.partitions
     if len(names) == 1:
-        yield names[0], places
-        return
+        return [(names[0], len(places))], places
     row_keys = task.layout.row_keys
     splitter = task.ranges.splitter(rows.schema, row_keys)
     numbers = splitter.ranges([rows[name].combine_chunks() for name in row_keys], rows.num_rows)[places]
-    for number in np.unique(numbers):
-        yield names[int(number)], places[numbers == number]
+    counts = np.bincount(numbers, minlength=len(names))
+    leaves = [(names[i], int(count)) for i, count in enumerate(counts) if count]
+    return leaves, places[np.argsort(numbers, kind="stable")]
+
+
+def _files(task: Arrange, leaves: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int, int]]:
+    """The leaf of each file to come, with its first row and how many it has."""
+    start = 0
+    for leaf, rows in leaves:
+        files = files_of(rows, task.bytes * rows // max(1, task.rows), task.sizes)
+        for number in range(files):
+            count = rows // files + (number < rows % files)
+            yield leaf, start, count
+            start += count
 
 
 def _write(
     task: Arrange,
     rows: pa.Table,
-    places: NDArray[np.int64],
+    schema: pa.Schema,
     leaf: str,
     dataset: lance.LanceDataset | None,
     on_rows: OnRows,
 ) -> list[Written]:
-    """The rows at these places, in their order, as one file unless it becomes too large."""
-    stored = pa.schema([field for field in rows.schema if field.name != ROW_ID])
+    """The rows, in their order, as one file unless it becomes too large."""
+    stored = pa.schema([field for field in schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
     ids: list[pa.Array] = []
 
     def windows() -> Iterator[pa.RecordBatch]:
-        for start in range(0, len(places), WINDOW_ROWS):
-            part = places[start : start + WINDOW_ROWS]
-            on_rows(len(part))
-            yield from rows.take(pa.array(part)).to_batches()
+        for batch in rows.to_batches(WINDOW_ROWS):
+            on_rows(batch.num_rows)
+            columns = [
+                own if own.type == kind else own.cast(kind) for own, kind in zip(batch, schema.types, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     in_order = task.arrangement.keeps_order
     made = with_ids(write_merged(layout, without_ids(windows(), ids), leaf, dataset, in_order=in_order), ids)
-    return list(_marked(task.arrangement, rows, places, made))
+    return list(_marked(task.arrangement, rows, made))
 
 
-def _marked(
-    arrangement: Arrangement, rows: pa.Table, places: NDArray[np.int64], made: Sequence[Written]
-) -> Iterator[Written]:
+def _marked(arrangement: Arrangement, rows: pa.Table, made: Sequence[Written]) -> Iterator[Written]:
     """The files with what is to be known of their columns."""
     keys = arrangement.keys(rows)
     start = 0
     for each in made:
-        own = pa.array(places[start : start + each.rows])
+        bounds = bounds_of([column.slice(start, each.rows) for column in keys], arrangement.kinds)
         start += each.rows
-        bounds = bounds_of([column.take(own) for column in keys], arrangement.kinds)
         yield replace(each, clustered=Clustered(arrangement.name, *bounds)) if bounds else each

@@ -6,7 +6,9 @@ runs in it and merges them: time goes with the number of runs' doublings, and no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ from deployer.live.key_ranges import comparable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MANY_ROWS = 100_000
 _MOST = 2**62  #: different values that one packed number can tell apart
 
 
@@ -28,8 +31,7 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
     """
     packed: NDArray[np.int64] = np.zeros(keys.num_rows, np.int64)
     different = 1
-    for column in keys.columns:
-        codes, count = _codes(column)
+    for codes, count in _all_codes(keys):
         if different * count > _MOST:
             packed, different = _dense(packed)
         if different * count > _MOST:
@@ -38,6 +40,15 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
         packed += codes
         different *= count
     return np.argsort(packed, kind="stable")
+
+
+def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Of each column; of many rows several columns at a time, since numpy and Arrow work without Python's lock."""
+    if keys.num_columns == 1 or keys.num_rows < _MANY_ROWS:
+        yield from map(_codes, keys.columns)
+        return
+    with ThreadPoolExecutor(min(keys.num_columns, os.cpu_count() or 1), "codes") as pool:
+        yield from pool.map(_codes, keys.columns)
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -42,16 +43,19 @@ class Held:
 
 
 class Streamed:
-    """A run that is read as it is taken."""
+    """A run that is read as it is taken, but for its first batch, which `begun` reads."""
 
-    def __init__(self, batches: Iterator[pa.RecordBatch], rows: int) -> None:
+    def __init__(self, batches: Iterator[pa.RecordBatch], rows: int, begun: Executor) -> None:
         self.rows, self._batches, self._place = rows, batches, 0
+        self._first: Future[pa.RecordBatch] | None = begun.submit(next, batches) if rows else None
         self._now: Any = None
 
     def take(self, rows: int) -> list[pa.RecordBatch]:
         found = []
         while rows:
-            if self._now is None or self._place == self._now.num_rows:
+            if self._first is not None:
+                self._now, self._first = self._first.result(), None
+            if self._place == self._now.num_rows:
                 self._now, self._place = next(self._batches), 0
             part = self._now.slice(self._place, rows)
             found.append(part)
@@ -87,18 +91,21 @@ def open_runs(
     runs: list[Run] = []
     keys = []
     schema = rows_of(dataset, found[:1]).projected_schema
+    least, most = _BATCH_ROWS
+    batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
+    ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
+    begun = ThreadPoolExecutor(1, "open")  # opening a hundred takes as long as their keys take to sort
+    of_files = [
+        Streamed(iter(rows_of(dataset, [each], **ahead).to_batches()), each.count_rows(), begun) for each in streamed
+    ]
+    begun.shutdown(wait=False)
     if held:
         table = _sorted(rows_of(dataset, held).to_table(), order)
         runs.append(Held(table))
         keys.append(table.select(list(order)))
     if streamed:
         keys.append(rows_of(dataset, streamed, columns=list(order)).to_table().select(list(order)))
-    least, most = _BATCH_ROWS
-    batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
-    for each in streamed:
-        ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
-        runs.append(Streamed(iter(rows_of(dataset, [each], **ahead).to_batches()), each.count_rows()))
-    return Runs(tuple(runs), pa.concat_tables(keys) if len(keys) > 1 else keys[0], schema)
+    return Runs((*runs, *of_files), pa.concat_tables(keys) if len(keys) > 1 else keys[0], schema)
 
 
 def _size(fragment: Any) -> int:

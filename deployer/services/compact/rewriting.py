@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW_ROWS = 65_536  #: rows that are merged at a time
-_WINDOWS_AHEAD = 2  #: merged windows that wait to be written
+_WINDOWS_AHEAD = 8  #: merged windows that wait to be written, which Lance asks for in bursts
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,17 @@ def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator
         parts = [part for i in np.flatnonzero(numbers) for part in runs.runs[i].take(int(numbers[i]))]
         here = window - taken[sources] + (np.cumsum(numbers) - numbers)[sources]
         taken += numbers
-        rows = pa.Table.from_batches(parts, runs.schema).combine_chunks()
-        yield from rows.take(pa.array(here)).to_batches()
+        yield from _taken(parts, here)
         on_rows(len(window))
+
+
+def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
+    """The rows at these places in all parts together."""
+    try:
+        return [pc.take(pa.concat_batches(parts), pa.array(places), boundscheck=False)]
+    except pa.ArrowInvalid:  # texts of more than 2 GB, which one array does not hold
+        found: list[pa.RecordBatch] = pa.Table.from_batches(parts).take(pa.array(places)).to_batches()
+        return found
 
 
 class _Ahead:

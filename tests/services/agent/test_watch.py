@@ -22,7 +22,7 @@ from deployer.services.agent.watch import REMOTE_LOOK, THINK_AGAIN, Watch
 from deployer.services.attached import create_service
 from deployer.services.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
-from deployer.state import create_store, open_store
+from deployer.state import open_store
 from deployer.state.clock import Clock
 from deployer.state.services import Service
 from deployer.tables.instance import create_instance
@@ -104,8 +104,7 @@ def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
 
 
 def test_a_bucket_is_looked_at_less_often(on_s3: str, tmp_path: Path) -> None:
-    lake = Lake.__new__(Lake)
-    lake.folder, lake.root, lake.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+    lake = Lake(tmp_path, on_s3)
     lake.table(splits=())
     watched = Watched(lake)
     watched.append(1)

@@ -13,7 +13,6 @@ import pytest
 
 from deployer.services.compact import compact_table
 from deployer.services.runs import fail_dead_runs, runs_of
-from deployer.state import create_store
 from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -21,8 +20,7 @@ from tests.tables.lakes import Lake, flights, sorted_rows
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:
-    made = Lake.__new__(Lake)
-    made.folder, made.root, made.store = tmp_path, on_s3, create_store(on_s3, instance="tests")
+    made = Lake(tmp_path, on_s3)
     yield made
     made.store.close()
 

@@ -20,7 +20,6 @@ from lance_namespace import (
 from deployer.live.lance_storage import storage_options
 from deployer.services.metasync import NotPublished
 from deployer.services.runs import runs_of
-from deployer.state import create_store
 from deployer.tables.admin import delete_table
 from deployer.tables.naming import rename_table
 from deployer.tables.reinitialise import reinitialise_table
@@ -184,8 +183,7 @@ def test_a_namespace_that_is_not_above_the_table_is_refused(lake: Lake) -> None:
 
 
 def test_on_s3(on_s3: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    far = Lake.__new__(Lake)
-    far.folder, far.root, far.store = lake.folder, on_s3, create_store(on_s3, instance="tests")
+    far = Lake(lake.folder, on_s3)
     far.table()
     far.ingest(far.file(flights(20)))
     assert [sync(far, DIRECTORY).action for _ in range(2)] == ["created", "unchanged"]
