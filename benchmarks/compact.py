@@ -261,6 +261,7 @@ def measure(folder: Path, name: str, source: str, module: str) -> Run:
     copy = folder / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(folder / source, copy)
+    os.sync()  # the copies are of different sizes, and none is to be waited for
     load = os.getloadavg()[0]
     command = [sys.executable, "-m", module, "--one", name, "--where", str(copy)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

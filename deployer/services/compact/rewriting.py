@@ -143,8 +143,10 @@ def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator
 
 def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
     """The rows at these places in all parts together."""
+    pool = pa.system_memory_pool()  # Arrow's own gives the memory of each window back, and asks for it anew
     try:
-        return [pc.take(pa.concat_batches(parts), pa.array(places), boundscheck=False)]
+        whole = pa.concat_batches(parts, memory_pool=pool)
+        return [pc.take(whole, pa.array(places), boundscheck=False, memory_pool=pool)]
     except pa.ArrowInvalid:  # texts of more than 2 GB, which one array does not hold
         found: list[pa.RecordBatch] = pa.Table.from_batches(parts).take(pa.array(places)).to_batches()
         return found

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deployer.services.cluster import arranging
 from deployer.services.compact.merging import merge_order
+from deployer.services.compact.rewriting import _taken
+from deployer.services.work import untold_rows
 from deployer.tables.order import sorted_rows
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -51,3 +55,20 @@ def test_keys_that_do_not_fit_one_number_are_made_dense(columns: int) -> None:
     table = pa.table([pa.array(random.integers(0, 2**60, 500) // 2**58 * 2**50 + i) for i in range(columns)],
                      [f"c{i}" for i in range(columns)])  # fmt: skip
     assert table.take(pa.array(merge_order(table))).equals(sorted_rows(table, table.column_names))
+
+
+def test_columns_of_many_rows_are_numbered_at_once() -> None:
+    random = np.random.default_rng(5)
+    table = pa.table({name: random.integers(0, most, 120_000) for name, most in (("a", 3), ("b", 100), ("c", 50))})
+    assert table.take(pa.array(merge_order(table))).equals(sorted_rows(table, table.column_names))
+
+
+@pytest.mark.slow
+def test_texts_of_more_than_two_gigabytes_are_taken() -> None:
+    """More than the offsets of one array reach."""
+    text = pa.array(["x" * 900_000_000])
+    parts = [pa.record_batch({"at": [number], "text": text}) for number in range(3)]
+    rows = pa.Table.from_batches(_taken(parts, np.array([2, 0])))
+    assert rows["at"].to_pylist() == [2, 0] and set(pc.utf8_length(rows["text"]).to_pylist()) == {900_000_000}
+    column = pa.Table.from_batches(parts)["text"]
+    assert pc.utf8_length(arranging._taken(column, untold_rows, pa.array([2, 0]))).to_pylist() == 2 * [900_000_000]
