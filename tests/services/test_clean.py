@@ -185,6 +185,6 @@ def test_options_are_those_of_the_service_unless_given(lake: Lake) -> None:
 def test_bad_input_is_told_and_changes_nothing(lake: Lake) -> None:
     with pytest.raises(NotFound, match="there is no table 'flihgts'"):
         clean_table(lake.root, "flihgts")
-    with pytest.raises(InvalidInput, match="no length of time"):
+    with pytest.raises(InvalidInput, match="`older_than` cannot be `soon`; write a number and d for days"):
         clean_table(lake.root, "flights", {"older_than": "soon"})
     assert versions(lake) == [1, 2, 3, 4, 5, 6] and not runs_of(lake.store.table(table_id(lake)))

@@ -173,14 +173,13 @@ def test_what_cannot_be_used_is_said_so(
     prepare: Callable[[str, pytest.MonkeyPatch], None],
     error: type[DeployerError],
     words: str,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     create_store(on_s3).close()
     whole = S3Objects(f"{on_s3}/_state").get("store.json")
-    prepare(on_s3, monkeypatch)
-    with pytest.raises(error, match=words):
-        open_store(on_s3).instance()
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as environment:
+        prepare(on_s3, environment)
+        with pytest.raises(error, match=words):
+            open_store(on_s3).instance()
     S3Objects(f"{on_s3}/_state").put("store.json", whole)  # so that it can be removed
 
 
