@@ -18,7 +18,7 @@ def make_project(folder: Path, specs: Mapping[str, str]) -> Path:
     text = text.replace("path: .venv/bin", f"path: {Path(sys.executable).parent}").replace("specs/nyc", "specs")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "Pulumi.yaml").write_text(text, encoding="utf-8")
-    shutil.copytree(REPOSITORY / "stacks", folder / "stacks", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(REPOSITORY / "stacks", folder / "stacks", ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
     for name, content in specs.items():
         file = folder / "specs" / name
         file.parent.mkdir(parents=True, exist_ok=True)
