@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import lance
     from pyspark.sql import SparkSession
 
+# Lance encodes and decodes pages in as many threads as there are cores but two, which it leaves to its reading: in one
+# thread, where there are two cores.
+os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
+
 OnRows = Callable[[int], None]  #: told how many more rows were read; what it raises ends the work
 
 

@@ -1,7 +1,8 @@
 """The order in which sorted runs of rows are merged: a permutation of all their rows, found from their keys alone.
 
-Each key column becomes whole numbers in the same order, and these are packed into one number a row. Timsort finds the
-runs in it and merges them: time goes with the number of runs' doublings, and nothing is sorted that is sorted already.
+Each key column becomes whole numbers in the same order, and these are packed into one number a row. Where the row's
+place fits in, too, numpy sorts these numbers by vector instructions. Elsewhere its Timsort finds the runs in them and
+merges these: time goes with the number of runs' doublings, and nothing is sorted that is sorted already.
 """
 
 from __future__ import annotations
@@ -39,7 +40,22 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
         packed *= count  # in place: a new array of all rows costs more than what is done to it
         packed += codes
         different *= count
-    return np.argsort(packed, kind="stable")
+    return _order_of(packed, different)
+
+
+def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
+    """The places of the numbers, which are below `different`, in ascending order; overwrites them where it can.
+
+    With the place in its last bits each number is another, and can be sorted by whichever way is fastest.
+    """
+    bits = len(packed).bit_length()
+    if different << bits > _MOST:
+        return np.argsort(packed, kind="stable")
+    packed <<= bits
+    packed |= np.arange(len(packed))
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return packed
 
 
 def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.int64], int]]:

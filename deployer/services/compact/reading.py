@@ -74,7 +74,7 @@ class Runs:
 
 
 def open_runs(
-    dataset: lance.LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str]
+    dataset: lance.LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
 ) -> Runs:
     """The rows of the fragments as runs in the order of these columns; `in_order` are fragments that are so already.
 
@@ -94,7 +94,7 @@ def open_runs(
     least, most = _BATCH_ROWS
     batch = max(least, min(most, ROWS_READ_AHEAD // max(1, len(streamed))))
     ahead = {"batch_size": batch, "batch_readahead": 1, "io_buffer_size": BUFFER_BYTES}
-    begun = ThreadPoolExecutor(1, "open")  # opening a hundred takes as long as their keys take to sort
+    begun = ThreadPoolExecutor(threads, "open")  # opening a hundred takes longer than their keys take to sort
     of_files = [
         Streamed(iter(rows_of(dataset, [each], **ahead).to_batches()), each.count_rows(), begun) for each in streamed
     ]

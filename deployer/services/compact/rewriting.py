@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered
+from deployer.services.compact.dealing import ahead, deal
 from deployer.services.compact.merging import merge_order, runs_of
 from deployer.services.compact.planning import Sizes, files_of
 from deployer.services.compact.reading import Runs, open_runs, rows_of
@@ -26,8 +28,9 @@ if TYPE_CHECKING:
     import lance
     from numpy.typing import NDArray
 
+    _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their order where it is another
+
 WINDOW_ROWS = 65_536  #: rows that are merged at a time
-_WINDOWS_AHEAD = 8  #: merged windows that wait to be written, which Lance asks for in bursts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +51,16 @@ class Merge:
     clustered: Clustered | None = None
 
     def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
-        return merged(dataset, self, on_rows)
+        return merged(dataset, self, on_rows, threads)
 
 
-def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
+def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
     """Writes the rows of the task's fragments in the order of their keys, each leaf's apart; commits nothing.
 
     `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
     """
     try:
-        return _as_they_are(dataset, task, on_rows) if task.clustered else _merged(dataset, task, on_rows)
+        return _as_they_are(dataset, task, on_rows) if task.clustered else _merged(dataset, task, on_rows, threads)
     except (OSError, RuntimeError, ValueError) as failure:  # Arrow's errors are of these kinds, too
         said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
         raise DeployerError(
@@ -65,30 +68,21 @@ def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Wr
         ) from failure
 
 
-def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
-    layout, order = task.layout, task.layout.order
-    runs = open_runs(dataset, task.fragments, task.in_order, order)
+def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
+    runs = open_runs(dataset, task.fragments, task.in_order, task.layout.order, threads)
     if not runs.keys.num_rows:
         return []
     places = merge_order(runs.keys)
     stored = pa.schema([field for field in runs.schema if field.name != ROW_ID])
-    windows = _Ahead(_windows(runs, places, on_rows))
-    written: list[Written] = []
-    try:
-        for partition, rows in _segments(task, runs.keys, places):
-            size = task.bytes * rows // len(places)
-            most = -(-rows // files_of(rows, size, task.sizes))
-            ids: list[pa.Array] = []
-            own = replace(layout, schema=stored.serialize().to_pybytes(), max_rows_per_file=most)
-            made = write_merged(own, without_ids(windows.next_rows(rows), ids), partition, dataset)
-            written += with_ids(made, ids)
-    except DeployerError:
-        if windows.failure is not None:
-            raise windows.failure from None  # Lance wraps it in words of its own
-        raise
-    finally:
-        windows.stop()
-    return written
+    layout = replace(task.layout, schema=stored.serialize().to_pybytes())
+
+    def write(partition: str, batches: Iterator[pa.RecordBatch]) -> list[Written]:
+        ids: list[pa.Array] = []
+        return with_ids(write_merged(layout, without_ids(batches, ids), partition, dataset), ids)
+
+    files = [(rows, partial(write, name)) for name, rows in _files(task, runs.keys, places)]
+    with closing(ahead(_joined, _windows(runs, places, on_rows), threads)) as windows:
+        return [each for made in deal(chain.from_iterable(windows), files, threads) for each in made]
 
 
 def _as_they_are(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
@@ -108,6 +102,14 @@ def _as_they_are(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> l
     return [replace(each, clustered=task.clustered) for each in with_ids(made, ids)]
 
 
+def _files(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> Iterator[tuple[str, int]]:
+    """The leaf of each file and how many of the merged rows it gets, in their order."""
+    for partition, rows in _segments(task, keys, places):
+        most = -(-rows // files_of(rows, task.bytes * rows // len(places), task.sizes))
+        for start in range(0, rows, most):
+            yield partition, min(most, rows - start)
+
+
 def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tuple[str, int]]:
     """How many of the merged rows go to each leaf that gets any, in the order of the leaves."""
     names = task.ranges.partitions
@@ -120,25 +122,28 @@ def _segments(task: Merge, keys: pa.Table, places: NDArray[np.int64]) -> list[tu
     return [(names[i], int(count)) for i, count in enumerate(counts) if count]
 
 
-def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator[pa.RecordBatch]:
+def _windows(runs: Runs, places: NDArray[np.int64], on_rows: OnRows) -> Iterator[_Window]:
     """The rows of all runs in the order of `places`, some at a time."""
-    if len(runs.runs) == 1 and bool((np.diff(places) > 0).all()):
-        for start in range(0, len(places), WINDOW_ROWS):
-            for batch in runs.runs[0].take(min(WINDOW_ROWS, len(places) - start)):
-                yield batch
-                on_rows(batch.num_rows)
-        return
     counts = [run.rows for run in runs.runs]
     run_of, taken = runs_of(counts), np.cumsum([0, *counts[:-1]])  # `taken`: the place of each run's next row
+    whole = len(counts) == 1 and bool((np.diff(places) > 0).all())
     for start in range(0, len(places), WINDOW_ROWS):
         window = places[start : start + WINDOW_ROWS]
-        sources = run_of[window]
-        numbers = np.bincount(sources, minlength=len(counts))
-        parts = [part for i in np.flatnonzero(numbers) for part in runs.runs[i].take(int(numbers[i]))]
-        here = window - taken[sources] + (np.cumsum(numbers) - numbers)[sources]
-        taken += numbers
-        yield from _taken(parts, here)
+        if whole:
+            yield runs.runs[0].take(len(window)), None
+        else:
+            sources = run_of[window]
+            numbers = np.bincount(sources, minlength=len(counts))
+            parts = [part for i in np.flatnonzero(numbers) for part in runs.runs[i].take(int(numbers[i]))]
+            here = window - taken[sources] + (np.cumsum(numbers) - numbers)[sources]
+            taken += numbers
+            yield parts, here
         on_rows(len(window))
+
+
+def _joined(window: _Window) -> list[pa.RecordBatch]:
+    parts, places = window
+    return parts if places is None else _taken(parts, places)
 
 
 def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.RecordBatch]:
@@ -150,56 +155,3 @@ def _taken(parts: list[pa.RecordBatch], places: NDArray[np.int64]) -> list[pa.Re
     except pa.ArrowInvalid:  # texts of more than 2 GB, which one array does not hold
         found: list[pa.RecordBatch] = pa.Table.from_batches(parts).take(pa.array(places)).to_batches()
         return found
-
-
-class _Ahead:
-    """Merges in a thread of its own while what it merged is written."""
-
-    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
-        self.failure: BaseException | None = None
-        self._batches, self._left = batches, list[pa.RecordBatch]()
-        self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WINDOWS_AHEAD)
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="merge", daemon=True)
-        self._thread.start()
-
-    def next_rows(self, rows: int) -> Iterator[pa.RecordBatch]:
-        """The next rows, exactly so many."""
-        while rows:
-            batch = self._left.pop() if self._left else self._next()
-            if batch.num_rows > rows:
-                self._left.append(batch.slice(rows))
-                batch = batch.slice(0, rows)
-            rows -= batch.num_rows
-            yield batch
-
-    def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _next(self) -> pa.RecordBatch:
-        found = self._queue.get()
-        if isinstance(found, BaseException):
-            raise found
-        if found is None:
-            raise RuntimeError("fewer rows were merged than there are keys")
-        return found
-
-    def _run(self) -> None:
-        try:
-            for batch in self._batches:
-                if not self._put(batch):
-                    return
-            self._put(None)
-        except BaseException as failure:  # told to the thread that waits for rows
-            self.failure = failure
-            self._put(failure)
-
-    def _put(self, found: pa.RecordBatch | BaseException | None) -> bool:
-        while not self._stopped.is_set():
-            try:
-                self._queue.put(found, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False

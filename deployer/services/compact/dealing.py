@@ -1,0 +1,106 @@
+"""Rows of one stream, dealt to files in turn: while one file is being ended, the next gets its rows already.
+
+Lance keeps most of what a file is given until the file ends and encodes it then, which nothing else has to wait for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+_WAITING = 8  #: batches that wait for a file, since Lance asks for them in bursts
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+Write = Callable[[Iterator[pa.RecordBatch]], Made]
+
+
+def ahead(work: Callable[[Given], Made], given: Iterator[Given], threads: int) -> Generator[Made]:
+    """What `work` makes of each, in their order; so many that follow are being made meanwhile."""
+    begun: deque[Future[Made]] = deque()
+    with ThreadPoolExecutor(threads, "ahead") as pool:
+        for each in given:
+            begun.append(pool.submit(work, each))
+            if len(begun) > threads:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+
+
+def deal(batches: Iterator[pa.RecordBatch], files: Sequence[tuple[int, Write[Made]]], threads: int) -> list[Made]:
+    """Writes files of so many rows each; so many files are being written at a time. The first failure ends all.
+
+    Each file's `Write` is called in a thread of its own with the rows of that file, all of which it takes.
+    """
+    source = _Source(batches)
+    writing: list[Future[Made]] = []
+    with ThreadPoolExecutor(threads, "write") as pool:
+        for rows, write in files:
+            if len(writing) >= threads:
+                writing[-threads].result()
+            way = _Way()
+            writing.append(pool.submit(write, way.rows()))
+            try:
+                for batch in source.next_rows(rows):
+                    way.put(batch, writing)
+                way.put(None, writing)
+            except BaseException as failure:
+                way.fail(failure)
+                raise
+        return [each.result() for each in writing]
+
+
+class _Source:
+    """Batches of which so many rows are taken."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._left: list[pa.RecordBatch] = []
+
+    def next_rows(self, rows: int) -> Iterator[pa.RecordBatch]:
+        while rows:
+            batch = self._left.pop() if self._left else next(self._batches, None)
+            if batch is None:
+                raise RuntimeError("fewer rows were merged than there are keys")
+            if batch.num_rows > rows:
+                self._left.append(batch.slice(rows))
+                batch = batch.slice(0, rows)
+            rows -= batch.num_rows
+            yield batch
+
+
+class _Way:
+    """From the thread that has the rows to the one that writes a file of them."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING)
+
+    def put(self, batch: pa.RecordBatch | None, writing: Sequence[Future[Any]]) -> None:
+        """None ends the file. Raises what any of the files has failed with."""
+        while True:
+            for each in writing:
+                if each.done():
+                    each.result()
+            try:
+                return self._queue.put(batch, timeout=0.1)
+            except queue.Full:
+                continue
+
+    def fail(self, failure: BaseException) -> None:
+        """The file is not to be ended: whoever writes it is told instead of what waits."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._queue.get_nowait()
+        self._queue.put(failure)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        while (found := self._queue.get()) is not None:
+            if isinstance(found, BaseException):
+                raise found
+            yield found
