@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from deployer.compute.clusters import local_cluster
 from deployer.compute.local import LocalCluster
@@ -47,6 +47,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def give_way() -> None:
     os.nice(NICENESS)
+    if sys.platform == "linux":
+        with suppress(OSError):  # a container that does not allow it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # interrupts nobody when it wakes up
+
+
+if __name__ == "__main__":
+    give_way()
     sys.exit(main(sys.argv[1:]))

@@ -79,8 +79,7 @@ class Line:
             nonlocal has_it
             if has_it:
                 has_it = False
-                unlock(descriptor)
-                call(self._folder)
+                self._given_back(descriptor)
 
         try:
             has_it = locked(descriptor)
@@ -115,8 +114,7 @@ class Line:
                 return has_it, Turn(waited=True)
             if has_it:  # whoever took the offer passed the turn on before the answer; others need it
                 has_it = False
-                unlock(descriptor)
-                call(self._folder)
+                self._given_back(descriptor)
             return False, _settled(own)
         except BaseException:
             if has_it:
@@ -125,6 +123,10 @@ class Line:
         finally:
             if own is not None:
                 own.remove()
+
+    def _given_back(self, descriptor: int) -> None:
+        unlock(descriptor)
+        call(self._folder)
 
 
 def _settled(own: OwnOffer) -> Turn:

@@ -1,32 +1,23 @@
-"""The backend of an instance on local disk: one SQLite file, write-ahead log, an fsync for every commit.
-
-SQLite would flush while it keeps all other writers out. So it is told not to (`synchronous=NORMAL`), and the log is
-flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
-grows until its pages are in the database and flushed there, so whatever is flushed takes all that came before along.
-"""
+"""The backend of an instance on local disk: the tables of one SQLite file (see `sqlite_file`)."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
-import threading
-import time
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
-from deployer.errors import Corrupt, DeployerError, NotFound, OutcomeUnknown, Refused
+from deployer.errors import NotFound, Refused
 from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
-from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
+from deployer.state.envelope import FORMAT, refuse_newer
 from deployer.state.line import Line, Turn
 from deployer.state.objects import make_folder
+from deployer.state.sqlite_file import NotWritten, SqliteFile
 from deployer.state.turns import Turns
 
-BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
 
 _APPLICATION_ID = 0x44535431  # marks the file as a state store
@@ -63,24 +54,8 @@ SELECT 1 FROM entries WHERE log = ? UNION SELECT 1 FROM snapshots WHERE log = ? 
 """
 
 
-class _NotWritten(DeployerError):
-    """The transaction was rolled back: a version exists already, or the store was busy."""
-
-
-class _Connection(sqlite3.Connection):
-    """A connection that knows its process: a forked child must neither use nor close its parent's."""
-
-    process = 0
-
-
-_abandoned: list[sqlite3.Connection] = []  # a parent's connections, kept so that the child never closes them
-
-
 class SqliteBackend:
-    """Fulfils `backend.Backend`. Safe for threads (a connection each) and for processes, forked or not.
-
-    The file must be on a local disk: SQLite's write-ahead log does not work over a network file system.
-    """
+    """Fulfils `backend.Backend`. Safe for threads and for processes, forked or not. The file is on a local disk."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
@@ -90,13 +65,12 @@ class SqliteBackend:
         self._path = path
         self._turns = Turns(path.with_name(f"{path.name}-turn"))
         self._lines: dict[str, Line] = {}
-        self._local = threading.local()
-        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        self._file = SqliteFile(path)
         if create:
             make_folder(path.parent)
         elif not path.is_file():
             raise _missing(path)
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             found = _format_of(connection)
         if found == 0 and not create:
             raise _missing(path)
@@ -105,7 +79,7 @@ class SqliteBackend:
             self._create()
 
     def _create(self) -> None:
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
@@ -113,7 +87,7 @@ class SqliteBackend:
 
     def put(self, records: Sequence[Record]) -> bool:
         try:
-            with self._visibly_writing() as connection:
+            with self._file.visibly_writing() as connection:
                 for record in records:
                     if record.version <= _floor(connection, record.log):
                         connection.rollback()
@@ -122,26 +96,12 @@ class SqliteBackend:
                         "INSERT INTO entries (log, version, txn_id, body) VALUES (?, ?, ?, ?)",
                         (record.log, record.version, record.txn_id, record.body),
                     )
-        except _NotWritten:
+        except NotWritten:
             return False
         return True
 
     def flush(self) -> None:
-        try:
-            # No connection can do it. SQLite's locks are on other files than the log: closing it gives none up.
-            log = os.open(f"{self._path}-wal", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                _flush(log)
-            finally:
-                os.close(log)
-        except FileNotFoundError:
-            return  # all connections were closed: its pages are in the database, and flushed
-        except OSError as error:
-            raise OutcomeUnknown(
-                f"whether commits reached the disk is not known: {error.strerror}",
-                where=self._path,
-                remedy="look at the disk, then at the newest state",
-            ) from error
+        self._file.flush()
 
     def turn(self) -> AbstractContextManager[bool]:
         return self._turns.taken()
@@ -159,7 +119,7 @@ class SqliteBackend:
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         tails: dict[str, Tail] = {}
         records: dict[str, list[Record]] = {log: [] for log in after}
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             for log, floor, jumped, at_version, at, snapshot, version, txn_id, body in connection.execute(
                 _TAILS, (json.dumps(list(after.items())),)
             ):
@@ -175,7 +135,7 @@ class SqliteBackend:
         return tails
 
     def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT version, txn_id, body FROM entries WHERE log = ? AND version > ? ORDER BY version LIMIT ?",
                 (log, after, -1 if limit is None else limit),
@@ -183,7 +143,7 @@ class SqliteBackend:
         return [Record(log, *row) for row in rows]
 
     def find(self, log: str, txn_id: str) -> int | None:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             row = connection.execute(
                 "SELECT max(version) FROM entries WHERE txn_id = ? AND log = ?", (txn_id, log)
             ).fetchone()
@@ -191,14 +151,14 @@ class SqliteBackend:
         return version
 
     def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute(
                 "SELECT version, at, body FROM snapshots WHERE log = ? ORDER BY version", (log,)
             ).fetchall()
         return [SnapshotRecord(log, *row) for row in rows]
 
     def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             if snapshot.version <= _floor(connection, snapshot.log):
                 return False
             cursor = connection.execute(
@@ -208,7 +168,7 @@ class SqliteBackend:
             return cursor.rowcount == 1
 
     def replace_snapshot(self, snapshot: SnapshotRecord) -> bool:
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             cursor = connection.execute(
                 "UPDATE snapshots SET at = ?, body = ? WHERE log = ? AND version = ?",
                 (snapshot.at, snapshot.body, snapshot.log, snapshot.version),
@@ -216,7 +176,7 @@ class SqliteBackend:
             return cursor.rowcount == 1
 
     def begin_at(self, log: str, version: int) -> bool:
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             if _floor(connection, log) or connection.execute(_ANYTHING, (log, log)).fetchone():
                 return False
             connection.execute("INSERT INTO floors (log, floor) VALUES (?, ?)", (log, version - 1))
@@ -227,7 +187,7 @@ class SqliteBackend:
             lock, offers = self._line_files(log)
             lock.unlink(missing_ok=True)
             shutil.rmtree(offers, ignore_errors=True)
-        with self._writing() as connection:
+        with self._file.writing() as connection:
             if floor <= _floor(connection, log):
                 return []
             rows = connection.execute(
@@ -241,87 +201,12 @@ class SqliteBackend:
         return [SnapshotRecord(log, *row) for row in sorted(rows)]
 
     def logs(self) -> Sequence[str]:
-        with self._reading() as connection:
+        with self._file.reading() as connection:
             rows = connection.execute("SELECT log FROM entries UNION SELECT log FROM snapshots ORDER BY log").fetchall()
         return [log for (log,) in rows]
 
     def close(self) -> None:
-        for connection in list(self._connections):
-            if connection.process == os.getpid():
-                connection.close()
-        self._local = threading.local()
-
-    @contextmanager
-    def _reading(self) -> Iterator[_Connection]:
-        try:
-            yield self._connection()
-        except sqlite3.IntegrityError as error:
-            raise _NotWritten("the version exists already", where=self._path) from error
-        except sqlite3.DatabaseError as error:
-            raise self._failure(error) from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[_Connection]:
-        """As `_visibly_writing`, and durable at the end."""
-        with self._visibly_writing() as connection:
-            yield connection
-        self.flush()
-
-    @contextmanager
-    def _visibly_writing(self) -> Iterator[_Connection]:
-        """One transaction, begun as a writer; commits at the end unless rolled back within."""
-        with self._reading() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-            except BaseException:
-                connection.rollback()
-                raise
-            if connection.in_transaction:
-                self._commit(connection)
-
-    def _commit(self, connection: _Connection) -> None:
-        try:
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            # A COMMIT that fails may have written its frames: only the log can tell.
-            if connection.in_transaction:
-                connection.rollback()
-            raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self._path) from error
-
-    def _connection(self) -> _Connection:
-        connection: _Connection | None = getattr(self._local, "connection", None)
-        if connection is not None and connection.process == os.getpid():
-            return connection
-        if connection is not None:
-            _abandoned.append(connection)
-        connection = sqlite3.connect(
-            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=_Connection
-        )
-        connection.process = os.getpid()
-        _use_wal(connection)
-        connection.execute("PRAGMA synchronous = NORMAL")  # see `flush`
-        self._local.connection = connection
-        self._connections.add(connection)
-        return connection
-
-    def _failure(self, error: sqlite3.DatabaseError) -> Exception:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return Corrupt(f"the state store's file is damaged: {error}", where=self._path, remedy=RECOVERY)
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return _NotWritten(
-                f"another process has held the state store for {BUSY_TIMEOUT:.0f} s",
-                where=self._path,
-                remedy="try again",
-            )
-        return DeployerError(
-            f"the state store cannot be used: {error}", where=self._path, remedy="check the disk and its permissions"
-        )
-
-
-#: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.
-_flush = getattr(os, "fdatasync", os.fsync)
+        self._file.close()
 
 
 def _floor(connection: sqlite3.Connection, log: str) -> int:
@@ -336,17 +221,3 @@ def _format_of(connection: sqlite3.Connection) -> int:
 
 def _missing(path: Path) -> NotFound:
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Turns the write-ahead log on. While another does it on a new file, SQLite refuses at once and does not wait."""
-    deadline = time.monotonic() + BUSY_TIMEOUT
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.001)
-        else:
-            return

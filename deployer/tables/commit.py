@@ -98,11 +98,16 @@ def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: P
     if turn.taker_gone:
         with contextlib.suppress(NotFound):
             if (job := find_job(store, root, entry.table_id, pending.job_id)) is not None:
-                store.flush()
-                return Committed(job, already_done=not _is_of(pending, root, entry, job))
+                return _known(store, job, already_done=not _is_of(pending, root, entry, job))
     if turn.answer is None or turn.answer == ALONE:
         return None
     return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
+
+
+def _known(store: StateStore, job: Job, *, already_done: bool = True) -> Committed:
+    """What a job in the log came to. Whoever committed it may be about to flush the log."""
+    store.flush()
+    return Committed(job, already_done)
 
 
 def _is_of(pending: Pending, root: str, entry: TableEntry, job: Job) -> bool:
@@ -127,8 +132,7 @@ def _commit_append(
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
-            store.flush()  # whoever committed it may be about to
-            return Committed(job, already_done=True)
+            return _known(store, job)
         if now.dataset != entry.dataset:
             raise _rewritten(entry)
         dataset = open_dataset(location, state.lance_version)
@@ -138,8 +142,7 @@ def _commit_append(
         begun, others = _begun(store, entry, pending, schema, int(dataset.version), others)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
-            store.flush()
-            return Committed(job, already_done=True)
+            return _known(store, job)
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
             end_dead_restores(store, state)  # so that the next try is not kept off by one

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deployer.errors import OutcomeUnknown
-from deployer.state import sqlite
+from deployer.state import sqlite_file
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitStarted
 
@@ -42,7 +42,7 @@ class Disk:
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     disk = Disk()
-    monkeypatch.setattr(sqlite, "_flush", disk.flush)
+    monkeypatch.setattr(sqlite_file, "_flush", disk.flush)
     yield disk
     disk.goes_on.set()
 
