@@ -85,16 +85,12 @@ def commit_rewritten(
         raise _moved(entry, str(conflict)) from conflict
     reached("services.replace.before-lance")
     try:
-        made, before, mark, replaced = _commit(
+        found = _committed(
             store, root, entry, begun, job_id, kind, rewritten, old, read_version=read_version, keep_order=keep_order
         )
     except Conflict:
         store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise
-    reached("services.replace.after-lance")
-    jobs = recorded(store, before, made, [mark], replaced)
-    found = jobs[job_id] if jobs is not None else find_job(store, root, entry.table_id, job_id)
-    reached("services.replace.after-state")
     if found is None:
         raise OutcomeUnknown(
             "Lance took the commit, and it cannot be found again",
@@ -104,7 +100,7 @@ def commit_rewritten(
     return found
 
 
-def _commit(
+def _committed(
     store: StateStore,
     root: str,
     entry: TableEntry,
@@ -116,36 +112,44 @@ def _commit(
     *,
     read_version: int,
     keep_order: bool,
-) -> tuple[lance.LanceDataset | None, TableState, Mark, tuple[int, ...]]:
-    """The dataset as the commit left it (None: found to be done after an error), the state that it was prepared on, and
-    the numbers of all fragments that are gone."""
+) -> Job | None:
+    """The job as it is recorded; None when Lance has it and the log does not say so.
+
+    Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
+    """
     import lance
 
     location = dataset_location(root, entry)
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_WAIT[1], _WAIT[0] * 2**attempt)))  # noqa: S311 -- spreads writers
-        now, state = current(store, root, entry, store.table(entry.table_id) if attempt else state)
-        if now.dataset != entry.dataset:
-            raise _moved(entry, "the table was rewritten meanwhile")
-        dataset = open_dataset(location, state.lance_version)
-        if dataset.version != read_version:
-            _require_same(entry, dataset, old)
-        groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
-        gone = tuple(sorted(fragment.id for group in groups for fragment in group.old))
-        made = [each for group in groups for each in group.new]
-        mark = Mark(job_id, kind, sum(each.rows for each in made), tuple(each.marked for each in made))
-        operation = lance.LanceOperation.Rewrite([_group(each) for each in groups], [])
-        transaction = lance.Transaction(
-            read_version=dataset.version, operation=operation, transaction_properties=mark.to_properties()
-        )
-        try:
-            done = lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-        except Exception as failure:
-            if _happened(entry, location, int(dataset.version), transaction.uuid, failure):
-                return None, state, mark, gone
-            continue
-        return done, state, mark, gone
+        with store.turn(entry.table_id):
+            now, state = current(store, root, entry, store.table(entry.table_id) if attempt else state)
+            if now.dataset != entry.dataset:
+                raise _moved(entry, "the table was rewritten meanwhile")
+            dataset = open_dataset(location, state.lance_version)
+            if dataset.version != read_version:
+                _require_same(entry, dataset, old)
+            groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
+            gone = tuple(sorted(fragment.id for group in groups for fragment in group.old))
+            made = [each for group in groups for each in group.new]
+            mark = Mark(job_id, kind, sum(each.rows for each in made), tuple(each.marked for each in made))
+            transaction = lance.Transaction(
+                read_version=dataset.version,
+                operation=lance.LanceOperation.Rewrite([_group(each) for each in groups], []),
+                transaction_properties=mark.to_properties(),
+            )
+            done: lance.LanceDataset | None = None
+            try:
+                done = lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+            except Exception as failure:
+                if not _happened(entry, location, int(dataset.version), transaction.uuid, failure):
+                    continue
+            reached("services.replace.after-lance")
+            jobs = recorded(store, state, done, [mark], gone)
+            found = jobs[job_id] if jobs is not None else find_job(store, root, entry.table_id, job_id)
+            reached("services.replace.after-state")
+            return found
     raise _moved(entry, "others commit to the table faster than it is compacted")
 
 

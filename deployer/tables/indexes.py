@@ -24,7 +24,7 @@ from deployer.live.indexes import (
     remembered_indexes,
     with_indexes,
 )
-from deployer.live.lance_failures import words_of
+from deployer.live.lance_failures import lost_races, words_of
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import refresh
 from deployer.plan import changes as c
@@ -272,7 +272,7 @@ def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDatase
             return commit(dataset)
         except Exception as failure:
             said = words_of(failure, location)
-            if "too many concurrent writers" in str(failure).lower():  # Lance tried for half a minute itself
+            if lost_races(failure):
                 break
             if "conflict" not in str(failure).lower():
                 what = f"Lance could not change an index: {said}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
-from deployer.live.lance_failures import words_of
+from deployer.live.lance_failures import lost_races, words_of
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import properties_of
@@ -17,6 +17,8 @@ from deployer.tables.pending import Pending
 
 if TYPE_CHECKING:
     import lance
+
+ATTEMPTS = 4  #: how often a commit is sent that loses all races; each takes Lance half a minute
 
 
 def moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
@@ -66,21 +68,30 @@ def append_to_lance(
         operation=lance.LanceOperation.Append([fragment for each in appends for fragment in each.to_lance()]),
         transaction_properties=properties_of([each.mark for each in appends]),
     )
-    try:
-        return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-    except Exception as failure:
-        _settle(location, transaction, failure, appends[0].job_id)
-        return None
+    for _ in range(ATTEMPTS):
+        try:
+            return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+        except Exception as failure:
+            if _happened(location, transaction, failure, appends[0].job_id):
+                return None
+    raise Conflict(
+        "others commit to the table faster than rows can be added to it",
+        where=location,
+        remedy="run the ingest again when there is less to do",
+    )
 
 
-def _settle(location: str, transaction: Any, failure: Exception, job_id: str) -> None:
-    """Finds out what became of a commit that raised: Lance would add the rows again if it were simply sent again."""
+def _happened(location: str, transaction: Any, failure: Exception, job_id: str) -> bool:
+    """Whether a commit that raised was done, which Lance would do twice were it simply sent again; False when others
+    were always first."""
     try:
         dataset = open_dataset(location)
     except NotFound:
         raise Conflict("the table was removed while rows were being written for it", where=location) from failure
     if holds(dataset, transaction.read_version, transaction.uuid):
-        return
+        return True
+    if lost_races(failure):
+        return False
     if "conflict" in str(failure).lower():
         raise Conflict(
             f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"

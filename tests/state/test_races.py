@@ -159,19 +159,19 @@ def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
     store.commit(TABLE, [creation()])
     backend = backend_of(store)
     assert isinstance(backend, SqliteBackend)
-    inherited = backend._connection()
+    inherited = backend._file._connection()
     child = os.fork()
     if child == 0:
         try:
             store.commit(TABLE, [added(2)])
-            shared = backend._connection() is inherited
+            shared = backend._file._connection() is inherited
             store.close()
             os._exit(1 if shared else 0)
         finally:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     store.commit(TABLE, [added(3)])
-    assert backend._connection() is inherited
+    assert backend._file._connection() is inherited
     assert [each.fragment_id for each in _state(str(tmp_path)).files] == [2, 3]
 
 

@@ -17,6 +17,7 @@ import pytest
 from deployer.errors import Conflict
 from deployer.live.marks import ALSO, Mark, marks_of, properties_of
 from deployer.state.updates import SetSchema
+from deployer.tables import lance_append
 from deployer.tables.commit import commit_append
 from deployer.tables.writer import write_sorted
 from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows
@@ -133,6 +134,43 @@ def test_refused_loads_leave_no_files(lake: Lake) -> None:
     with pytest.raises(Exception, match="1 row cannot be loaded"):
         lake.ingest(path)
     assert lake.data_files() == before
+
+
+def losing(times: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Lance loses so many races as it does to others that are always first; gives what it was asked to commit."""
+    commit, sent = lance.LanceDataset.commit, list[str]()
+
+    def lost(dataset: Any, transaction: Any, **named: Any) -> lance.LanceDataset:
+        sent.append(transaction.uuid)
+        if len(sent) <= times:
+            raise OSError(
+                "Too many concurrent writers. Attempted 8 times, but failed on retry_timeout of 30.000 seconds."
+            )
+        return commit(dataset, transaction, **named)
+
+    monkeypatch.setattr(lance.LanceDataset, "commit", lost)
+    return sent
+
+
+def test_a_commit_that_lost_all_races_is_sent_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = lake.table().opened
+    written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
+    sent = losing(lance_append.ATTEMPTS - 1, monkeypatch)
+    done = commit_append(lake.store, lake.root, opened.entry, "job-1", "ingest", written, opened.state.schema)
+    assert done.job.rows == 5 and not done.already_done
+    assert len(sent) == lance_append.ATTEMPTS and len(set(sent)) == 1
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(5))
+
+
+def test_one_that_always_loses_is_refused_and_can_be_run_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table()
+    with monkeypatch.context() as patched:
+        losing(sys.maxsize, patched)
+        with pytest.raises(Conflict, match="faster than rows can be added"):
+            lake.ingest(lake.file(flights(5)), job_id="job-1")
+    assert lake.open().count() == 0 and not lake.open().opened.state.intents and not lake.data_files()
+    lake.ingest(lake.file(flights(5)), job_id="job-1")
+    assert lake.open().count() == 5
 
 
 def test_marks_round_trip(lake: Lake) -> None:

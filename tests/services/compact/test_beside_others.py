@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -65,6 +67,31 @@ def test_loads_by_many_processes_are_never_held_up_or_lost(lake: Lake, row_keys:
     assert differences(lake.root) == []
     jobs = lake.open().opened.state.jobs
     assert {f"{number}-{each}" for number in range(WRITERS) for each in range(LOADS)} <= jobs.keys()
+
+
+def test_loads_wait_while_a_portion_is_committed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In Lance they would lose the race, and try again for ever longer."""
+    table = lake.table(row_keys=()).opened
+    append(lake, flights(60), 6)
+    commit, waited = lance.LanceDataset.commit, list[bool]()
+
+    def looking(*given: object, **named: object) -> lance.LanceDataset:
+        with ThreadPoolExecutor(1) as other:
+            waited.append(other.submit(turn_is_taken).result())
+        return commit(*given, **named)
+
+    def turn_is_taken() -> bool:
+        [lock] = Path(lake.root).rglob(f"*-turn-{table.entry.table_id}")
+        with lock.open() as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
+    monkeypatch.setattr(lance.LanceDataset, "commit", looking)
+    assert compact_table(lake.root, "flights").work.portions == 1
+    assert waited == [True] and not turn_is_taken()
 
 
 def before_commit(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object], times: int = 1) -> None:
