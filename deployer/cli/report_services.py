@@ -17,6 +17,7 @@ from deployer.tables.dataset import open_entry
 DRAWN = 60  #: runs of a service that are drawn, the newest
 _NAMES = 17.0  #: percent of the width in which the names of services stand
 _LANE, _TALL, _GAP = 26, 14, 6  # pixels: of a service's row, of a run in it, and above it
+_SHORT = 600_000  #: milliseconds of all runs, below which seconds tell
 _LEAST = 0.5  #: percent of the width that a run has at least
 
 
@@ -94,7 +95,8 @@ def runs_drawn(runs: Sequence[Run], now: int) -> RunDrawing | None:
         for number, kind in enumerate(kinds)
     )
     dropped = len(runs) - len(began)
-    return RunDrawing(lanes, len(kinds) * _LANE + _GAP, _NAMES, utc(first)[:16], utc(last)[:16], dropped)
+    since, until = (utc(at)[: 19 if last - first < _SHORT else 16] for at in (first, last))
+    return RunDrawing(lanes, len(kinds) * _LANE + _GAP, _NAMES, since, until, dropped)
 
 
 def _bars(runs: Iterable[Run], lane: int, first: int, last: int, now: int) -> Iterable[RunBar]:

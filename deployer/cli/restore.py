@@ -127,7 +127,7 @@ def _print(undone: Undoing) -> None:
         out.print(f"  {leaves:,} → {count(leaves_then, 'leaf', 'leaves')}")
     for change in undone.changes:
         out.print(f"  {change}")
-    loads = [job for job in undone.jobs if job.rows and job.kind not in ("compact", "cluster")]
+    loads = [job for job in undone.jobs if job.added]
     for job in sorted(loads, key=lambda each: -each.at)[:_JOBS_SHOWN]:
         out.print(f"  forgets {job.kind} {job.job_id} of {count(job.rows, 'row')}", style="dim")
     if len(loads) > _JOBS_SHOWN:

@@ -207,11 +207,8 @@ def _commits(state: TableState, last: Run | None) -> int:
 def _written(state: TableState, last: Run | None) -> tuple[int, int]:
     """Rows that jobs added since the last run began, and about so many bytes."""
     since = (last.started_at or last.queued_at) if last else 0
-    rows = sum(job.rows for job in state.jobs.values() if job.at > since and job.kind not in _REWRITES)
+    rows = sum(job.added for job in state.jobs.values() if job.at > since)
     return rows, rows * state.files.bytes // max(1, state.files.rows)
-
-
-_REWRITES = frozenset(kind.lower() for kind in KINDS)
 
 
 def small_files(state: TableState) -> int:

@@ -110,15 +110,26 @@ class Partition:
         return self.lower <= key and (self.upper is None or key < self.upper)
 
 
+REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the table had before
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice."""
+    """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
+
+    `rows` are those that it wrote.
+    """
 
     job_id: str
     kind: str
     rows: int
     lance_version: int
     at: int
+
+    @property
+    def added(self) -> int:
+        """Rows that the table has more since."""
+        return 0 if self.kind in REARRANGES else self.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ def summaries(store: StateStore, root: str) -> list[TableSummary]:
 
 
 def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
-    writes = [job.at for job in state.jobs.values() if job.rows]
+    writes = [job.at for job in state.jobs.values() if job.added]
     last = dt.datetime.fromtimestamp(max(writes) / 1000, dt.UTC) if writes else None
     files = state.files
     if last is None and files.rows:  # others wrote them all, such as before the table was imported

@@ -100,7 +100,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         author = _joined(authors.get(job.job_id, "") for job in done)
         if not done and version == 1 and created:
             author = created.author
-        rows = sum(mark.rows for mark in marks) if marks else _rows_added(transaction)
+        rows = sum(mark.added for mark in marks) if marks else _rows_added(transaction)
         foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
         changes: tuple[str, ...] = ()
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in

@@ -103,6 +103,11 @@ def test_runs_are_bars_on_one_axis() -> None:
     assert runs_drawn([], NOON) is None
 
 
+def test_seconds_are_told_where_minutes_tell_nothing() -> None:
+    drawn = runs_drawn([a_run(0, "RUNNING")], NOON + 30_000)
+    assert drawn is not None and (drawn.since, drawn.until) == ("2026-01-31 12:00:00", "2026-01-31 12:00:30")
+
+
 @pytest.mark.parametrize("number", [1, DRAWN + 5, 100])
 def test_all_bars_are_within_the_page(number: int) -> None:
     drawn = runs_drawn([a_run(each) for each in range(number)], NOON)

@@ -14,14 +14,17 @@ import pytest
 from lance.file import LanceFileReader
 
 from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.runs import queue_run, runs_of
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import Storage
 from deployer.state import open_store
 from deployer.tables.append import open_appender
+from deployer.tables.describe import summaries
 from deployer.tables.leaf_split import split_leaves
 from deployer.tables.verify import verify
+from deployer.tables.versions import history
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.test_types import COLUMNS, rows_of
 
@@ -284,6 +287,16 @@ def test_a_run_is_recorded_with_its_figures(lake: Lake) -> None:
     assert (first.figures.rows_in, first.figures.bytes_out) == (400, done.work.bytes_written)
     assert first.figures.before["files"] == done.before.files and first.figures.after["files"] == 4
     assert (last.status, last.reason) == ("SKIPPED", skipped.why)
+
+
+def test_it_adds_no_rows_to_what_others_are_told(lake: Lake) -> None:
+    lake.table()
+    append(lake, flights(400), 4)
+    loaded = summaries(lake.store, lake.root)[0].last_write
+    compact_table(lake.root, "flights")
+    cluster_table(lake.root, "flights", {"columns": ["price"]})
+    assert [each.rows for each in history(lake.open().opened)[:3]] == [0, 0, 100]
+    assert summaries(lake.store, lake.root)[0].last_write == loaded
 
 
 @pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])
