@@ -59,7 +59,13 @@ def query(
             show_default=False,
         ),
     ] = None,
-    where: Annotated[str | None, typer.Option(help="SQL condition on any column.", show_default=False)] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            help="SQL condition on any column. Comparisons of such columns with literals open fewer fragments, too.",
+            show_default=False,
+        ),
+    ] = None,
     columns: Annotated[
         str | None, typer.Option(help="Columns to show, parted by commas; all unless given.", show_default=False)
     ] = None,

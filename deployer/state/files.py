@@ -164,6 +164,11 @@ class Files:
         found = [file for segment in self._segments for file in segment.overlapping_columns(ranges, lower, upper)]
         return self._with_overlay(found, lambda file: file.overlaps(lower, upper) and file.overlaps_columns(ranges))
 
+    def clusterings(self) -> set[str]:
+        """How files are arranged by CLUSTER; some may have been so, and be no more."""
+        found = {file.clustering for file in self._overlay.values() if file is not None and file.clustering}
+        return found.union(*(segment.clusterings for segment in self._segments))
+
     def for_partition(self, partition_id: str | None) -> list[File]:
         """Files recorded under exactly that partition; None gives the unplaced ones."""
         found = [file for segment in self._segments for file in segment.in_partition(partition_id)]

@@ -128,6 +128,13 @@ class Segment:
                     rows = rows[self._column_matches(name, position, rows, bound, compare)]
         return self._files(rows)
 
+    @property
+    def clusterings(self) -> set[str]:
+        """How files are arranged by CLUSTER, those that were removed among them."""
+        if CLUSTERED.names[0] not in self._table.column_names or not self._table.num_rows:
+            return set()
+        return set(self._column(CLUSTERED.names[0]).dictionary.to_pylist()) - {""}
+
     def in_partition(self, partition_id: str | None) -> Iterator[File]:
         codes, dictionary = self._partition_codes
         code = -1 if partition_id is None else dictionary.get(partition_id)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.live.clustered import clustered_fields
 from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_io import field_ids, open_dataset
 from deployer.state import open_store
@@ -18,12 +19,15 @@ from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.predicate import KeyPredicate, key_predicate
 from deployer.tables.versions import TableVersion, dataset_at, history
+from deployer.tables.where_ranges import ranges_in
 from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
     import lance
 
 At = str | int | dt.datetime
+
+WORTH_CHOOSING = 5  #: fragments; fewer are opened sooner than a condition is understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,8 @@ class Table:
     ) -> Rows:
         """Rows that hold all conditions given; `where` is Lance's SQL. Of another version than the newest, `at`, every
         fragment is opened, since zone maps are of the newest. Ranges of row keys, and of columns that files are
-        clustered by, open the fragments that can hold them, and those of other columns all.
+        clustered by, open the fragments that can hold them, and those of other columns all. `where` does as these where
+        it compares such columns with literals, in conditions that all have to hold.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
@@ -120,9 +125,11 @@ class Table:
         predicate = self._predicate(keys, ranges, dataset)
         fragments = dataset.get_fragments()
         total = len(fragments)
-        if not predicate.is_empty and is_newest:
-            chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
-            fragments = [fragment for fragment in fragments if fragment.fragment_id in chosen]
+        if is_newest:
+            fragments = self._chosen(fragments, predicate)
+        if where is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
+            # Lance is to see the condition in any case: it may have something to say about it
+            fragments = self._chosen(fragments, self._said_by(where, dataset)) or fragments[:1]
         names = self._columns(columns, dataset.schema)
         schema = _selected(dataset.schema, names)
         batches = self._read(dataset, fragments, names, predicate, where, limit) if fragments else iter(())
@@ -151,6 +158,20 @@ class Table:
         others = [name for name in ranges or () if name not in self.row_keys]
         ids = {name: field_ids(dataset, [name])[0] for name in others}
         return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges, ids)
+
+    def _chosen(self, fragments: Sequence[Any], predicate: KeyPredicate) -> list[Any]:
+        """Those that can hold a row of the predicate."""
+        if predicate.is_empty:
+            return list(fragments)
+        chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
+        return [fragment for fragment in fragments if fragment.fragment_id in chosen]
+
+    def _said_by(self, where: str, dataset: lance.LanceDataset) -> KeyPredicate:
+        """What the condition says of row keys and of columns that files are clustered by."""
+        clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
+        names = dataset.schema.names
+        found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]
+        return self._predicate((), ranges_in(where, dataset.schema, {*self.row_keys, *found}), dataset)
 
     def dataset(self) -> lance.LanceDataset:
         """The Lance dataset at this version, which readings share."""
