@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-_WAITING = 8  #: batches that wait for a file, since Lance asks for them in bursts
+_WAITING = 4  #: batches that wait for a file, since Lance asks for them in bursts
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MANY_ROWS = 100_000
+_BLOCK = 65_536
 _MOST = 2**62  #: different values that one packed number can tell apart
 
 
@@ -30,9 +31,10 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
 
     Strings order by their UTF-8 bytes, NaN after all numbers, as `deployer.tables.order.sorted_rows` has it.
     """
-    packed: NDArray[np.int64] = np.zeros(keys.num_rows, np.int64)
-    different = 1
-    for codes, count in _all_codes(keys):
+    columns = iter(_all_codes(keys))
+    first, different = next(columns)
+    packed = first.astype(np.int64, copy=False)
+    for codes, count in columns:
         if different * count > _MOST:
             packed, different = _dense(packed)
         if different * count > _MOST:
@@ -52,13 +54,15 @@ def _order_of(packed: NDArray[np.int64], different: int) -> NDArray[np.int64]:
     if different << bits > _MOST:
         return np.argsort(packed, kind="stable")
     packed <<= bits
-    packed |= np.arange(len(packed))
+    for start in range(0, len(packed), _BLOCK):
+        block = packed[start : start + _BLOCK]
+        block |= np.arange(start, start + len(block))
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
 
 
-def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.int64], int]]:
+def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.integer], int]]:
     """Of each column; of many rows several columns at a time, since numpy and Arrow work without Python's lock."""
     if keys.num_columns == 1 or keys.num_rows < _MANY_ROWS:
         yield from map(_codes, keys.columns)
@@ -67,8 +71,8 @@ def _all_codes(keys: pa.Table) -> Iterator[tuple[NDArray[np.int64], int]]:
         yield from pool.map(_codes, keys.columns)
 
 
-def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
-    """A number a row, ordered as the values are, and how many there can be."""
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
+    """A number a row, ordered as the values are, in an array of its own, and how many there can be."""
     values = comparable(column)
     nulls = values.null_count
     missing = np.asarray(pc.is_null(values).combine_chunks()) if nulls else None
@@ -83,7 +87,7 @@ def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     return codes, count
 
 
-def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
     found = np.asarray(pc.fill_null(values, 0) if values.null_count else values)
     if not len(found):
         return found.astype(np.int64), 1
@@ -93,18 +97,20 @@ def _of_integers(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
     wide = found if found.dtype == np.uint64 else found.astype(np.int64, copy=False)  # small ones would overflow
     apart = (wide - wide.dtype.type(least)).astype(np.int64, copy=False)
     step = int(np.gcd.reduce(apart)) if most - least > len(found) else 1  # times that are whole hours, such as these
-    return (apart // step, (most - least) // step + 1) if step > 1 else (apart, most - least + 1)
+    if step > 1:
+        apart //= step
+    return apart, (most - least) // step + 1
 
 
-def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.int64], int]:
+def _of_others(values: pa.ChunkedArray) -> tuple[NDArray[np.integer], int]:
     """By the distinct values, which are sorted alone."""
     encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     distinct = encoded.dictionary
     order = np.asarray(pc.sort_indices(distinct))
-    ranks = np.empty(len(order) + 1, np.int64)
-    ranks[order] = np.arange(len(order))
+    ranks = np.empty(len(order) + 1, np.int32)  # there are as many as indices of this width can tell apart
+    ranks[order] = np.arange(len(order), dtype=np.int32)
     if pa.types.is_floating(distinct.type):  # 0.0 and -0.0 are two values and one key
         ranks[order] = _ranks_of_equal(np.asarray(distinct)[order])
     indices = np.asarray(pc.fill_null(encoded.indices, len(order)) if values.null_count else encoded.indices)

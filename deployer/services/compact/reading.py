@@ -66,17 +66,17 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What is merged, and the key columns of all of its rows, run by run."""
+    """What is merged."""
 
     runs: tuple[Run, ...]
-    keys: pa.Table
     schema: pa.Schema
 
 
 def open_runs(
     dataset: lance.LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
-) -> Runs:
-    """The rows of the fragments as runs in the order of these columns; `in_order` are fragments that are so already.
+) -> tuple[Runs, pa.Table]:
+    """The rows of the fragments as runs in the order of these columns, and these columns of all rows, run by run.
+    `in_order` are fragments that are in order already.
 
     What is small, or has to be sorted, is one run in memory. Deleted rows are in none.
     """
@@ -105,7 +105,7 @@ def open_runs(
         keys.append(table.select(list(order)))
     if streamed:
         keys.append(rows_of(dataset, streamed, columns=list(order)).to_table().select(list(order)))
-    return Runs((*runs, *of_files), pa.concat_tables(keys) if len(keys) > 1 else keys[0], schema)
+    return Runs((*runs, *of_files), schema), pa.concat_tables(keys) if len(keys) > 1 else keys[0]
 
 
 def _size(fragment: Any) -> int:

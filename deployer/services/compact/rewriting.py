@@ -69,10 +69,10 @@ def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: i
 
 
 def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
-    runs = open_runs(dataset, task.fragments, task.in_order, task.layout.order, threads)
-    if not runs.keys.num_rows:
+    runs, keys = open_runs(dataset, task.fragments, task.in_order, task.layout.order, threads)
+    if not keys.num_rows:
         return []
-    places = merge_order(runs.keys)
+    places = merge_order(keys)
     stored = pa.schema([field for field in runs.schema if field.name != ROW_ID])
     layout = replace(task.layout, schema=stored.serialize().to_pybytes())
 
@@ -80,7 +80,8 @@ def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: 
         ids: list[pa.Array] = []
         return with_ids(write_merged(layout, without_ids(batches, ids), partition, dataset), ids)
 
-    files = [(rows, partial(write, name)) for name, rows in _files(task, runs.keys, places)]
+    files = [(rows, partial(write, name)) for name, rows in _files(task, keys, places)]
+    del keys  # their memory is for the rows
     with closing(ahead(_joined, _windows(runs, places, on_rows), threads)) as windows:
         return [each for made in deal(chain.from_iterable(windows), files, threads) for each in made]
 
