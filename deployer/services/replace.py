@@ -123,8 +123,9 @@ def _committed(
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_WAIT[1], _WAIT[0] * 2**attempt)))  # noqa: S311 -- spreads writers
-        with store.turn(entry.table_id):
-            now, state = current(store, root, entry, store.table(entry.table_id) if attempt else state)
+        with store.turn(entry.table_id) as turn:
+            anew = attempt > 0 or turn.waited  # others have changed what this one knew
+            now, state = current(store, root, entry, store.table(entry.table_id) if anew else state)
             if now.dataset != entry.dataset:
                 raise _moved(entry, "the table was rewritten meanwhile")
             dataset = open_dataset(location, state.lance_version)
