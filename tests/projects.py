@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+CACHES = shutil.ignore_patterns("__pycache__", ".*_cache")  #: of Python and of tools, which no copy is to have
 
 INSTANCE = "kind: Instance\nname: demo\nroot: lakes/demo\nengine: embedded\n"
 
@@ -18,7 +19,7 @@ def make_project(folder: Path, specs: Mapping[str, str]) -> Path:
     text = text.replace("path: .venv/bin", f"path: {Path(sys.executable).parent}").replace("specs/nyc", "specs")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "Pulumi.yaml").write_text(text, encoding="utf-8")
-    shutil.copytree(REPOSITORY / "stacks", folder / "stacks", ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+    shutil.copytree(REPOSITORY / "stacks", folder / "stacks", ignore=CACHES)
     for name, content in specs.items():
         file = folder / "specs" / name
         file.parent.mkdir(parents=True, exist_ok=True)

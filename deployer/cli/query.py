@@ -62,7 +62,8 @@ def query(
     where: Annotated[
         str | None,
         typer.Option(
-            help="SQL condition on any column. Comparisons of such columns with literals open fewer fragments, too.",
+            help="SQL condition on any column. Comparisons of row keys, or of columns that the table is clustered by, "
+            "with literals open fewer fragments.",
             show_default=False,
         ),
     ] = None,

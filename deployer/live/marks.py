@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange
-from deployer.state.model import REARRANGES
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
@@ -34,11 +33,6 @@ class Mark:
     kind: str
     rows: int
     files: tuple[MarkedFile, ...] = ()
-
-    @property
-    def added(self) -> int:
-        """Rows that the table has more since."""
-        return 0 if self.kind in REARRANGES else self.rows
 
     def to_properties(self) -> dict[str, str]:
         """As transaction properties; files are columns of one compact JSON object, keys in base64."""

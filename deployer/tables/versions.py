@@ -18,7 +18,7 @@ from deployer.plan.changes import IndexChange
 from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
-from deployer.state.model import Dataset, Job
+from deployer.state.model import REARRANGES, Dataset, Job
 from deployer.state.updates import TableRestored, TableRewritten
 from deployer.tables.dataset import OpenTable
 
@@ -100,7 +100,7 @@ def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list
         author = _joined(authors.get(job.job_id, "") for job in done)
         if not done and version == 1 and created:
             author = created.author
-        rows = sum(mark.added for mark in marks) if marks else _rows_added(transaction)
+        rows = sum(mark.rows for mark in marks if mark.kind not in REARRANGES) if marks else _rows_added(transaction)
         foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
         changes: tuple[str, ...] = ()
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in

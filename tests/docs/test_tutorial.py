@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.tutorial import Command, Reader, fits, steps_of
-from tests.projects import REPOSITORY
+from tests.projects import CACHES, REPOSITORY
 
 TUTORIAL = REPOSITORY / "docs" / "tutorial.md"
 
@@ -25,7 +25,7 @@ def clone(tmp_path: Path) -> Path:
     for name in ("Pulumi.yaml", ".gitignore"):
         shutil.copy(REPOSITORY / name, folder / name)
     for name in ("stacks", "specs"):
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*_cache"))
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=CACHES)
     spec = importlib.util.spec_from_file_location("quickstart", REPOSITORY / "examples" / "quickstart.py")
     assert spec is not None and spec.loader is not None
     quickstart = importlib.util.module_from_spec(spec)

@@ -31,7 +31,7 @@ def merge_order(keys: pa.Table) -> NDArray[np.int64]:
 
     Strings order by their UTF-8 bytes, NaN after all numbers, as `deployer.tables.order.sorted_rows` has it.
     """
-    columns = iter(_all_codes(keys))
+    columns = _all_codes(keys)
     first, different = next(columns)
     packed = first.astype(np.int64, copy=False)
     for codes, count in columns:
