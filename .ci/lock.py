@@ -79,7 +79,7 @@ def is_needed(package: Package) -> bool:
     marker = Marker(package["marker"]) if "marker" in package else None
     if marker is None:
         return True
-    found = {marker.evaluate(environment) for environment in environments()}  # type: ignore[arg-type]
+    found = {marker.evaluate(environment) for environment in environments()}
     if len(found) > 1:
         raise SystemExit(f"{package['name']} is needed on some machines only ({marker}): the lock has no form for that")
     return found == {True}

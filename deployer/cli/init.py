@@ -9,7 +9,12 @@ import typer
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is new or empty; with --requirements, the folder of a project.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A folder that is new or empty; with --requirements, the folder of a project."
+        ),
+    ],
     name: Annotated[
         str | None, typer.Option(help="Name of the project and its lake.", show_default="the folder's")
     ] = None,

@@ -24,9 +24,9 @@ _INSTALL = """\
 _PLAIN = """\
 # Deployer, from {vendor}/, and every package that it needs. Only files with these hashes are installed.
 {install}\
-# After an update of deployer, `deployer init --requirements .` writes this file, requirements-*.txt and {vendor}/ again.
-# The project `deployer` on the public package index is another one. Where an index has {distribution} {version}, its wheel
-# here can become the line: {distribution}=={version} --hash=sha256:HASH
+# After an update of deployer, `deployer init --requirements .` writes requirements*.txt and {vendor}/ again.
+# The project `deployer` on the public package index is another one. Once your index has {distribution} {version},
+# the line of its wheel can become: {distribution}=={version} --hash=sha256:HASH
 --require-hashes
 --only-binary :all:
 --no-binary pyspark
