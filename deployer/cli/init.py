@@ -36,5 +36,6 @@ def init(
     for path in write_requirements(folder) if requirements else write_project(folder, name):
         stdout().print(str(path))
     if not requirements:
-        stdout().print(f"\nnow: cd {folder} && deployer up")
+        stdout().print()
+        stdout().print(f"now: cd {folder} && deployer up")
     return 0

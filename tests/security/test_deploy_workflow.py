@@ -138,7 +138,7 @@ def test_destroying_takes_a_run_by_hand_that_names_the_address(repository: Repos
 
 @pytest.mark.parametrize(
     "given",
-    ["$(touch {0})", "`touch {0}`", "x; touch {0}", "'; touch {0} #", "--help", "*", "x\n::set-output name=digest::y"],
+    ["$(touch {0}) `touch {0}`", "'; touch {0} #\"; touch {0}", "--help *", "x\n::set-output name=digest::y"],
 )
 def test_the_addresses_are_words_and_never_code(repository: Repository, tmp_path: Path, given: str) -> None:
     deployment = repository.dispatch(allow_destroy=given.format(tmp_path / "trace"))

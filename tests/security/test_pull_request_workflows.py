@@ -243,8 +243,18 @@ def test_only_the_newest_commit_of_an_open_pull_request_is_commented(
 ) -> None:
     pull, head = harmless(repository)
     run = finished(repository, lambda path: path.write_text("words"), workflow)
-    repository.follow(run, pull, head, **forged)
-    assert repository.comments == []
+    runs = repository.follow(run, pull, head, **forged)
+    assert repository.comments == [] and {each.conclusion for each in runs.values()} <= {"success", "skipped"}
+
+
+def test_a_run_that_ends_late_says_nothing_of_the_commits_after_it(repository: Repository) -> None:
+    pull, head = harmless(repository)
+    run = finished(repository, lambda path: path.write_text("all is well"))
+    repository.commit({TRIPS: None}, "harmless")
+    repository.preview(pull)
+    before = repository.comments
+    repository.follow(run, pull, head)
+    assert repository.comments == before and "destroys" in comment(repository)
 
 
 def test_a_preview_of_the_lake_has_no_secret_and_only_reads(repository: Repository, tmp_path: Path) -> None:
