@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WITH_AWS := $(VENV)/.with-aws
 
-.PHONY: quickstart test lint types docs check clean
+.PHONY: quickstart test lint types docs check lock clean
 
 quickstart: $(READY)  ## Declare, preview, apply, load and query a lake, change it and apply the change
 	$(BIN)/python examples/quickstart.py
@@ -26,12 +26,17 @@ docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an e
 
 check: test lint types docs  ## All that CI runs
 
+lock: $(READY)  ## Write deployer/compute/lock/ again, of constraints.txt and the package index
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(BIN)/python .ci/lock.py
+
 clean:
 	rm -rf $(VENV) build
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("deployer needs Python 3.11 or later, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip uninstall --quiet --quiet --yes deployer # as it was called before
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 

@@ -10,8 +10,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.processes import Ran
+from deployer import DISTRIBUTION
 
-PACKAGES = ("deployer", "pulumi", "pylance", "pyarrow")
+PACKAGES = (DISTRIBUTION, "pulumi", "pylance", "pyarrow")
 RUN_COLUMNS = ("runs", "median s", "least s", "most s", "CPU s", "peak MiB", "load")
 
 

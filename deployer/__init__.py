@@ -1,3 +1,6 @@
 """Infrastructure as code for lakehouse tables."""
 
 __version__ = "0.1.0"
+
+#: Of the package index and of package metadata. The distribution `deployer` there is another project's.
+DISTRIBUTION = "deployer-lake"

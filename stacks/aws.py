@@ -22,7 +22,7 @@ try:
 except ModuleNotFoundError as error:
     raise NotFound(
         "a root on S3 needs the package pulumi-aws, which is not installed",
-        remedy="pip install 'deployer[aws]'; or set deployer:aws to none when bucket and table are there already",
+        remedy="pip install 'pulumi-aws>=7.30,<8'; or set deployer:aws to none when bucket and table are there already",
     ) from error
 
 UNFINISHED_UPLOAD_DAYS = 7

@@ -63,7 +63,7 @@ def declare_jobs(
         return None
     folder = project_dir / (said or FOLDER)
     if wanted := architectures(instance.clusters):
-        package = read_package(folder, wanted) if said else build_package(folder, wanted)
+        package = read_package(folder, wanted) if said else build_package(folder, wanted, project_dir=project_dir)
         places = JobCode(instance, package, needs).places
         pulumi.export(OUTPUT, places)
         return places

@@ -3,6 +3,8 @@ package` downloads in tests. Real ones are 200 MB."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import zipfile
 from pathlib import Path
 
@@ -10,13 +12,29 @@ import pytest
 
 from deployer.compute.job_requirements import pins
 
+REQUIREMENTS = "requirements.txt"
+
 
 def make_wheelhouse(folder: Path) -> Path:
-    """No wheel has a module by its package's own name, so that nothing hides what is installed."""
+    """No wheel has a module by its package's own name, so that nothing hides what is installed.
+
+    The folder is also one of a project whose requirements pin these wheels.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for pin in pins():
-        make_wheel(folder, *pin.split("=="))
+    wheels = {pin: make_wheel(folder, *pin.split("==")) for pin in pins()}
+    lines = (f"{pin} --hash=sha256:{sha256(wheel)}\n" for pin, wheel in wheels.items())
+    (folder / REQUIREMENTS).write_text("".join(lines), encoding="utf-8")
     return folder
+
+
+def trust_wheelhouse(project: Path) -> None:
+    """Lets the project's requirements pin the wheels of the wheelhouse in use: they are not those of the lock."""
+    folder = Path(os.environ["PIP_FIND_LINKS"])
+    (project / REQUIREMENTS).write_bytes((folder / REQUIREMENTS).read_bytes())
+
+
+def sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def make_wheel(folder: Path, name: str, version: str, tag: str = "py3-none-any", **files: str) -> Path:

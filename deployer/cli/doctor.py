@@ -64,6 +64,7 @@ def _checks(place: Place) -> list[Check]:
         unneeded = "deployer:aws is none"
     checks = [
         Check("machine", "python", machine.python),
+        Check("machine", "deployer", machine.package),
         Check("machine", "packages", machine.packages),
         Check("machine", "java", machine.java),
         Check("machine", "pulumi-cli", lambda: machine.pulumi_cli(place.engine)),

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deployer import DISTRIBUTION
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
 from deployer.engine.project import Project
 from deployer.errors import NotFound
@@ -17,7 +18,6 @@ from deployer.errors import NotFound
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-_NAME = "deployer"
 _STARTS_WITHIN = 15.0  #: seconds for a command that prints its version
 
 
@@ -26,7 +26,7 @@ def python() -> Finding:
 
     version = platform.python_version()
     try:
-        wanted = metadata.metadata(_NAME)["Requires-Python"]
+        wanted = metadata.metadata(DISTRIBUTION)["Requires-Python"]
     except metadata.PackageNotFoundError:
         return not_applicable(f"{version}; deployer is not installed as a package, so that its range is not known")
     if wanted and not SpecifierSet(wanted).contains(version, prereleases=True):
@@ -34,10 +34,26 @@ def python() -> Finding:
     return ok(version, version=version)
 
 
+def package() -> Finding:
+    """Whether another project's distribution has put files into the package `deployer`, which Python would run."""
+    found = {name: metadata.version(name) for name in metadata.packages_distributions().get("deployer", ())}
+    own = found.pop(DISTRIBUTION, None)
+    if found:
+        names = ", ".join(f"{name} {version}" for name, version in sorted(found.items()))
+        return wrong(
+            f"{names} has the package `deployer` too: another project, whose files may have replaced deployer's own",
+            f"pip uninstall {' '.join(sorted(found))}, then install {DISTRIBUTION} again with --force-reinstall",
+            packages=sorted(found),
+        )
+    if own is None:
+        return not_applicable("deployer is not installed as a package")
+    return ok(f"{DISTRIBUTION} {own}", version=own)
+
+
 def packages() -> Finding:
     """The packages that deployer needs, against the ranges that it declares."""
     try:
-        required = metadata.requires(_NAME) or []
+        required = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         return not_applicable("deployer is not installed as a package, so that its ranges are not known")
     return judged_packages(required)
@@ -104,13 +120,13 @@ def aws_package(needed: str) -> Finding:
     if needed:
         return not_applicable(needed)
     try:
-        extras = metadata.requires(_NAME) or []
+        extras = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
         extras = []
     wanted = [each.partition(";")[0].strip() for each in extras if "pulumi-aws" in each]
     found = judged_packages(wanted or ["pulumi-aws"])
     if found.remedy:
-        return wrong(found.what, "pip install 'deployer[aws]'")
+        return wrong(found.what, f"pip install '{wanted[0] if wanted else 'pulumi-aws'}'")
     return ok(f"pulumi-aws {metadata.version('pulumi-aws')}", version=metadata.version("pulumi-aws"))
 
 

@@ -9,16 +9,33 @@ import typer
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that is new or empty.")],
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="A folder that is new or empty; with --requirements, the folder of a project."
+        ),
+    ],
     name: Annotated[
         str | None, typer.Option(help="Name of the project and its lake.", show_default="the folder's")
     ] = None,
+    requirements: Annotated[
+        bool,
+        typer.Option(
+            "--requirements",
+            help="Of the project that DIR holds, write only requirements*.txt and vendor/ again, for this deployer.",
+        ),
+    ] = False,
 ) -> int:
-    """Write a project that `up` accepts as it is: specs, Pulumi.yaml, program and a workflow for pull requests."""
+    """Write a project that `up` accepts as it is: specs, Pulumi.yaml, program, pinned requirements and workflows."""
     from deployer.cli.output import stdout
-    from deployer.starter.write import write_project
+    from deployer.errors import InvalidInput
+    from deployer.starter.write import write_project, write_requirements
 
-    for path in write_project(folder, name):
+    if requirements and name is not None:
+        raise InvalidInput("--name and --requirements do not go together", remedy="leave out one of them")
+    for path in write_requirements(folder) if requirements else write_project(folder, name):
         stdout().print(str(path))
-    stdout().print(f"\nnow: cd {folder} && deployer up")
+    if not requirements:
+        stdout().print()
+        stdout().print(f"now: cd {folder} && deployer up")
     return 0

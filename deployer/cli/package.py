@@ -63,7 +63,9 @@ def package(
     wanted = [each.value for each in architecture or ()] or architectures(workspace.lake().instance.clusters)
     folder = (out or workspace.dir / FOLDER).resolve()
     with _told(as_json=as_json) as on_progress:
-        built = build_package(folder, wanted or [Architecture.ARM64.value], python, on_progress)
+        built = build_package(
+            folder, wanted or [Architecture.ARM64.value], python, on_progress, project_dir=workspace.dir
+        )
     print_json(_as_json(built, folder)) if as_json else _print(built, folder)
     return 0
 
@@ -77,7 +79,7 @@ def package_for(workspace: Workspace, lake: Lake) -> None:
         return
     if "endpoint" not in instance.state.options and (wanted := architectures(instance.clusters)):
         with _told(as_json=False) as on_progress:
-            build_package(workspace.dir / FOLDER, wanted, on_progress=on_progress)
+            build_package(workspace.dir / FOLDER, wanted, on_progress=on_progress, project_dir=workspace.dir)
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """The archive of the packages that jobs need on a cluster: what pip downloads for it, as one folder in a tar file.
 
-Files are in the order of their names, with one time and one owner, so that the same packages give the same bytes.
+Files are in the order of their names, with one time and one owner, so that the same packages give the same bytes. A
+wheel whose SHA-256 is not among those that are trusted is never packed.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 import subprocess
 import sys
@@ -15,6 +17,9 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from deployer.compute.package_lock import Hashes
 from deployer.errors import DeployerError, InvalidInput
 from deployer.tables.progress import OnProgress, Progress, untold
 
@@ -25,24 +30,29 @@ EPOCH = 315532800  #: 1980-01-01, the first time that zip files can have
 
 _BEGINS = re.compile(r"(?:Collecting |Processing (?:\S*/)?)([A-Za-z0-9._]+)")  # of an index, and of a folder
 _PYTHON = re.compile(r"3\.\d+")
+_MISMATCH = "DO NOT MATCH THE HASHES"
+_MISMATCHED = re.compile(r"(\S+==\S+) from ")
 
 
 def build_archive(
-    architecture: str, python: str, pins: Sequence[str], file: Path, on_progress: OnProgress = untold
-) -> None:
-    """Writes `file` (.tar.gz) with the packages of `pins` (`name==version`) and no others, built for the machine.
+    architecture: str, python: str, packages: Hashes, file: Path, on_progress: OnProgress = untold
+) -> dict[str, str]:
+    """Writes `file` (.tar.gz) with these packages and no others, built for the machine.
 
-    Raises InvalidInput for an architecture or a Python that cannot be, DeployerError when pip does not find a package.
+    Returns the SHA-256 of each wheel by its name. Raises InvalidInput for an architecture or a Python that cannot be,
+    DeployerError when pip does not find a package, or finds a file of it that is not trusted.
     """
     platforms = platforms_of(architecture)
     if not _PYTHON.fullmatch(python):
         raise InvalidInput(f"{python!r} is no version of Python", remedy="write it as 3.11")
     with tempfile.TemporaryDirectory(prefix=".download-", dir=file.parent) as folder:
         wheels = Path(folder)
-        _download(platforms, python, pins, wheels, on_progress)
+        _download(platforms, python, packages, wheels, on_progress)
+        digests = {wheel.name: _checked(wheel, packages) for wheel in sorted(wheels.glob("*.whl"))}
         unfinished = wheels / file.name
         pack(sorted(wheels.glob("*.whl")), unfinished, on_progress)
         unfinished.replace(file)
+    return digests
 
 
 def platforms_of(architecture: str) -> list[str]:
@@ -54,25 +64,26 @@ def platforms_of(architecture: str) -> list[str]:
     return [*(f"manylinux_2_{version}_{machine}" for version in newest_first), f"manylinux2014_{machine}"]
 
 
-def _download(
-    platforms: Sequence[str], python: str, pins: Sequence[str], folder: Path, on_progress: OnProgress
-) -> None:
+def _download(platforms: Sequence[str], python: str, packages: Hashes, folder: Path, on_progress: OnProgress) -> None:
+    asked = folder / "requirements.txt"
+    lines = (" ".join([pin, *(f"--hash=sha256:{each}" for each in sorted(hashes))]) for pin, hashes in packages.items())
+    asked.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command = [
         *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}", "--progress-bar=off"),
         *(f"--platform={platform}" for platform in platforms),
-        *(f"--dest={folder}", *pins),
+        *("--require-hashes", f"--dest={folder}", f"--requirement={asked}"),
     ]
     said: list[str] = []
     begun = 0
-    on_progress(Progress("downloading", 0, len(pins), "packages"))
+    on_progress(Progress("downloading", 0, len(packages), "packages"))
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
         try:
             assert pip.stdout is not None  # noqa: S101
             for line in pip.stdout:
                 said.append(line.strip())
                 if match := _BEGINS.match(line):
-                    on_progress(Progress(f"downloading {match[1]}", begun, len(pins), "packages"))
+                    on_progress(Progress(f"downloading {match[1]}", begun, len(packages), "packages"))
                     begun += 1
         except BaseException:
             pip.terminate()
@@ -92,9 +103,32 @@ def _failure(said: Sequence[str], python: str, platforms: Sequence[str]) -> Depl
             remedy="install another version of it here, which the clusters then get; or choose another Python or "
             "architecture",
         )
+    if any(_MISMATCH in line for line in said):
+        names = [match[1] for line in said if (match := _MISMATCHED.match(line))]
+        return _untrusted(", ".join(names) or "a package")
     return DeployerError(
         f"pip did not download the jobs' packages: {(errors or list(said) or ['no word'])[-1]}",
         remedy="look whether pip reaches its index, then try again",
+    )
+
+
+def _checked(wheel: Path, packages: Hashes) -> str:
+    """The SHA-256 of a downloaded wheel. Raises DeployerError for one that is not trusted, even if pip took it."""
+    try:
+        name, version, _, _ = parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename:
+        raise _untrusted(wheel.name) from None
+    with wheel.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest not in packages.get(f"{name}=={version}", ()):
+        raise _untrusted(wheel.name)
+    return digest
+
+
+def _untrusted(what: str) -> DeployerError:
+    return DeployerError(
+        f"the package index has another file of {what} than the ones that are trusted: their SHA-256 differs",
+        remedy="do not use it; ask whoever runs the index, or pin its hash in requirements.txt once you trust it",
     )
 
 

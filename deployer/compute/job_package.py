@@ -14,6 +14,7 @@ from deployer.compute.job_archive import build_archive
 from deployer.compute.job_code import REMOTE_KINDS, architecture_of
 from deployer.compute.job_requirements import pins
 from deployer.compute.job_wheel import NAME, build_wheel, job_programs
+from deployer.compute.package_lock import Hashes, hashes_of
 from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster
 from deployer.tables.progress import OnProgress, untold
@@ -51,28 +52,35 @@ def architectures(clusters: Iterable[Cluster]) -> list[str]:
 
 
 def build_package(
-    folder: Path, architectures: Iterable[str], python: str = PYTHON, on_progress: OnProgress = untold
+    folder: Path,
+    architectures: Iterable[str],
+    python: str = PYTHON,
+    on_progress: OnProgress = untold,
+    *,
+    project_dir: Path | None = None,
 ) -> JobPackage:
     """The package in `folder`, as today's code and the packages that are installed here want it.
 
-    Only what changed is made again: an archive takes a download, the rest a moment. Raises DeployerError when pip does
-    not find a package, InvalidInput for an architecture or Python that cannot be.
+    Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
+    the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,
+    InvalidInput for an architecture or Python that cannot be, and for a package of which no hash is known.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if not (ignore := folder / ".gitignore").exists():
         ignore.write_text("*\n", encoding="utf-8")
     needed = pins()
+    trusted = hashes_of(needed, project_dir)
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
     archives = {}
     for architecture in architectures:
         key = hashlib.sha256(json.dumps([_FORMAT, architecture, python, needed]).encode()).hexdigest()
         about, path = recorded.get(architecture, {}), folder / f"environment-{architecture}.tar.gz"
-        if about.get("key") == key and path.is_file() and path.stat().st_size == about["size"]:
-            archives[architecture] = PackagedFile(path, about["sha256"], about["size"])
+        if about.get("key") == key and (found := _as_recorded(path, about, trusted)):
+            archives[architecture] = found
             continue
-        build_archive(architecture, python, needed, path, on_progress)
+        wheels = build_archive(architecture, python, trusted, path, on_progress)
         archives[architecture] = _measured(path, is_new=True)
-        recorded[architecture] = {"key": key, **_about(archives[architecture])}
+        recorded[architecture] = {"key": key, **_about(archives[architecture]), "wheels": wheels}
     package = JobPackage(
         python,
         _written(folder / NAME, build_wheel()),
@@ -110,6 +118,15 @@ def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
         archives[each] = file(found["archives"][each])
     scripts = {job: file(about) for job, about in found["scripts"].items()}
     return JobPackage(found["python"], file(found["wheel"]), scripts, archives)
+
+
+def _as_recorded(path: Path, about: Mapping[str, Any], trusted: Hashes) -> PackagedFile | None:
+    """The archive, when it is what was built of wheels that are all still trusted."""
+    wheels, hashes = about.get("wheels"), frozenset().union(*trusted.values())
+    if not wheels or not hashes.issuperset(wheels.values()) or not path.is_file():
+        return None
+    found = _measured(path)
+    return found if found.sha256 == about["sha256"] else None
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

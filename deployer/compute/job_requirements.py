@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 
+from deployer.compute.package_lock import canonical
 from deployer.errors import NotFound
 
 #: The packages by the module that jobs import, as a test holds it. EMR has Spark and a Java itself.
@@ -52,7 +53,7 @@ def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
     """Read once for the same `path` of modules: a command wants them up to three times."""
     found: dict[str, str] = {}
     seen: set[tuple[str, str | None]] = set()
-    todo: list[tuple[str, str | None, bool]] = [(_canonical(name), None, True) for name in names]
+    todo: list[tuple[str, str | None, bool]] = [(canonical(name), None, True) for name in names]
     while todo:
         name, extra, needed = todo.pop()
         if (name, extra) in seen or name in ON_CLUSTERS:
@@ -72,9 +73,5 @@ def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
             wanted = _EXTRA.search(match[3] or "")
             if (wanted[1] if wanted else None) in (None, extra):
                 extras = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
-                todo += [(_canonical(match[1]), inner, False) for inner in (None, *extras)]
+                todo += [(canonical(match[1]), inner, False) for inner in (None, *extras)]
     return [f"{name}=={version}" for name, version in sorted(found.items())]
-
-
-def _canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,7 @@
-"""The wheel of deployer and its jobs, made from the code that runs here: the same code gives the same bytes."""
+"""The wheel of deployer and its jobs, made from the code that runs here: the same code gives the same bytes.
+
+pip installs it with the commands, and Spark takes it as a zip file of modules.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +12,34 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, requires
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
-from deployer import __version__
+from deployer import DISTRIBUTION, __version__
 
 PACKAGES = ("deployer", "spark_jobs")
 JOBS = "spark_jobs"
-NAME = f"deployer-{__version__}-py3-none-any.whl"
+STEM = f"{DISTRIBUTION.replace('-', '_')}-{__version__}"
+NAME = f"{STEM}-py3-none-any.whl"
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 _IS_PROGRAM = re.compile(r'^if __name__ == "__main__":', re.MULTILINE)
 
 
 def build_wheel() -> bytes:
-    """A wheel, whose contents Spark also takes as a zip file of modules."""
+    """The wheel. Without package metadata, as in a job on a cluster, it declares no dependencies and no commands."""
     files = {name: contents for package in PACKAGES for name, contents in _files(package)}
-    info = f"deployer-{__version__}.dist-info"
-    files[f"{info}/METADATA"] = _metadata().encode()
+    info = f"{STEM}.dist-info"
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: deployer\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    try:
+        installed = distribution(DISTRIBUTION)
+    except PackageNotFoundError:
+        files[f"{info}/METADATA"] = _text("Metadata-Version: 2.4", *_IDENTITY)
+    else:
+        files[f"{info}/METADATA"] = _metadata(installed)
+        files[f"{info}/entry_points.txt"] = _commands(installed)
+        files |= {f"{info}/licenses/{name}": contents for name, contents in _licenses(installed)}
     return _zipped(tuple(sorted(files.items())), f"{info}/RECORD")
 
 
@@ -66,13 +77,36 @@ def _files(package: str) -> Iterator[tuple[str, bytes]]:
             yield f"{package}/{inner.as_posix()}", path.read_bytes()
 
 
-def _metadata() -> str:
-    try:
-        needed = requires("deployer") or []
-    except PackageNotFoundError:
-        needed = []
-    lines = ["Metadata-Version: 2.1", "Name: deployer", f"Version: {__version__}"]
-    return "\n".join([*lines, *(f"Requires-Dist: {each}" for each in sorted(needed)), ""])
+_IDENTITY = (f"Name: {DISTRIBUTION}", f"Version: {__version__}")
+
+
+def _metadata(installed: Distribution) -> bytes:
+    """The fields that pip reads. Their order is fixed, so the text does not depend on the tool that built it."""
+    return _text(
+        "Metadata-Version: 2.4",
+        *_IDENTITY,
+        *(
+            f"{field}: {value}"
+            for field in ("License-File", "Requires-Python", "Provides-Extra", "Requires-Dist")
+            for value in sorted(installed.metadata.get_all(field) or ())
+        ),
+    )
+
+
+def _commands(installed: Distribution) -> bytes:
+    commands = installed.entry_points.select(group="console_scripts")
+    return _text("[console_scripts]", *sorted(f"{each.name} = {each.value}" for each in commands))
+
+
+def _licenses(installed: Distribution) -> Iterator[tuple[str, bytes]]:
+    names = set(installed.metadata.get_all("License-File") or ())
+    for file in installed.files or ():
+        if file.name in names and file.parent.name in ("licenses", "") and (path := Path(str(file.locate()))).is_file():
+            yield file.name, path.read_bytes()
+
+
+def _text(*lines: str) -> bytes:
+    return "\n".join([*lines, ""]).encode()
 
 
 def _digest(contents: bytes) -> str:

@@ -28,6 +28,7 @@ from deployer.engine.model import (
     PlanResult,
     UpResult,
 )
+from deployer.engine.process import find_plugin
 from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
@@ -172,6 +173,8 @@ class Collected:
 
 
 def _open(stack: StackRef) -> automation.Stack:
+    for name in stack.project.plugins:
+        find_plugin(name, stack.project.plugins)  # the CLI does not say which entry of Pulumi.yaml to correct
     _take_over_journal(stack)
     return _call(
         lambda: automation.create_or_select_stack(

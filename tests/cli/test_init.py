@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -30,12 +31,30 @@ def test_the_project_is_applied_unchanged(
     assert "deletion_protection" not in deployer("render", "--stack", "prod").out
 
 
-def test_the_provider_is_found_by_its_path(tmp_path: Path, deployer: Deployer) -> None:
+def test_the_provider_is_found_where_the_requirements_are_installed(tmp_path: Path, deployer: Deployer) -> None:
+    """The file is committed, so it names no folder of this machine."""
     deployer("init", str(tmp_path / "new"), "--name", "lake")
     project = yaml.safe_load((tmp_path / "new" / "Pulumi.yaml").read_text(encoding="utf-8"))
     assert project["name"] == "lake"
-    plugin = tmp_path / "new" / project["plugins"]["providers"][0]["path"] / "pulumi-resource-lake"
-    assert plugin.is_file()
+    assert project["plugins"]["providers"] == [{"name": "lake", "path": ".venv/bin"}]
+
+
+def test_the_pulumi_cli_is_not_started_without_the_provider(
+    tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployer("init", str(tmp_path / "new"))
+    (tmp_path / "pulumi").write_text("#!/bin/sh\nexit 99\n", encoding="utf-8")
+    (tmp_path / "pulumi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(tmp_path / "new")
+    ran = deployer("preview")
+    assert (ran.code, "new/.venv/bin: no executable pulumi-resource-lake there" in ran.err) == (1, True), ran.err
+
+
+@pytest.mark.parametrize("inside", [".git", ".venv"])
+def test_what_is_no_part_of_a_project_may_be_there(tmp_path: Path, deployer: Deployer, inside: str) -> None:
+    (tmp_path / inside).mkdir()
+    assert deployer("init", str(tmp_path), "--name", "lake").code == 0
 
 
 def test_a_folder_with_something_in_it_is_refused(tmp_path: Path, deployer: Deployer) -> None:
@@ -55,11 +74,6 @@ def test_a_root_that_cannot_be_made_is_told_in_words(project: Path, deployer: De
     (project / "lakes").write_text("", encoding="utf-8")
     ran = deployer("up", "--yes")
     assert (ran.code, "the root cannot be made: " in ran.err) == (1, True)
-
-
-def test_a_fresh_repository_is_empty_enough(tmp_path: Path, deployer: Deployer) -> None:
-    (tmp_path / ".git").mkdir()
-    assert deployer("init", str(tmp_path), "--name", "lake").code == 0
 
 
 def test_the_program_is_the_one_of_this_repository() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deployer import __version__
+from deployer.compute.job_wheel import NAME
 from tests.cli.conftest import Deployer
 from tests.projects import make_project
-from tests.wheelhouse import make_wheelhouse, use_wheelhouse
+from tests.wheelhouse import make_wheelhouse, trust_wheelhouse, use_wheelhouse
 
 INSTANCE = """\
 kind: Instance
@@ -26,6 +26,7 @@ clusters:
 def on_aws(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     use_wheelhouse(make_wheelhouse(tmp_path / "wheels"), monkeypatch)
     folder = make_project(tmp_path / "project", {"demo.yaml": INSTANCE})
+    trust_wheelhouse(folder)
     monkeypatch.chdir(folder)
     return folder
 
@@ -35,7 +36,7 @@ def test_it_builds_for_the_clusters_of_the_stack(on_aws: Path, deployer: Deploye
     assert ran.code == 0, ran.err
     lines = [line.split() for line in ran.out.splitlines()]
     sizes = {line[0]: (line[-1], len(line[-2])) for line in lines if line[-1] == "built"}
-    assert sizes.keys() >= {f"deployer-{__version__}-py3-none-any.whl", "ingest.py", "environment-x86_64.tar.gz"}
+    assert sizes.keys() >= {NAME, "ingest.py", "environment-x86_64.tar.gz"}
     assert all(digits == 12 for _, digits in sizes.values())
     assert f"for Python 3.11, in {on_aws / 'build' / 'jobs'}" in ran.out
     assert (on_aws / "build" / "jobs" / ".gitignore").read_text(encoding="utf-8") == "*\n"

@@ -11,7 +11,6 @@ import os
 import shlex
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ import pyspark
 
 from deployer.compute import emr_serverless, emr_steps
 from deployer.compute.java import java_home
+from tests.archives import unpack
 from tests.compute.aws_runs import runs_of, set_state
 
 #: What a cluster has of itself: here one machine, which nobody reaches from outside.
@@ -200,8 +200,7 @@ def _fetched(address: str, folder: Path) -> str:
     file.write_bytes(boto3.session.Session().client("s3").get_object(Bucket=bucket, Key=key)["Body"].read())
     if not unpacked:
         return str(file)
-    with tarfile.open(file) as archive:
-        archive.extractall(folder / unpacked, filter="data")
+    unpack(file, folder / unpacked)
     return f"{file}#{unpacked}"
 
 

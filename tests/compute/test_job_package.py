@@ -9,20 +9,23 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from importlib.metadata import version
+from importlib.metadata import distributions, requires, version
 from pathlib import Path
 
 import pytest
 
+from deployer import DISTRIBUTION
 from deployer.compute import job_package, job_wheel
 from deployer.compute.job_archive import EPOCH, build_archive, pack, platforms_of
 from deployer.compute.job_package import MANIFEST, architectures, build_package, read_package
 from deployer.compute.job_wheel import NAME, build_wheel, job_programs
+from deployer.compute.package_lock import hashes_of
 from deployer.errors import DeployerError, Interrupted, InvalidInput
 from deployer.specs.model import Cluster
 from deployer.tables.progress import Progress
+from tests.archives import unpack
 from tests.tables.lakes import Lake, flights
-from tests.wheelhouse import make_wheel, make_wheelhouse, use_wheelhouse
+from tests.wheelhouse import make_wheel, make_wheelhouse, sha256, use_wheelhouse
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +40,10 @@ def wheelhouse(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_same_inputs_give_the_same_bytes(wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build_package(tmp_path / "first", ["arm64", "x86_64"])
+    first = build_package(tmp_path / "first", ["arm64", "x86_64"], project_dir=wheelhouse)
     use_wheelhouse(make_wheelhouse(tmp_path / "later"), monkeypatch)
     job_wheel._zipped.cache_clear()
-    second = build_package(tmp_path / "second", ["arm64", "x86_64"])
+    second = build_package(tmp_path / "second", ["arm64", "x86_64"], project_dir=tmp_path / "later")
     assert [each.sha256 for each in (first.wheel, *first.archives.values(), *first.scripts.values())] == [
         each.sha256 for each in (second.wheel, *second.archives.values(), *second.scripts.values())
     ]
@@ -51,10 +54,10 @@ def test_the_same_inputs_give_the_same_bytes(wheelhouse: Path, tmp_path: Path, m
 def test_an_unchanged_package_is_left_as_it_is(
     wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = build_package(tmp_path, ["arm64"])
+    first = build_package(tmp_path, ["arm64"], project_dir=wheelhouse)
     assert all(each.is_new for each in (first.wheel, *first.scripts.values(), *first.archives.values()))
     use_wheelhouse(tmp_path / "nowhere", monkeypatch)  # whoever downloads now, fails
-    again = build_package(tmp_path, ["arm64"])
+    again = build_package(tmp_path, ["arm64"], project_dir=wheelhouse)
     assert not any(each.is_new for each in (again.wheel, *again.scripts.values(), *again.archives.values()))
     assert (again.archives["arm64"].sha256, read_package(tmp_path, ["arm64"])) == (
         first.archives["arm64"].sha256,
@@ -63,25 +66,26 @@ def test_an_unchanged_package_is_left_as_it_is(
 
 
 def test_only_what_changed_is_built_again(wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = build_package(tmp_path, ["arm64"])
-    with_another = build_package(tmp_path, ["arm64", "x86_64"])
+    first = build_package(tmp_path, ["arm64"], project_dir=wheelhouse)
+    with_another = build_package(tmp_path, ["arm64", "x86_64"], project_dir=wheelhouse)
     assert [each.is_new for each in with_another.archives.values()] == [False, True]
-    assert build_package(tmp_path, ["arm64"], "3.12").archives["arm64"].is_new
-    back = build_package(tmp_path, ["arm64"]).archives["arm64"]
+    assert build_package(tmp_path, ["arm64"], "3.12", project_dir=wheelhouse).archives["arm64"].is_new
+    back = build_package(tmp_path, ["arm64"], project_dir=wheelhouse).archives["arm64"]
     assert back.is_new and back.sha256 == first.archives["arm64"].sha256
-    make_wheel(tmp_path, "newer", "2.0")
+    newer = make_wheel(tmp_path, "newer", "2.0")
+    (tmp_path / "requirements.txt").write_text(f"newer==2.0 --hash=sha256:{sha256(newer)}\n", encoding="utf-8")
     use_wheelhouse(tmp_path, monkeypatch)
     monkeypatch.setattr(job_package, "pins", lambda: ["newer==2.0"])
-    changed = build_package(tmp_path, ["arm64"])
+    changed = build_package(tmp_path, ["arm64"], project_dir=tmp_path)
     assert changed.archives["arm64"].is_new and not changed.wheel.is_new
     (tmp_path / "environment-arm64.tar.gz").unlink()
-    assert build_package(tmp_path, ["arm64"]).archives["arm64"].is_new
+    assert build_package(tmp_path, ["arm64"], project_dir=tmp_path).archives["arm64"].is_new
 
 
 def test_a_package_that_is_cut_short_is_not_taken(wheelhouse: Path, tmp_path: Path) -> None:
-    whole = build_package(tmp_path, ["arm64"]).archives["arm64"]
+    whole = build_package(tmp_path, ["arm64"], project_dir=wheelhouse).archives["arm64"]
     whole.path.write_bytes(whole.path.read_bytes()[:100])
-    assert build_package(tmp_path, ["arm64"]).archives["arm64"].sha256 == whole.sha256
+    assert build_package(tmp_path, ["arm64"], project_dir=wheelhouse).archives["arm64"].sha256 == whole.sha256
 
 
 @pytest.mark.parametrize("moment", ["downloading", "packing"])
@@ -89,7 +93,8 @@ def test_an_interrupted_build_leaves_nothing(
     wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     (tmp_path / "wheels").mkdir()
-    make_wheel(tmp_path / "wheels", "large", "1.0", **{"large.bin": "0" * 3 * 2**20})
+    large = make_wheel(tmp_path / "wheels", "large", "1.0", **{"large.bin": "0" * 3 * 2**20})
+    packages = {"large==1.0": frozenset([sha256(large)]), **hashes_of([f"six=={version('six')}"], wheelhouse)}
     monkeypatch.setenv("PIP_FIND_LINKS", f"{wheelhouse} {tmp_path / 'wheels'}")
     folder = tmp_path / "jobs"
     folder.mkdir()
@@ -99,7 +104,7 @@ def test_an_interrupted_build_leaves_nothing(
             raise Interrupted("stopped")
 
     with pytest.raises(Interrupted):
-        build_archive("arm64", "3.11", ["large==1.0", f"six=={version('six')}"], folder / "a.tar.gz", stop)
+        build_archive("arm64", "3.11", packages, folder / "a.tar.gz", stop)
     assert list(folder.iterdir()) == []
 
 
@@ -119,15 +124,15 @@ TAGS: dict[str, tuple[str, str, bool]] = {
 def test_only_wheels_that_run_there_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
     tag, architecture, fits = TAGS[case]
     (tmp_path / "wheels").mkdir()
-    make_wheel(tmp_path / "wheels", "tiny", "1.0", tag)
+    packages = {"tiny==1.0": frozenset([sha256(make_wheel(tmp_path / "wheels", "tiny", "1.0", tag))])}
     use_wheelhouse(tmp_path / "wheels", monkeypatch)
     archive = tmp_path / "a.tar.gz"
     if fits:
-        build_archive(architecture, "3.11", ["tiny==1.0"], archive)
+        build_archive(architecture, "3.11", packages, archive)
         assert "packaged_tiny.py" in _names(archive)
         return
     with pytest.raises(DeployerError, match=r"no wheel of tiny==1\.0 for Python 3\.11 on manylinux2014_aarch64"):
-        build_archive(architecture, "3.11", ["tiny==1.0"], archive)
+        build_archive(architecture, "3.11", packages, archive)
     assert not archive.exists()
 
 
@@ -155,13 +160,13 @@ def test_bad_words_are_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="'sparc' is no architecture of clusters; use arm64 or x86_64"):
         platforms_of("sparc")
     with pytest.raises(InvalidInput, match=r"'eleven' is no version of Python; write it as 3\.11"):
-        build_archive("arm64", "eleven", [], tmp_path / "a.tar.gz")
+        build_archive("arm64", "eleven", {}, tmp_path / "a.tar.gz")
     with pytest.raises(InvalidInput, match="there is no code of jobs here; deployer package --out"):
         read_package(tmp_path, ["arm64"])
 
 
 def test_parts_that_are_gone_are_named(wheelhouse: Path, tmp_path: Path) -> None:
-    build_package(tmp_path, ["arm64"])
+    build_package(tmp_path, ["arm64"], project_dir=wheelhouse)
     with pytest.raises(InvalidInput, match=r"no packages for x86_64 here; deployer package .* --architecture x86_64"):
         read_package(tmp_path, ["x86_64"])
     (tmp_path / "ingest.py").unlink()
@@ -185,8 +190,18 @@ def test_the_wheel_is_one_that_pip_installs(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(build_wheel())
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--target", "there", NAME]
     subprocess.run(command, cwd=tmp_path, check=True)
-    assert (tmp_path / "there" / "deployer" / "py.typed").is_file()
-    assert (tmp_path / "there" / "spark_jobs" / "ingest.py").is_file()
+    there = tmp_path / "there"
+    assert (there / "deployer" / "py.typed").is_file() and (there / "spark_jobs" / "ingest.py").is_file()
+    assert all((there / "bin" / name).is_file() for name in ("deployer", "pulumi-resource-lake"))
+    (installed,) = distributions(path=[str(there)])
+    assert installed.name == DISTRIBUTION and set(installed.requires or ()) == set(requires(DISTRIBUTION) or ())
+    assert any(file.name == "LICENSE" for file in installed.files or ())
+    # What is installed from the wheel builds the same wheel, so a project's requirements pin one file.
+    (there / "bin").rename(tmp_path / "bin")
+    code = "import sys; from deployer.compute.job_wheel import build_wheel; sys.stdout.buffer.write(build_wheel())"
+    environment = {**os.environ, "PYTHONPATH": str(there), "PYTHONDONTWRITEBYTECODE": "1"}
+    again = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert again.stdout == build_wheel()
 
 
 def test_a_job_runs_from_the_wheel_as_a_zip_file(tmp_path: Path) -> None:
@@ -209,8 +224,7 @@ def test_the_real_packages_are_all_that_a_job_needs(tmp_path: Path) -> None:
     rows = lake.file(flights(100))
     architecture = {"aarch64": "arm64", "arm64": "arm64", "x86_64": "x86_64"}[platform.machine()]
     package = build_package(tmp_path / "jobs", [architecture], f"{sys.version_info.major}.{sys.version_info.minor}")
-    with tarfile.open(package.archives[architecture].path) as tar:
-        tar.extractall(tmp_path / "environment", filter="data")
+    unpack(package.archives[architecture].path, tmp_path / "environment")
     wheel = package.wheel.path.rename(tmp_path / "deployer.zip")
     environment = {"PYTHONPATH": f"./environment:./{wheel.name}", "PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     program = [sys.executable, "-S", str(package.scripts["ingest"].path)]

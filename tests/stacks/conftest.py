@@ -18,7 +18,7 @@ from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
 from tests.projects import make_project, table
 from tests.state.aws_server import moto_server
-from tests.wheelhouse import make_wheelhouse, use_wheelhouse
+from tests.wheelhouse import make_wheelhouse, trust_wheelhouse, use_wheelhouse
 
 REGION = "eu-central-1"
 
@@ -66,6 +66,7 @@ def on_aws(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakePro
         flights = table("flights", "delay: int32") if tables is None else tables
         folder = make_project(tmp_path / bucket, {"demo.yaml": instance, "flights.yaml": flights})
         install_aws_provider(folder)
+        trust_wheelhouse(folder)
         monkeypatch.chdir(folder)
         return folder
 

@@ -16,6 +16,7 @@ from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, make_project
 from tests.stacks.graph import check_golden, graph_of, outputs_of
+from tests.wheelhouse import trust_wheelhouse
 
 SPECS = REPOSITORY / "specs" / "nyc"
 BUCKET = "our-lakes"
@@ -27,6 +28,7 @@ def nyc(aws: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     specs["instance.yaml"] = specs["instance.yaml"].replace("root:", "engine: embedded\nroot:")
     folder = make_project(tmp_path / "nyc", specs)
     install_aws_provider(folder)
+    trust_wheelhouse(folder)
     monkeypatch.chdir(folder)
     return folder
 

@@ -27,6 +27,7 @@ from tests.compute.conftest import PutBetween, faulty  # noqa: F401 (fixture)
 from tests.compute.runner import runner
 from tests.projects import make_project, table
 from tests.stacks.conftest import empty
+from tests.wheelhouse import trust_wheelhouse
 
 BUCKET = "remote-ingest-lakes"
 ROOT = f"s3://{BUCKET}/demo"
@@ -50,6 +51,7 @@ def made(aws: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"demo.yaml": INSTANCE, "flights.yaml": table("flights", "delay: int32")},
     )
     install_aws_provider(folder)
+    trust_wheelhouse(folder)
     assert run_command(["up", "--yes", "--project", str(folder)]) == 0
     return folder
 

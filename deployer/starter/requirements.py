@@ -1,0 +1,75 @@
+"""What a project installs: this deployer as a wheel, and every package that it needs, with the hashes of their files.
+
+The wheel lies in the project, so nothing depends on what a package index has by the name of deployer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, distribution
+
+from deployer import DISTRIBUTION, __version__
+from deployer.compute.job_wheel import NAME, build_wheel
+from deployer.compute.package_lock import AWS, BUILD, PACKAGES, lock_text
+from deployer.errors import NotFound
+
+VENDOR = "vendor"
+OLD_WHEELS = f"{DISTRIBUTION.replace('-', '_')}-*.whl"  #: in VENDOR, of other releases
+
+_INSTALL = """\
+#   python -m pip install --requirement requirements-build.txt
+#   python -m pip install --no-build-isolation --requirement {name}
+"""
+_PLAIN = """\
+# Deployer, from {vendor}/, and every package that it needs. Only files with these hashes are installed.
+{install}\
+# After an update of deployer, `deployer init --requirements .` writes requirements*.txt and {vendor}/ again.
+# The project `deployer` on the public package index is another one. Once your index has {distribution} {version},
+# the line of its wheel can become: {distribution}=={version} --hash=sha256:HASH
+--require-hashes
+--only-binary :all:
+--no-binary pyspark
+
+./{vendor}/{wheel} \\
+    --hash=sha256:{digest}
+"""
+_AWS = """\
+# For a lake on S3: the packages of requirements.txt, and AWS's types for the program in stacks/.
+{install}\
+--require-hashes
+--requirement requirements.txt
+
+"""
+_BUILD = """\
+# What PySpark is built by, as the index has it as source only. Installed before the other packages.
+--require-hashes
+--only-binary :all:
+
+"""
+
+
+def requirement_files() -> Mapping[str, bytes]:
+    """The files by their paths in a project. Raises NotFound where deployer is not installed as a package."""
+    try:
+        distribution(DISTRIBUTION)
+    except PackageNotFoundError:
+        raise NotFound(
+            f"{DISTRIBUTION} is not installed as a package here, so its wheel would lack its dependencies and commands",
+            remedy="install it, such as by `python -m pip install FOLDER-OF-ITS-SOURCE`",
+        ) from None
+    wheel = build_wheel()
+    plain = _PLAIN.format(
+        vendor=VENDOR,
+        install=_INSTALL.format(name="requirements.txt"),
+        distribution=DISTRIBUTION,
+        version=__version__,
+        wheel=NAME,
+        digest=hashlib.sha256(wheel).hexdigest(),
+    )
+    texts = {
+        "requirements.txt": plain + lock_text(PACKAGES),
+        "requirements-aws.txt": _AWS.format(install=_INSTALL.format(name="requirements-aws.txt")) + lock_text(AWS),
+        "requirements-build.txt": _BUILD + lock_text(BUILD),
+    }
+    return {f"{VENDOR}/{NAME}": wheel, **{name: text.encode() for name, text in texts.items()}}
