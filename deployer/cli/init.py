@@ -20,5 +20,6 @@ def init(
 
     for path in write_project(folder, name):
         stdout().print(str(path))
-    stdout().print(f"\nnow: cd {folder} && deployer up")
+    stdout().print()
+    stdout().print(f"now: cd {folder} && deployer up")
     return 0

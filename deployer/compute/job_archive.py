@@ -58,7 +58,7 @@ def _download(
     platforms: Sequence[str], python: str, pins: Sequence[str], folder: Path, on_progress: OnProgress
 ) -> None:
     command = [
-        *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
+        *(sys.executable, "-P", "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}", "--progress-bar=off"),
         *(f"--platform={platform}" for platform in platforms),
         *(f"--dest={folder}", *pins),

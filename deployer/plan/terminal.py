@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from deployer.plan.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
 from deployer.plan.totals import foreign_counts, note_of
@@ -50,14 +51,13 @@ def verdict_as_tree(verdict: Verdict) -> RenderableType:
     return tree
 
 
-def _violation(violation: Violation) -> Text:
+def _violation(violation: Violation) -> RenderableType:
     line = Text(f"{violation.standing:<10}", style=_STANDING_STYLE[violation.standing])
     line.append(f"{violation.rule}  {violation.address}: {violation.message}", style="default not bold")
     if violation.at:
         line.append(f"  {violation.at}", style="not bold cyan")
-    if violation.approved:
-        line.append(f"\n          approved {violation.approved}", style="not bold dim")
-    return line
+    approved = f"approved {violation.approved}" if violation.approved else ""
+    return _with_more(line, Text(approved, style="dim"), 10)
 
 
 def summary(plan: Plan) -> Text:
@@ -87,7 +87,7 @@ def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
         branch.add(_change(change))
 
 
-def _change(planned: PlannedChange) -> Text:
+def _change(planned: PlannedChange) -> RenderableType:
     assessment = planned.assessment
     line = Text(f"{assessment.risk.value:<8} ", style=_RISK_STYLE[assessment.risk])
     line.append(describe(planned.change), style="default not bold")
@@ -96,9 +96,14 @@ def _change(planned: PlannedChange) -> Text:
         line.append(f" ({note})", style="not bold dim")
     if planned.cause:
         line.append(f"  {planned.cause}", style="not bold cyan")
-    if planned.refused:
-        line.append(f"\n         refused: {planned.refused}", style="bold red")
-    return line
+    refused = f"refused: {planned.refused}" if planned.refused else ""
+    return _with_more(line, Text(refused, style="bold red"), 9)
+
+
+def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
+    """A line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
+    below = [Folded(Text(" " * indent).append_text(more), indent)] if more else []
+    return Group(Folded(line, indent), *below)
 
 
 def _cost(cost: MonthlyCost) -> Text:
