@@ -501,10 +501,9 @@ def test_shown_text_is_one_line_without_hidden_characters(text: str) -> None:
 
 def test_every_character_that_may_hide_is_shown() -> None:
     """F9: all that Unicode calls control, format, surrogate, private, unassigned, separator or ignorable."""
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        if is_hidden(character) or character == "\n":
-            assert character not in visible(f"a{character}")
+    for start in range(0, sys.maxunicode + 1, 4096):
+        shown = visible("".join(map(chr, range(start, start + 4096))))
+        assert not {each for each in set(shown) if is_hidden(each) or each == "\n"}
     assert visible("Grüße, 日本　語, नमस्ते, ❤️ ⚠️") == "Grüße, 日本　語, नमस्ते, ❤️ ⚠️"
 
 
