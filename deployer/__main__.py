@@ -22,6 +22,8 @@ def main() -> None:
     from deployer.cli.main import run
     from deployer.cli.streams import show_streams
 
+    # Lance's log goes to stderr past Python, with names of columns as they are; `LANCE_LOG` asks for it.
+    os.environ.setdefault("LANCE_LOG", "lance=off")
     show_streams()  # to the end of the process: a traceback has texts of others in it
     _leave(run(sys.argv[1:]))
 

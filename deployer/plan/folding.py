@@ -21,10 +21,9 @@ class Folded:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         line = visible_text(self._line)
-        if line.cell_len <= options.max_width:
+        if line.cell_len <= options.max_width or options.max_width <= self._indent:
             yield line
             return
         beginning, rest = line.divide([self._indent])
-        room = max(options.max_width - self._indent, 1)
-        for number, part in enumerate(rest.wrap(console, room, overflow="fold")):
+        for number, part in enumerate(rest.wrap(console, options.max_width - self._indent, overflow="fold")):
             yield (Text(" " * self._indent) if number else beginning).append_text(part)

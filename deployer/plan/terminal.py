@@ -28,7 +28,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
     if plan.is_empty:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(done, *(Text(), *policies[:1]) if policies else ())
+        return Group(Folded(done, 4), *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for resource in plan.resources:
         if resource.changes:
@@ -36,18 +36,18 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for item in plan.foreign:
         tree.add(_foreign(item))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, summary(plan), *cost)
+    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *cost)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
     """What policies say: each violation, the worst first, and remarks."""
     from deployer.plan.verdict_words import verdict_line
 
-    tree = Tree(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"))
+    tree = Tree(Folded(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
     for violation in verdict.violations:
         tree.add(_violation(violation))
     for note in verdict.notes:
-        tree.add(Text(f"{'note':<10}{note}", style="dim"))
+        tree.add(Folded(Text(f"{'note':<10}{note}", style="dim"), 10))
     return tree
 
 
@@ -82,7 +82,7 @@ def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
         label.append(
             f"  {count(resource.statistics.rows, 'row')}, {size(resource.statistics.bytes)}", style="not bold dim"
         )
-    branch = tree.add(label)
+    branch = tree.add(Folded(label, 9))
     for change in resource.changes:
         branch.add(_change(change))
 
@@ -106,11 +106,11 @@ def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
     return Group(Folded(line, indent), *below)
 
 
-def _cost(cost: MonthlyCost) -> Text:
+def _cost(cost: MonthlyCost) -> RenderableType:
     from deployer.plan.monthly import cost_words
 
-    return Text("Cost: ", style="bold").append(cost_words(cost), style="not bold")
+    return Folded(Text("Cost: ", style="bold").append(cost_words(cost), style="not bold"), 6)
 
 
-def _foreign(item: Foreign) -> Text:
-    return Text(f"{item.action} {item.address} {item.detail}".rstrip())
+def _foreign(item: Foreign) -> RenderableType:
+    return Folded(Text(f"{item.action} {item.address} {item.detail}".rstrip()), 9)

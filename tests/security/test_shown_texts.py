@@ -8,11 +8,13 @@ import json
 import logging
 import os
 import re
+import subprocess
 import sys
 import unicodedata
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -32,13 +34,21 @@ from deployer.cli.remote_run import _watcher
 from deployer.cli.streams import ShownStream, shown_streams
 from deployer.compute.remote import RunState, RunStatus
 from deployer.engine import Diagnostic, StepFailed, StepFinished, StepProgress, StepStarted
-from deployer.errors import DeployerError, InvalidInput
+from deployer.errors import DeployerError, InvalidInput, Position
+from deployer.live.model import LiveLake
+from deployer.plan import Foreign, make_plan
 from deployer.plan.escaping import markdown_code, markdown_text
+from deployer.plan.monthly import MonthlyCost
+from deployer.plan.terminal import plan_as_tree
+from deployer.plan.verdict import Enforcement, Verdict, Violation
+from deployer.specs.model import TableSpec
+from deployer.specs.types import Column, Scalar
 from deployer.state import open_store
 from deployer.state.updates import SetTableProperties
 from deployer.tables.table import Rows
 from deployer.visible import visible, visible_json, visible_text
 from tests.cli.conftest import Deployer, deployer  # noqa: F401
+from tests.plan.lakes import graph
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.security.test_compared_repositories import commit, git
 
@@ -322,6 +332,27 @@ def test_what_is_confirmed_is_what_is_shown(tmp_path: Path, monkeypatch: pytest.
         assert not [line for line in lines if own.match(line) and line not in branches], lines
 
 
+@pytest.mark.parametrize("width", [40, 61, 80, 97, 113])
+def test_no_width_puts_words_of_others_where_ours_begin(width: int) -> None:
+    """F9: what does not fit is folded under the words that it belongs to."""
+    words = ["Plan:", "Policy:", "Cost:", "destroys", "safe", "│", "├── -", "└── ~ table/air.zz", "demo: nothing to do"]
+    filler = " ".join(itertools.islice(itertools.cycle(words), 200))
+    violation = Violation("rule", Enforcement.MANDATORY, "table/air.t", filler, filler, Position(filler), "")
+    verdict = Verdict((), (violation, replace(violation, approved=filler)), (filler,), ref=filler)
+    cost = MonthlyCost(0.0, 1.0, filler, filler, filler, (filler,))
+    spec = TableSpec("air", "t", (Column("id", Scalar("int64"), default=filler),), description=filler)
+    plan = make_plan("demo", graph(spec), LiveLake(None), owner="demo/dev", foreign=[Foreign(filler, filler, filler)])
+    plan = replace(plan, verdict=verdict, cost=cost)
+
+    def own(columns: int) -> list[str]:
+        out = io.StringIO()
+        output.ShownConsole(file=out, width=columns, highlight=False, markup=False).print(plan_as_tree(plan))
+        first = re.compile(r"(?:[│ ]   ){0,2}(?:[├└]── )?[^\s│]\S*")
+        return [found[0] for line in out.getvalue().splitlines() if (found := first.match(line))]
+
+    assert own(width) == own(1_000_000)
+
+
 def rows(*texts: str) -> Iterator[pa.RecordBatch]:
     yield pa.record_batch({"text": list(texts), "id": list(range(len(texts)))})
 
@@ -585,3 +616,38 @@ def test_nothing_prints_around_the_console() -> None:
                 r"|rich\.segment|Segment\(|link=",
                 source,
             ), file
+
+
+LANCE_LOGS = """\
+import atexit, shutil, sys
+from pathlib import Path
+
+def log():
+    import lance, pyarrow
+    name = "evil\\n::error::x"
+    rows = pyarrow.table({name: list(range(100))})
+    lance.write_dataset(rows, "t.lance").create_scalar_index(name, "BTREE")
+    for index in Path("t.lance/_indices").iterdir():
+        shutil.rmtree(index)
+    for _ in range(2):
+        dataset = lance.write_dataset(rows, "t.lance", mode="append")
+    dataset.optimize.optimize_indices()
+    print("optimized")
+
+atexit.register(log)
+sys.argv = ["deployer", "--version"]
+from deployer.__main__ import main
+main()
+"""
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_lance_does_not_log_past_the_streams(asked: bool, tmp_path: Path) -> None:
+    """F9, F10: Lance warns of an index that it cannot open, with the column's name, on the file of stderr itself."""
+    environment = {name: value for name, value in os.environ.items() if name != "LANCE_LOG"}
+    if asked:
+        environment["LANCE_LOG"] = "warn"
+    command = [sys.executable, "-c", LANCE_LOGS]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "optimized" in ran.stdout, ran.stderr
+    assert ("::error::x" in ran.stderr) == asked  # that is what the person who sets it gets
