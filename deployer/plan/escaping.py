@@ -8,6 +8,8 @@ from deployer.visible import visible
 
 _LONGEST = 600  #: characters of one text; what is longer is cut, so that one hostile name cannot fill a comment
 _PUNCTUATION = re.compile(r"([\\`*_\[\]|~$])")  # what means something inside a line
+#: What begins a heading, a list or a rule where a text begins a line.
+_BLOCK = re.compile(r"^(\d*)([.)]|[#+=-]+)(?=\s|$)")
 #: What GitHub turns into something else by itself: mentions, issues, addresses, emoji.
 _LIVE = re.compile(
     r"(@|#(?=\d)|GH-(?=\d)|(?:https?|ftp)(?=://)|(?:mailto|xmpp)(?=:)|www(?=\.)"
@@ -27,6 +29,7 @@ def plain(text: str) -> str:
 def markdown_text(text: str) -> str:
     """`text` as GitHub shows it literally, in prose and in table cells."""
     safe = _PUNCTUATION.sub(r"\\\1", _LIVE.sub(rf"\1{_PARTED}", plain(text)))
+    safe = _BLOCK.sub(r"\1\\\2", safe)
     return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace(_PARTED, _ENTITY)
 
 

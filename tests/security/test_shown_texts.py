@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.text import Text
 
 from deployer.cli import output
@@ -651,3 +653,67 @@ def test_lance_does_not_log_past_the_streams(asked: bool, tmp_path: Path) -> Non
     ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert "optimized" in ran.stdout, ran.stderr
     assert ("::error::x" in ran.stderr) == asked  # that is what the person who sets it gets
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "ftp://evil.example/x",
+            "FTP://evil.example",
+            "http://evil.example",
+            "https://evil.example",
+            "www.evil.example",
+        ),
+        *("mailto:somebody@evil.example", "xmpp:somebody@evil.example/x", "somebody@evil.example", "@everyone", "#12"),
+        *("org/repository#12", "GH-12", ":smile:", ":+1:", ":100:", ":white_check_mark:", "a:b:c", "<!-- x", "--> x"),
+        *(
+            "<https://evil.example>",
+            "[x](y)",
+            "![x](y)",
+            "`x`",
+            "<b>x</b>",
+            "&lt;",
+            "$x$",
+            "~~x~~",
+            "**x**",
+            "a|b",
+            "\\",
+        ),
+        *("##[group]x", "::error::x", "| a |", "# x", "- x", "1. x", "> x", "---", "```", "[x]: y", "[^1]"),
+    ],
+)
+def test_markdown_makes_nothing_of_a_text(text: str) -> None:
+    """F35: GitHub makes links of `ftp://…` and emoji of `:name:`."""
+    safe = markdown_text(text)
+    live = r"(?i)(https?|ftp)://|www\.|(mailto|xmpp):\w|\w@\w|@\w|(?<!&)#\d|GH-\d|:[\w+\\-]*[a-z1][\w+\\-]*:"
+    assert not re.search(live, safe), safe
+    html = (
+        MarkdownIt("commonmark").enable("table").enable("strikethrough").render(f"- {safe}\n\n|a|\n|-|\n| {safe} |\n")
+    )
+    assert not re.search(r"<(a|img|b|code|strong|em|s|h1|hr|blockquote|ol|!--)\b", html), html
+    assert without_tags(html).count(visible(text)) == 2
+
+
+def without_tags(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html)).replace("\u200c", "")
+
+
+def test_a_comment_of_html_hides_no_change_from_a_summary(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    deployer: Deployer,  # noqa: F811
+) -> None:
+    """F10: `<!--` in one description and `-->` in another hid what lay between them."""
+    specs = {"demo.yaml": INSTANCE, **{f"{name}.yaml": table(name, "b: int32") for name in ("aa", "mm", "zz")}}
+    project = make_project(tmp_path / "project", specs)
+    git(project, "init", "-q", "-b", "main")
+    commit(project)
+    for name, text in {"aa": "x <!-- ", "zz": "z -->"}.items():
+        more = f"description: {quoted(text)}\n"
+        (project / "specs" / f"{name}.yaml").write_text(table(name, "b: int32", more=more), encoding="utf-8")
+    (project / "specs" / "mm.yaml").write_text(table("mm"), encoding="utf-8")
+    monkeypatch.chdir(project)
+    html = MarkdownIt("commonmark").render(deployer("preview", "--against", "main", "--format", "markdown").out)
+    assert "<!--" not in html
+    assert "drop column b" in without_tags(html)
