@@ -35,7 +35,7 @@ from deployer.cli.query import RowFormat, write_rows
 from deployer.cli.remote_run import _watcher
 from deployer.cli.streams import ShownStream, shown_streams
 from deployer.compute.remote import RunState, RunStatus
-from deployer.engine import Diagnostic, StepFailed, StepFinished, StepProgress, StepStarted
+from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
 from deployer.errors import DeployerError, InvalidInput, Position
 from deployer.live.model import LiveLake
 from deployer.plan import Foreign, make_plan
@@ -124,8 +124,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         with closing(open_store(str(folder / "lakes" / "demo"))) as store:
             entry = store.instance().by_name("air.planes")
             assert entry is not None
-            properties = {"tags": {HOSTILE: HOSTILE}, "description": HOSTILE}
-            store.commit(entry.table_id, [SetTableProperties(properties)], author=HOSTILE)
+            change = SetTableProperties({"tags": {HOSTILE: HOSTILE}, "description": HOSTILE})
+            store.commit(entry.table_id, [change], author=HOSTILE)
         git(folder, "init", "-q", "-b", "main")
         (folder / ".gitignore").write_text("lakes/\n.pulumi/\n")
         commit(folder)
@@ -389,11 +389,12 @@ def test_data_are_shown_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("where", ["file", "pipe", "terminal"])
 def test_json_lines_are_equal_everywhere(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    to_terminal(monkeypatch)
+    stream: io.StringIO = to_terminal(monkeypatch)
     if where == "pipe":
-        monkeypatch.setattr(sys, "stdout", io.StringIO())
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stdout", stream)
     written(RowFormat.JSON, tmp_path / "rows.json" if where == "file" else None, HOSTILE)
-    text = (tmp_path / "rows.json").read_text() if where == "file" else sys.stdout.getvalue()  # type: ignore[attr-defined]
+    text = (tmp_path / "rows.json").read_text(encoding="utf-8") if where == "file" else stream.getvalue()
     assert json.loads(text) == {"text": HOSTILE, "id": 0}
     if where != "file":
         check_shown(text)
@@ -569,7 +570,7 @@ def test_filters_see_every_text_before_it_is_shown(
 def test_events_of_a_run_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     """F9: diagnostics and names come from programs and providers, lines from the logs of clusters."""
     urn = f"urn:pulumi:dev::demo::lake:index:Table::table/{HOSTILE}"
-    events = [
+    events: list[Event] = [
         StepStarted(urn, "create"),
         StepProgress(urn, HOSTILE, 1, 2, HOSTILE),
         StepFailed(urn, "create", HOSTILE),
