@@ -19,7 +19,7 @@ from rich.text import Text
 
 from deployer.cli.streams import ShownStream, console_stream, data_stream, real
 from deployer.errors import DeployerError, InvalidSpecs
-from deployer.plan.folding import Folded
+from deployer.folding import Folded
 from deployer.visible import json_text, margined, visible, visible_text
 
 #: Columns where there is no terminal, so that nothing is folded or cut in files and pipes.

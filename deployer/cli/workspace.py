@@ -67,9 +67,9 @@ def open_workspace(project_dir: Path | None, stack: str, specs: Path | None, *, 
     what options name is the user's.
     """
     if confined:
-        folder = _find_project(project_dir, confined=True)
-        for name in ("Pulumi.yaml", f"Pulumi.{stack}.yaml"):
-            require_inside(folder, folder / name, name)
+        project_dir = _find_project(project_dir, confined=True)
+        for name in ("Pulumi.yaml", "Pulumi.yml", f"Pulumi.{stack}.yaml"):
+            require_inside(project_dir, project_dir / name, name)
     named = specs is not None
     project, specs, settings = specs_place(project_dir, stack, specs)
     if confined and not named:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from deployer.plan.folding import Folded
+from deployer.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
 from deployer.plan.totals import foreign_counts, note_of

@@ -116,12 +116,17 @@ def setting(key: str, value: str) -> Callable[[Path, Path, str], None]:
 def linked(path: str, target: str) -> Callable[[Path, Path, str], None]:
     def change(project: Path, outside: Path, name: str) -> None:
         link = project / path
-        if link.is_dir():
+        if link.is_dir() and not link.is_symlink():
             shutil.rmtree(link)
         link.unlink(missing_ok=True)
         link.symlink_to(target.replace("NAME", name).replace("OUTSIDE", str(outside)))
 
     return change
+
+
+def also_linked(project: Path, outside: Path, name: str) -> None:
+    linked("Pulumi.yaml", "specs")(project, outside, name)
+    linked("Pulumi.yml", "../outside/NAME.yaml")(project, outside, name)
 
 
 CHANGES = {
@@ -130,6 +135,7 @@ CHANGES = {
     "specs a link": linked("specs", "OUTSIDE/NAME"),
     "specs by a link": linked("specs", "../outside/NAME"),
     "project file": linked("Pulumi.yaml", "../outside/NAME.yaml"),
+    "project file by its other name": also_linked,
     "stack file": linked("Pulumi.dev.yaml", "../outside/NAME.yaml"),
     "program": linked("stacks/__main__.py", "../../outside/NAME.yaml"),
     "prices": setting("deployer:prices", "../outside/NAME.yaml"),
