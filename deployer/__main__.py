@@ -1,11 +1,15 @@
 """The process of one command: `deployer`, or `python -m deployer`."""
 
-from __future__ import annotations
+import os
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != __file__.rsplit(os.sep, 2)[0]:
+    # `python -m` puts the current folder first, where a branch may have a `threading.py` for the next line to import.
+    # What it cannot prevent is a `deployer.py` there: that is found in place of this file.
+    del sys.path[0]
 
 import atexit
 import gc
-import os
-import sys
 import threading
 from contextlib import suppress
 from typing import NoReturn
@@ -16,7 +20,11 @@ def main() -> None:
     gc.set_threshold(500_000, 50, 50)
 
     from deployer.cli.main import run
+    from deployer.cli.streams import show_streams
 
+    # Lance's log goes to stderr past Python, with names of columns as they are; `LANCE_LOG` asks for it.
+    os.environ.setdefault("LANCE_LOG", "lance=off")
+    show_streams()  # to the end of the process: a traceback has texts of others in it
     _leave(run(sys.argv[1:]))
 
 

@@ -3,18 +3,20 @@ requests from forks."""
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from deployer.cli.addresses import check_addresses
-from deployer.cli.git_files import extract_specs, resolve_ref
+from deployer.cli.git_files import extract_specs, left_out, projects_at
+from deployer.cli.git_repository import Repository, find_repository
 from deployer.cli.monthly import with_cost
 from deployer.cli.policies import judged_at_ref
 from deployer.cli.workspace import Workspace, open_workspace
-from deployer.errors import InvalidSpecs, Position, Problem
+from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
 from deployer.graph import build_graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
@@ -22,39 +24,123 @@ from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.specs.model import Lake, TableSpec
 
 
-def plan_against(workspace: Workspace, ref: str, specs: Path | None, allow_destroy: Collection[str]) -> Plan:
-    """What the specs here change of those at `ref`, of the same stack; sizes are unknown.
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a command compares: the options `--project`, `--stack`, `--specs` and `--against` as the user gave them."""
 
-    `specs` is the command's `--specs`: without it, each side has the specs that its own configuration names. Where the
-    project was not there at `ref`, everything is new. Policies are those at `ref`, so that a branch cannot weaken what
-    it is judged by; those here are not even run. Raises InvalidSpecs with `REF:file` when they are broken there.
+    project: Path | None
+    stack: str
+    specs: Path | None
+    ref: str
+
+
+def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Workspace, Plan]:
+    """What the specs here change of those at the ref, of the same stack; sizes are unknown.
+
+    Without `--specs`, each side has the specs that its own configuration names. Where the project was not there at the
+    ref, everything is new. Policies are those at the ref, so that a branch cannot weaken what it is judged by; those
+    here are not even run. The branch's files are hostile: neither they nor what they name may be outside of the
+    project, and the project at the ref is the one at the place where the user stands, whatever they put there.
+    Raises InvalidSpecs with `REF:file` when the specs are broken there.
     """
+    workspace = open_workspace(asked.project, asked.stack, asked.specs, confined=True)
+    repository = find_repository(workspace.dir)
+    commit = repository.resolve(asked.ref)
+    specs = _specs_inside(workspace, repository, asked.specs) if asked.specs is not None else None
+    _require_same_project(repository, commit, workspace.dir, asked)
     lake = workspace.lake()
-    commit = resolve_ref(workspace.dir, ref)
     with tempfile.TemporaryDirectory(prefix="deployer-") as folder:
         project = Path(folder).resolve()
-        extract_specs(workspace.dir, commit, project)
-        before = _lake_in(project, workspace, ref, specs)
+        extract_specs(repository, commit, workspace.dir, project)
+        before = _lake_before(repository, commit, project, workspace, asked.ref, specs)
         live = _as_live(before, workspace.owner) if before else LiveLake(None)
         plan = make_plan(
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
         check_addresses("--allow-destroy", allow_destroy, plan)
-        return with_cost(workspace, judged_at_ref(workspace, plan, lake, live, project, ref), lake, live)
+        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref)
+        return workspace, with_cost(workspace, judged, lake, live)
 
 
-def _lake_in(project: Path, workspace: Workspace, ref: str, specs: Path | None) -> Lake | None:
+def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> Path:
+    """Where `--specs` is: relative to the project if it is in there, else absolute and outside of the repository.
+
+    The option names a place, which is the same on both sides; a link that the branch put there is refused.
+    """
+    named = Path(os.path.normpath(Path.cwd() / specs))
+    above = next((place for place in (named, *named.parents) if place.resolve() == workspace.dir), None)
+    if above is not None and workspace.dir / named.relative_to(above) == workspace.specs:
+        return named.relative_to(above)
+    if above is not None:
+        raise _linked(specs)
+    if workspace.specs.is_relative_to(repository.top):
+        raise InvalidInput(
+            "--against compares what the project's folder holds, and these specs are outside of it",
+            where=specs,
+            remedy="give --project the folder that holds both Pulumi.yaml and the specs",
+        )
+    return workspace.specs
+
+
+def _require_same_project(repository: Repository, commit: str, project: Path, asked: Comparison) -> None:
+    """Raises InvalidInput when files of the branch decide which project is compared.
+
+    A link in the place of a project's folder, or another `Pulumi.yaml` nearer to where the user stands, would have
+    another project compared, and everything that the branch does to this one hidden.
+    """
+    if asked.project is not None:
+        named = Path(os.path.normpath(Path.cwd() / asked.project))
+        for place in (named, *named.parents):
+            if place.is_symlink() and place.parent.resolve().is_relative_to(repository.top):
+                raise _linked(place)
+    before = projects_at(repository, commit)
+    for folder in before:
+        if os.path.realpath(folder) != str(folder):
+            raise _linked(folder)
+    start = project if asked.project is not None else Path.cwd()
+    above = (start,) if asked.project is not None else (start, *start.parents)
+    found = next((folder for folder in above if folder in before), None)
+    gone = [folder for folder in before if not (folder / "Pulumi.yaml").is_file()]
+    if found is None and gone:
+        raise InvalidInput(
+            f"{asked.ref} has no project here, and this branch removes or moves the project {gone[0]}",
+            where=project,
+            remedy="move a project in a change of its own, which is compared by hand",
+        )
+    if found is not None and found != project:
+        raise InvalidInput(
+            f"the project here is {found} at {asked.ref}, and {project} in this branch",
+            where=start,
+            remedy="name the project that is meant: --project FOLDER",
+        )
+
+
+def _linked(place: Path) -> InvalidInput:
+    return InvalidInput(
+        "is a link in this branch, and --against follows none to a project or its specs",
+        where=place,
+        remedy="replace the link by the folder itself",
+    )
+
+
+def _lake_before(
+    repository: Repository, commit: str, project: Path, workspace: Workspace, ref: str, specs: Path | None
+) -> Lake | None:
     """The lake of the project's files as they were at `ref`; None where it was not there."""
     if not (project / "Pulumi.yaml").is_file():
         return None
-    given = None
-    if specs is not None:
-        relative = workspace.specs.relative_to(workspace.dir) if workspace.specs.is_relative_to(workspace.dir) else None
-        given = project / relative if relative is not None else workspace.specs
-        if not given.exists():
-            return None
+    if specs is not None and not (project / specs).exists():
+        for path in left_out(repository, commit, workspace.dir):
+            if specs.is_relative_to(path):
+                raise InvalidInput(
+                    "is a link or a submodule at that commit, and --against follows none",
+                    where=path,
+                    remedy="commit the files themselves",
+                )
+        return None
     try:
-        return open_workspace(project, workspace.stack, given).lake()
+        given = None if specs is None else project / specs
+        return open_workspace(project, workspace.stack, given, confined=True).lake()
     except InvalidSpecs as error:
         raise InvalidSpecs([_at_ref(problem, ref) for problem in error.problems]) from None
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-import sys
 from collections.abc import Mapping
 from typing import Any
+
+from deployer.cli.output import print_json_line, print_line
 
 _WARNINGS = frozenset({"trouble", "overdue", "dead", "not started", "left"})
 
@@ -25,11 +25,9 @@ class AgentLog:
         level = "error" if failed else "warning" if event in _WARNINGS else "info"
         if self._as_json:
             document = {"at": f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03}Z", "level": level, "event": event}
-            line = json.dumps(document | known, ensure_ascii=False, default=str)
+            print_json_line(document | known)
         else:
-            line = f"{now:%Y-%m-%d %H:%M:%S}  {_words(event, known)}"
-        sys.stderr.write(" ".join(line.splitlines()) + "\n")
-        sys.stderr.flush()
+            print_line(f"{now:%Y-%m-%d %H:%M:%S}  {_words(event, known)}")
 
 
 def _words(event: str, about: Mapping[str, Any]) -> str:

@@ -105,9 +105,8 @@ def _state_bytes(instance: InstanceSpec, region: str | None) -> int | None:
 
 def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
     """Print what the lake `instance` costs."""
-    import sys
 
-    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.output import note, print_document, print_json, stdout
     from deployer.cost import words
 
     if form is not CostFormat.JSON and not found.lines:
@@ -119,7 +118,7 @@ def print_estimate(instance: str, found: Estimate, form: CostFormat) -> None:
         case CostFormat.MARKDOWN:
             from deployer.cost.markdown import as_markdown
 
-            sys.stdout.write(as_markdown(instance, found))
+            print_document(as_markdown(instance, found))
         case CostFormat.TABLE:
             from rich.box import SIMPLE_HEAD
             from rich.table import Table

@@ -39,6 +39,7 @@ def describe(
 
 def _print(found: TableDescription) -> None:
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.filesize import decimal
     from rich.table import Table
 
@@ -80,7 +81,8 @@ def _print(found: TableDescription) -> None:
         indexes.add_column("not in it", justify="right")
         for index in found.indexes:
             parameters = "".join(f", {name} {value}" for name, value in index.parameters.items())
-            status = f"waits for {index.waits_for_rows:,}\nrows to learn from" if index.waits_for_rows else index.status
+            waits = f"waits for {index.waits_for_rows:,}"
+            status = Group(waits, "rows to learn from") if index.waits_for_rows else index.status
             rows = (f"{index.indexed_rows:,}", f"{index.unindexed_rows:,}")
             indexes.add_row(index.name, f"{', '.join(index.columns)}: {index.kind}{parameters}", status, *rows)
         console.print(indexes)

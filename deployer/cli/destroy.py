@@ -67,11 +67,10 @@ def destroy(
 def _ask_for_name(name: str) -> None:
     import sys
 
-    import typer
-
+    from deployer.cli.output import ask
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():
         raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
-    if typer.prompt(f"This deletes all of it. Type the instance's name ({name}) to go on", err=True) != name:
+    if ask(f"This deletes all of it. Type the instance's name ({name}) to go on") != name:
         raise Interrupted("that is not the instance's name, nothing was changed")

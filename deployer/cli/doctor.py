@@ -180,6 +180,7 @@ def _document(stack: str, results: Sequence[Result]) -> dict[str, Any]:
 
 
 def _print(results: Sequence[Result]) -> None:
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -201,10 +202,10 @@ def _print(results: Sequence[Result]) -> None:
             unneeded.setdefault(each.finding.what, []).append(each.name)
             continue
         mark, style = marks[each.finding.status]
-        words = Text(each.finding.what)
+        words = [Text(each.finding.what)]
         if each.finding.remedy:
-            words.append(f"\n→ {each.finding.remedy}", "cyan")
-        table.add_row(Text(mark, style), each.name, words)
+            words.append(Text(f"→ {each.finding.remedy}", "cyan"))
+        table.add_row(Text(mark, style), each.name, Group(*words))
     counted = counts(results)
     told = ", ".join(f"{number} {status.value}" for status, number in counted.items() if number)
     stdout().print(table)

@@ -86,7 +86,8 @@ def _print(found: Drift, stack: str) -> None:
         _line(f"  {each.why}")
     total = count(len(found.items), "difference")
     more = f", {count(len(found.undeclared), 'thing')} that nobody declared" if found.undeclared else ""
-    _line(f"\n{total}{more}")
+    _line("")
+    _line(f"{total}{more}")
 
 
 def _line(text: str, style: str | None = None) -> None:

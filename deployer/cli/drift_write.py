@@ -22,6 +22,7 @@ from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
 from deployer.specs.root import resolve_root
 from deployer.specs.write import service_document, table_document
+from deployer.visible import visible
 
 
 def take_over(workspace: Workspace, found: Drift) -> list[str]:
@@ -38,8 +39,8 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
             refused.append(f"{item.address}: {describe(item.change)}: {error}")
     if refused:
         raise Refused(
-            f"{len(refused)} of {len(found.items)} differences cannot be edited in place, and nothing was written:\n  "
-            + "\n  ".join(refused)
+            f"{len(refused)} of {len(found.items)} differences cannot be edited in place, and nothing was written:\n"
+            + "\n".join(map(visible, refused))
         )
     before = edits.write()
     try:
@@ -49,9 +50,9 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
         for path, text in before.items():
             path.write_text(text, encoding="utf-8")
         if isinstance(error, InvalidSpecs):
-            problems = "\n  ".join(str(problem) for problem in error.problems)
+            problems = "\n".join(visible(str(problem)) for problem in error.problems)
             raise Refused(
-                f"nothing was written, for the specs would not be valid (lines as edited):\n  {problems}"
+                f"nothing was written, for the specs would not be valid (lines as edited):\n{problems}"
             ) from None
         raise
     engine_for(workspace, lake).refresh(workspace.stack_ref)

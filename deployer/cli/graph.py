@@ -31,9 +31,7 @@ def graph(
     ] = None,
 ) -> int:
     """Draw the resource graph that the specs declare. Reads no live state."""
-    import sys
-
-    from deployer.cli.output import note
+    from deployer.cli.output import note, print_document
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.graph import build_graph
@@ -43,7 +41,7 @@ def graph(
     declared = build_graph(open_workspace(project, stack, specs).lake())
     text = graph_as_svg(declared) if format is GraphFormat.SVG else graph_as_mermaid(declared)
     if output is None:
-        sys.stdout.write(text)
+        print_document(text)
         return 0
     try:
         output.write_text(text, encoding="utf-8")

@@ -32,9 +32,7 @@ def infer(
     as_json: AsJson = False,
 ) -> int:
     """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
-    import sys
-
-    from deployer.cli.output import note, print_json
+    from deployer.cli.output import note, print_data, print_json
     from deployer.errors import InvalidInput
     from deployer.specs.json_form import table_to_json
     from deployer.specs.model import TableSpec
@@ -55,7 +53,7 @@ def infer(
         return 0
     text = spec_text(spec, found)
     if out is None:
-        sys.stdout.write(text)
+        print_data(text)
         return 0
     if out.exists():
         raise InvalidInput("the file exists already", where=out, remedy="choose another one")
@@ -68,11 +66,12 @@ def infer(
 def spec_text(spec: TableSpec, found: Inferred) -> str:
     """The Table document, with row keys as a comment where the data has some."""
     from deployer.specs.write import table_to_yaml
+    from deployer.visible import visible
 
     text = table_to_yaml(spec)
     if found.row_keys:
         text += f"# Unique and never null in the {found.rows:,} rows that were read:\n"
-        text += f"# row_keys: [{', '.join(found.row_keys)}]\n"
+        text += f"# row_keys: [{', '.join(map(visible, found.row_keys))}]\n"
     if not found.complete:
         text += f"# From the first {found.rows:,} rows; later ones may hold nulls.\n"
     return text

@@ -68,6 +68,7 @@ def _applied_root(workspace: Workspace) -> str | None:
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     """Rows as an aligned table for people, types under the names; gives how many they were."""
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -79,7 +80,7 @@ def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for field in schema:
         number = _is_number(field.type)
-        head = Text(field.name).append(f"\n{_type_text(field, column_of, format_type)}", "dim")
+        head = Group(field.name, Text(_type_text(field, column_of, format_type), "dim"))
         table.add_column(head, justify="right" if number else "left", overflow="fold")
     count = 0
     for batch in batches:
@@ -109,10 +110,12 @@ def _is_number(kind: Any) -> bool:
 def _cell(value: Any) -> Any:
     from rich.text import Text
 
+    from deployer.visible import visible
+
     if value is None:
         return Text("null", "dim")
-    text = str(value).replace("\n", "⏎")
-    return Text(text if len(text) <= WIDEST else text[: WIDEST - 1] + "…")
+    text = visible(str(value)[: WIDEST + 1].replace("\n", "⏎"))  # before it is measured
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
 
 
 def limited(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.RecordBatch]:

@@ -48,6 +48,7 @@ from deployer.cli import (
     validate,
 )
 from deployer.cli.output import print_error, stderr
+from deployer.cli.streams import own_streams, shown_streams
 from deployer.errors import DeployerError, EngineFailed, Interrupted
 
 app = typer.Typer(
@@ -112,11 +113,31 @@ def root(
 @cache
 def _command() -> Callable[..., Any]:
     """The commands, made once: each has its options read from its annotations."""
-    return get_command(app)
+    command = get_command(app)
+    _style_help(command)
+    return command
+
+
+def _style_help(command: Any) -> None:
+    """Has help, which is text of ours that Typer styles, printed with its styles."""
+    shown = command.format_help
+
+    def format_help(*arguments: Any) -> None:
+        with own_streams():
+            shown(*arguments)
+
+    command.format_help = format_help
+    for each in getattr(command, "commands", {}).values():
+        _style_help(each)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; prints errors, never raises them."""
+    with shown_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     try:
         code = _command()(list(arguments), standalone_mode=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +16,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from deployer.cli.output import stderr
+from deployer.cli.output import print_json_line, stderr
 from deployer.tables.progress import in_words
 
 INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
@@ -89,8 +87,7 @@ class Meter:
     def event(self, kind: str, **about: Any) -> None:
         """One JSON document a line, for machines that follow a run."""
         with self._lock:
-            sys.stderr.write(json.dumps({"event": kind, **about}, ensure_ascii=False, default=str) + "\n")
-            sys.stderr.flush()
+            print_json_line({"event": kind, **about})
 
     def _render(self) -> RenderableType:
         with self._lock:

@@ -40,7 +40,7 @@ def cost_basis(
 
     settings: Mapping[str, str] = workspace.values
     if prices is None and PRICES in settings:
-        prices = workspace.dir / settings[PRICES]
+        prices = workspace.file_of(PRICES)
     listed = [text for text in settings.get(ASSUME, "").split(",") if text.strip()]
     assume(listed, f"deployer:{ASSUME}")
     assumptions = assume([*listed, *assumed], "--assume")

@@ -24,8 +24,6 @@ def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
 
     `against` is the Git ref whose specs it was made from, where no live state was read.
     """
-    import sys
-
     match form:
         case Format.TREE:
             from deployer.cli.output import note, stdout
@@ -40,21 +38,21 @@ def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
 
             print_json(plan_as_json(plan, against))
         case Format.MARKDOWN:
+            from deployer.cli.output import print_document
             from deployer.plan.markdown import plan_as_markdown
 
-            sys.stdout.write(plan_as_markdown(plan, against=against))
+            print_document(plan_as_markdown(plan, against=against))
         case Format.HTML:
+            from deployer.cli.output import print_document
             from deployer.plan.html import plan_as_html
 
-            sys.stdout.write(plan_as_html(plan, against))
+            print_document(plan_as_html(plan, against))
         case _:
             assert_never(form)
 
 
 def print_verdict(instance: str, verdict: Verdict, form: Format) -> None:
     """Print what policies say, without the plan."""
-    import sys
-
     match form:
         case Format.TREE:
             from deployer.cli.output import stdout
@@ -67,12 +65,14 @@ def print_verdict(instance: str, verdict: Verdict, form: Format) -> None:
 
             print_json(verdict_document(instance, verdict))
         case Format.MARKDOWN:
+            from deployer.cli.output import print_document
             from deployer.plan.markdown import verdict_as_markdown
 
-            sys.stdout.write(verdict_as_markdown(instance, verdict))
+            print_document(verdict_as_markdown(instance, verdict))
         case Format.HTML:
+            from deployer.cli.output import print_document
             from deployer.plan.html import verdict_as_html
 
-            sys.stdout.write(verdict_as_html(instance, verdict))
+            print_document(verdict_as_html(instance, verdict))
         case _:
             assert_never(form)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
     from deployer.cli.workspace import Workspace
+    from deployer.plan import Plan
 
 Out = Annotated[
     Path | None,
@@ -71,18 +71,20 @@ def preview(
             f"--policy-only and {'--out' if out is not None else '--exit-code'} do not go together",
             remedy="run preview twice: once for the rules, once for the plan",
         )
-    workspace = open_workspace(project, stack, specs)
-    if policy_only:
-        return _policy_only(workspace, against, specs, allow_destroy or (), form)
     if against is not None:
-        from deployer.cli.against import plan_against
+        from deployer.cli.against import Comparison, plan_against
 
-        plan = plan_against(workspace, against, specs, allow_destroy or ())
+        workspace, plan = plan_against(Comparison(project, stack, specs, against), allow_destroy or ())
+        if policy_only:
+            return _policy_only(workspace, plan, form)
         print_plan(plan, form, against)
     else:
         from deployer.cli.planning import plan_up
 
+        workspace = open_workspace(project, stack, specs)
         planned = plan_up(workspace, allow_destroy or ())
+        if policy_only:
+            return _policy_only(workspace, planned.plan, form)
         plan = planned.plan
         print_plan(plan, form)
         if out is not None:
@@ -94,21 +96,11 @@ def preview(
     return 2 if exit_code and not plan.is_empty else 0
 
 
-def _policy_only(
-    workspace: Workspace, against: str | None, specs: Path | None, allow_destroy: Sequence[str], form: Format
-) -> int:
+def _policy_only(workspace: Workspace, plan: Plan, form: Format) -> int:
     """Print what policies say of the plan, and nothing else of it; returns the exit code."""
     from deployer.cli.plan_output import print_verdict
     from deployer.errors import NotFound, Refused
 
-    if against is not None:
-        from deployer.cli.against import plan_against
-
-        plan = plan_against(workspace, against, specs, allow_destroy)
-    else:
-        from deployer.cli.planning import plan_up
-
-        plan = plan_up(workspace, allow_destroy).plan
     if plan.verdict is None:
         raise NotFound(
             "there are no policies", where=workspace.dir / "policies", remedy="put a rule there, see docs/policy.md"

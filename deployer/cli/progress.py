@@ -11,6 +11,7 @@ from typing import assert_never
 from rich.text import Text
 
 from deployer.cli.meter import Meter
+from deployer.cli.output import print_lines
 from deployer.engine import (
     Diagnostic,
     Event,
@@ -69,12 +70,10 @@ class StepView:
                 done = Text(f"  {_DONE.get(op, op)} {_name(urn)}", "green").append(f" ({seconds:.2f} s)", "dim")
                 self._meter.console.print(done, soft_wrap=True)
             case StepFailed(urn, op, message):
-                self._meter.console.print(
-                    Text(f"  failed to {op} {_name(urn)}: {without_urns(message)}", "red"), soft_wrap=True
-                )
+                print_lines(self._meter.console, f"  failed to {op} {_name(urn)}: {without_urns(message)}", "red")
             case Diagnostic(_, "warning" | "error" as severity, message):
                 colour = "yellow" if severity == "warning" else "red"
-                self._meter.console.print(Text(f"  {severity}: {message}", colour), soft_wrap=True)
+                print_lines(self._meter.console, f"  {severity}: {message}", colour)
             case _:
                 pass
 

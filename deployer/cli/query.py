@@ -109,11 +109,11 @@ def query(
 
 def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
     """Writes the rows as asked for; gives their number where it is known."""
-    import sys
     from contextlib import nullcontext
 
     from deployer.cli.lake_data import print_rows, rows_as_json
     from deployer.cli.output import note, print_json
+    from deployer.cli.streams import data_stream
     from deployer.errors import InvalidInput
     from deployer.tables.export import write_csv, write_json_lines, write_parquet
 
@@ -131,8 +131,9 @@ def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: b
         if output is not None:
             raise InvalidInput("--format table is for people", remedy="give --format csv, json or parquet for a file")
         return print_rows(rows.schema, rows.batches)
+    out = nullcontext(data_stream(as_json=format is RowFormat.JSON))
     try:
-        with output.open("w", encoding="utf-8", newline="") if output else nullcontext(sys.stdout) as sink:
+        with output.open("w", encoding="utf-8", newline="") if output else out as sink:
             if format is RowFormat.CSV:
                 write_csv(rows.schema, rows.batches, sink)
             else:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from deployer.cli.meter import Meter
 from deployer.cli.options import DEFAULT_STACK
-from deployer.cli.output import note
+from deployer.cli.output import ask_yes_or_no, note, print_lines
 from deployer.cli.planning import engine_for
 from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import Workspace
@@ -111,7 +111,7 @@ def _wants_to_cancel(words: str) -> bool | None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     try:
-        return typer.confirm(f"cancel {words}?", default=False, err=True)
+        return ask_yes_or_no(f"cancel {words}?")
     except (typer.Abort, KeyboardInterrupt):
         return None
 
@@ -133,6 +133,6 @@ def _watcher(meter: Meter, name: str, words: str) -> Watcher:
         if meter.as_json:
             meter.event("line", line=line)
         else:
-            meter.console.print(Text(line, "dim"), soft_wrap=True)
+            print_lines(meter.console, f"  | {line}", "dim")
 
     return Watcher(on_status, on_progress, on_line)

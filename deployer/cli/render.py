@@ -12,9 +12,7 @@ def render(
     as_json: AsJson = False,
 ) -> int:
     """Print what a stack declares as one YAML file, which declares the same lake."""
-    import sys
-
-    from deployer.cli.output import print_json
+    from deployer.cli.output import print_data, print_json
     from deployer.cli.workspace import open_workspace
 
     workspace = open_workspace(project, stack, specs)
@@ -27,5 +25,5 @@ def render(
         return 0
     from deployer.specs.write import lake_to_yaml
 
-    sys.stdout.write(lake_to_yaml(lake))
+    print_data(lake_to_yaml(lake))
     return 0

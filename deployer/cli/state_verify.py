@@ -65,7 +65,8 @@ def verify(
     if as_json:
         print_json({"logs": listed, "differences": total})
     elif total:
-        stdout().print(f"\n{count(total, 'difference')}; `deployer state repair --dry-run` says what can be put right")
+        stdout().print()
+        stdout().print(f"{count(total, 'difference')}; `deployer state repair --dry-run` says what can be put right")
     return 2 if total else 0
 
 

@@ -15,6 +15,7 @@ from deployer.specs import load_lake
 from deployer.specs.edit_documents import remove_document
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.write import instance_to_yaml, to_yaml
+from deployer.visible import visible
 
 
 def take_out(target: Target, declared: TableSpec) -> list[str]:
@@ -28,8 +29,8 @@ def take_out(target: Target, declared: TableSpec) -> list[str]:
     except DeployerError as error:
         path.write_text(before, encoding="utf-8")
         if isinstance(error, InvalidSpecs):
-            problems = "\n  ".join(str(problem) for problem in error.problems)
-            raise Refused(f"the specs would not be valid without it, and nothing was done:\n  {problems}") from None
+            problems = "\n".join(visible(str(problem)) for problem in error.problems)
+            raise Refused(f"the specs would not be valid without it, and nothing was done:\n{problems}") from None
         raise
     return [path.relative_to(target.workspace.dir).as_posix()]
 

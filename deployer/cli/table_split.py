@@ -116,7 +116,7 @@ def estimate(
     as_json: AsJson = False,
 ) -> int:
     """Find split points that part the rows of files into leaves of about the same size, from a sample of their keys."""
-    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.output import note, print_data, print_json, stdout
     from deployer.errors import InvalidInput
     from deployer.plan.words import count
     from deployer.specs.write import split_point_document
@@ -144,9 +144,8 @@ def estimate(
         note(f"a few keys have most of the rows: there are only {count(len(documents) + 1, 'leaf', 'leaves')}")
     note(f"from {found.sampled:,} of {count(found.rows, 'row')}")
     if not written:
-        stdout().print(
-            "\n".join(["partitions:", "  split_points:", *(f"    - {_in_yaml(each)}" for each in documents)])
-        )
+        lines = ["partitions:", "  split_points:", *(f"    - {_in_yaml(each)}" for each in documents)]
+        print_data("".join(f"{line}\n" for line in lines))
     for file in written:
         stdout().print(f"wrote {file}")
     return 0
@@ -154,12 +153,11 @@ def estimate(
 
 def _in_yaml(document: Any) -> str:
     """A split point in one line of a spec."""
-    import json
-
     from deployer.specs.write import to_yaml
+    from deployer.visible import json_text
 
     if isinstance(document, list):
-        return json.dumps(document, ensure_ascii=False)  # which YAML reads too
+        return json_text(document)  # which YAML reads too
     return to_yaml({"": document}).partition(": ")[2].rstrip()
 
 

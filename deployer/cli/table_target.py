@@ -8,9 +8,8 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import typer
-
 from deployer.cli.lake_data import root_to_read
+from deployer.cli.output import ask
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import Interrupted, InvalidInput, NotFound
@@ -96,5 +95,5 @@ def confirm_by_name(name: str, what: str, *, force: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise InvalidInput("nobody can be asked here", where=f"table/{name}", remedy="give --force to go on unasked")
-    if typer.prompt(f"{what}. Type its name ({name}) to go on", err=True).strip() != name:
+    if ask(f"{what}. Type its name ({name}) to go on").strip() != name:
         raise Interrupted("that is not the table's name, nothing was changed")

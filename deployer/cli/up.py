@@ -192,9 +192,10 @@ def confirm(question: str) -> None:
     """Ask for a yes; raises InvalidInput where nobody can be asked, Interrupted for a no."""
     import sys
 
+    from deployer.cli.output import ask_yes_or_no
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():
         raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
-    if not typer.confirm(question, err=True):
+    if not ask_yes_or_no(question):
         raise Interrupted("stopped by your answer, nothing was changed")

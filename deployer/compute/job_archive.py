@@ -69,7 +69,7 @@ def _download(platforms: Sequence[str], python: str, packages: Hashes, folder: P
     lines = (" ".join([pin, *(f"--hash=sha256:{each}" for each in sorted(hashes))]) for pin, hashes in packages.items())
     asked.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     command = [
-        *(sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
+        *(sys.executable, "-P", "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--no-deps"),
         *("--only-binary=:all:", "--implementation=cp", f"--python-version={python}", "--progress-bar=off"),
         *(f"--platform={platform}" for platform in platforms),
         *("--require-hashes", f"--dest={folder}", f"--requirement={asked}"),

@@ -121,6 +121,7 @@ def _start(cluster: LocalCluster, folder: Path) -> SparkSession:
         "JAVA_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONSAFEPATH": "1",  # Spark's workers are started with `-m`, and import nothing from the current folder
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PATH": os.pathsep.join(filter(None, (os.environ.get("PATH"), os.defpath))),  # Spark's launcher wants bash
         "SPARK_CONF_DIR": os.environ.get("SPARK_CONF_DIR") or str(folder / "conf"),

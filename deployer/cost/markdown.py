@@ -9,7 +9,7 @@ from deployer.plan.escaping import markdown_code, markdown_text
 
 def as_markdown(instance: str, estimate: Estimate) -> str:
     """A table with the total first; assumptions are folded."""
-    lines = [f"### Cost of {markdown_code(instance)} a month: {words.total(estimate)}", ""]
+    lines = [f"### Cost of {markdown_code(instance)} a month: {markdown_text(words.total(estimate))}", ""]
     lines += [markdown_text(words.headline(instance, estimate)), ""]
     lines += [f"| {' | '.join(words.HEADS)} |", "|---|---|--:|--:|--:|"]
     for line in estimate.lines:

@@ -85,6 +85,10 @@ def read_prices(file: Path | None = None) -> PriceList:
     if file is None:
         text = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_text(encoding="utf-8")
         return _checked(text, "deployer/cost/prices/aws.yaml")
+    if file.exists() and not file.is_file():
+        raise InvalidInput(
+            "it cannot be read: this is not a regular file", where=file, remedy="give --prices a file, see docs/cost.md"
+        )
     try:
         return _checked(file.read_text(encoding="utf-8"), str(file))
     except FileNotFoundError:
@@ -104,8 +108,12 @@ def _checked(text: str, source: str) -> PriceList:
 
     try:
         document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise wrong(f"not valid YAML: {' '.join(str(error).split())}") from None
+    except yaml.MarkedYAMLError as error:  # its text quotes the file, which may not be the author's to show
+        mark = error.problem_mark or error.context_mark
+        at = f" (line {mark.line + 1})" if mark else ""
+        raise wrong(f"not valid YAML: {error.problem}{at}") from None
+    except yaml.YAMLError:
+        raise wrong("not valid YAML") from None
     if not isinstance(document, dict):
         raise wrong("not a mapping")
     version = document.get("format")

@@ -82,6 +82,8 @@ def read_project(directory: Path) -> Project:
     if not main.is_relative_to(directory):
         raise wrong("main", f"`main` leaves the project's folder: {main_text}", "name a path inside the project")
     entry = main / "__main__.py" if main.is_dir() else main
+    if not Path(os.path.realpath(entry)).is_relative_to(directory):
+        raise wrong("main", f"the program {entry} is a link out of the project's folder", "copy the program here")
     if not entry.is_file():
         raise wrong("main", f"there is no program at {entry}", "name a Python file, or a folder with `__main__.py`")
     return Project(

@@ -13,6 +13,7 @@ from html import escape
 
 from deployer.graph.build import Graph, Node
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.visible import visible
 
 _BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
 _CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text
@@ -154,5 +155,4 @@ def _cut(text: str, cells: int) -> str:
 
 def _safe(text: str) -> str:
     """Text for XML, which has no place for control characters, not even escaped."""
-    seen = "".join("\ufffd" if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Cn") else each for each in text)
-    return escape(seen)
+    return escape(visible(text))

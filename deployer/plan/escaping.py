@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from deployer.visible import visible
 
 _LONGEST = 600  #: characters of one text; what is longer is cut, so that one hostile name cannot fill a comment
 _PUNCTUATION = re.compile(r"([\\`*_\[\]|~$])")  # what means something inside a line
-_NOT_SEEN = "​"  #: a zero-width space: GitHub sees no mention, reference or address across it
-#: What GitHub turns into something else by itself: mentions, issues, addresses.
-_LIVE = re.compile(r"(@|#(?=\d)|GH-(?=\d)|https?(?=://)|www(?=\.))", re.IGNORECASE)
+#: What begins a heading, a list or a rule where a text begins a line.
+_BLOCK = re.compile(r"^(\d*)([.)]|[#+=-]+)(?=\s|$)")
+#: What GitHub turns into something else by itself: mentions, issues, addresses, emoji.
+_LIVE = re.compile(
+    r"(@|#(?=\d)|GH-(?=\d)|(?:https?|ftp)(?=://)|(?:mailto|xmpp)(?=:)|www(?=\.)"
+    r"|:(?=(?:[+-]1|100|1234|[\w+-]*[a-z][\w+-]*):))",
+    re.IGNORECASE,
+)
+_PARTED = "\0"  #: stands for the entity until other characters are escaped; no text has it that `visible` returns
+_ENTITY = "&zwnj;"  #: a character without width, across which GitHub sees no mention, reference, address or emoji
 
 
 def plain(text: str) -> str:
     """One line without control, direction or invisible characters, of bounded length."""
-    seen = "".join(_visible(character) for character in text[: _LONGEST + 1])
-    line = " ".join(seen.split())
-    return line if len(text) <= _LONGEST else line[: _LONGEST - 1] + "…"
-
-
-def _visible(character: str) -> str:
-    if character.isspace():
-        return " "
-    # Cc, Cf: control and format characters, such as those that turn the reading direction; Cs: half a character.
-    return "\ufffd" if unicodedata.category(character) in ("Cc", "Cf", "Cs") else character
+    line = visible(" ".join(text[: _LONGEST + 1].split()))
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
 
 
 def markdown_text(text: str) -> str:
     """`text` as GitHub shows it literally, in prose and in table cells."""
-    safe = _LIVE.sub(lambda found: found[0] + _NOT_SEEN, plain(text))
-    safe = _PUNCTUATION.sub(r"\\\1", safe)
-    return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    safe = _PUNCTUATION.sub(r"\\\1", _LIVE.sub(rf"\1{_PARTED}", plain(text)))
+    safe = _BLOCK.sub(r"\1\\\2", safe)
+    return safe.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace(_PARTED, _ENTITY)
 
 
 def markdown_code(text: str) -> str:

@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from deployer.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
 from deployer.plan.totals import foreign_counts, note_of
@@ -27,7 +28,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
     if plan.is_empty:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(done, *(Text(), *policies[:1]) if policies else ())
+        return Group(Folded(done, 4), *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for resource in plan.resources:
         if resource.changes:
@@ -35,29 +36,28 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for item in plan.foreign:
         tree.add(_foreign(item))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, summary(plan), *cost)
+    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *cost)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
     """What policies say: each violation, the worst first, and remarks."""
     from deployer.plan.verdict_words import verdict_line
 
-    tree = Tree(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"))
+    tree = Tree(Folded(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
     for violation in verdict.violations:
         tree.add(_violation(violation))
     for note in verdict.notes:
-        tree.add(Text(f"{'note':<10}{note}", style="dim"))
+        tree.add(Folded(Text(f"{'note':<10}{note}", style="dim"), 10))
     return tree
 
 
-def _violation(violation: Violation) -> Text:
+def _violation(violation: Violation) -> RenderableType:
     line = Text(f"{violation.standing:<10}", style=_STANDING_STYLE[violation.standing])
     line.append(f"{violation.rule}  {violation.address}: {violation.message}", style="default not bold")
     if violation.at:
         line.append(f"  {violation.at}", style="not bold cyan")
-    if violation.approved:
-        line.append(f"\n          approved {violation.approved}", style="not bold dim")
-    return line
+    approved = f"approved {violation.approved}" if violation.approved else ""
+    return _with_more(line, Text(approved, style="dim"), 10)
 
 
 def summary(plan: Plan) -> Text:
@@ -82,12 +82,12 @@ def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
         label.append(
             f"  {count(resource.statistics.rows, 'row')}, {size(resource.statistics.bytes)}", style="not bold dim"
         )
-    branch = tree.add(label)
+    branch = tree.add(Folded(label, 9))
     for change in resource.changes:
         branch.add(_change(change))
 
 
-def _change(planned: PlannedChange) -> Text:
+def _change(planned: PlannedChange) -> RenderableType:
     assessment = planned.assessment
     line = Text(f"{assessment.risk.value:<8} ", style=_RISK_STYLE[assessment.risk])
     line.append(describe(planned.change), style="default not bold")
@@ -96,16 +96,21 @@ def _change(planned: PlannedChange) -> Text:
         line.append(f" ({note})", style="not bold dim")
     if planned.cause:
         line.append(f"  {planned.cause}", style="not bold cyan")
-    if planned.refused:
-        line.append(f"\n         refused: {planned.refused}", style="bold red")
-    return line
+    refused = f"refused: {planned.refused}" if planned.refused else ""
+    return _with_more(line, Text(refused, style="bold red"), 9)
 
 
-def _cost(cost: MonthlyCost) -> Text:
+def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
+    """A line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
+    below = [Folded(Text(" " * indent).append_text(more), indent)] if more else []
+    return Group(Folded(line, indent), *below)
+
+
+def _cost(cost: MonthlyCost) -> RenderableType:
     from deployer.plan.monthly import cost_words
 
-    return Text("Cost: ", style="bold").append(cost_words(cost), style="not bold")
+    return Folded(Text("Cost: ", style="bold").append(cost_words(cost), style="not bold"), 6)
 
 
-def _foreign(item: Foreign) -> Text:
-    return Text(f"{item.action} {item.address} {item.detail}".rstrip())
+def _foreign(item: Foreign) -> RenderableType:
+    return Folded(Text(f"{item.action} {item.address} {item.detail}".rstrip()), 9)

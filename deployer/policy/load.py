@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
@@ -29,12 +30,18 @@ def load_policies(project: Path, ref: str = "") -> Policies:
     rules: list[Policy] = []
     approvals: list[Approval] = []
     for path in sorted(folder.iterdir()):
-        if path.suffix not in SUFFIXES or path.name.startswith(".") or path.is_dir():
+        if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
         file = f"{ref}:{FOLDER}/{path.name}" if ref else f"{FOLDER}/{path.name}"
-        if not path.resolve().is_relative_to(project):
+        if not Path(os.path.realpath(path)).is_relative_to(project):
             what = "the file is a link that leads out of the project's folder"
             problems.append(Problem(Position(file), what, "copy the file here", "include-outside"))
+            continue
+        if path.is_dir():
+            continue
+        if path.exists() and not path.is_file():
+            what = "this is not a regular file"
+            problems.append(Problem(Position(file), what, "replace it by a file of rules", "unreadable-file"))
             continue
         try:
             data = path.read_bytes()

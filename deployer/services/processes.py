@@ -51,7 +51,7 @@ def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -
     """Starts the process of a queued run of that table. SIGTERM stops it as Ctrl-C would."""
     said = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
     process = subprocess.Popen(
-        [sys.executable, "-m", "deployer.services.worker", root, entry.full_name, run.run_id],
+        [sys.executable, "-P", "-m", "deployer.services.worker", root, entry.full_name, run.run_id],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=said,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.errors import Position, Problem
+from deployer.specs.include_paths import WILD, LeadsOut, matching_files
 from deployer.specs.overlays import applies, apply_overlays
 from deployer.specs.rules import Rule
 from deployer.specs.shape import check_shape
@@ -17,7 +17,6 @@ from deployer.specs.words import nearest
 from deployer.specs.yaml import Node, parse_yaml
 
 SUFFIXES = (".yaml", ".yml")
-_WILD = frozenset("*?[")
 
 
 @dataclass(slots=True)
@@ -83,8 +82,12 @@ def _holds(node: Node, places: Collection[Position]) -> bool:
 
 
 def _is_spec(path: Path) -> bool:
-    """Pulumi's own project and stack files may lie beside the specs."""
-    return path.suffix in SUFFIXES and not path.name.startswith((".", "Pulumi.")) and path.is_file()
+    """Whether a folder's entry is read as a file of specs. Pulumi's own project and stack files may lie beside them.
+
+    A link counts before anybody knows what it leads to: whether that exists is told of nothing outside.
+    """
+    named = path.suffix in SUFFIXES and not path.name.startswith((".", "Pulumi."))
+    return named and (path.is_symlink() or not path.is_dir())
 
 
 class _Reader:
@@ -99,9 +102,8 @@ class _Reader:
         self.overlays: list[Node] = []
         self.refers: set[str] = set()  # files in which some value may refer to a variable
         self.done: set[Path] = set()
-        self.folders: dict[
-            Path, tuple[Path, bool]
-        ] = {}  # as they are named: without links, and whether they may be read
+        #: As they are named: where they are, links followed, and whether they may be read.
+        self.folders: dict[Path, tuple[Path, bool]] = {}
 
     def label(self, path: Path) -> str:
         """A file's name in positions: relative to the project where it lies in there."""
@@ -113,10 +115,10 @@ class _Reader:
     def place(self, path: Path) -> tuple[Path, bool]:
         """Where a file is, links followed, and whether it may be read. A folder's files share what is asked for it."""
         if path.is_symlink():
-            real = path.resolve()
+            real = Path(os.path.realpath(path))
             return real, self.may_read(real)
         if path.parent not in self.folders:
-            real = path.parent.resolve()
+            real = Path(os.path.realpath(path.parent))
             self.folders[path.parent] = real, self.may_read(real)
         folder, allowed = self.folders[path.parent]
         return folder / path.name, allowed or self.may_read(folder / path.name)
@@ -134,9 +136,16 @@ class _Reader:
             self.problem(Position(self.label(path)), what, "copy the file here", Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True
             return
+        if path.is_symlink() and real.is_dir():  # in a folder of specs, as any other folder there
+            return
         file = self.label(real)
         sources = self.sources
         sources.files.append(file)
+        if real.exists() and not real.is_file():
+            what = "this is not a regular file"
+            self.problem(Position(file), what, "replace it by a file of specs, or remove it", Rule.UNREADABLE_FILE)
+            sources.incomplete = True
+            return
         try:
             data = real.read_bytes()
             parsed = parse_yaml(data, file)
@@ -197,27 +206,27 @@ class _Reader:
         assert isinstance(patterns, list)  # noqa: S101
         for pattern in patterns:
             for found in self.matching(pattern, file):
-                real = found.resolve()
+                real = Path(os.path.realpath(found))
                 if real not in chain:
                     self.read(found, chain)
-                elif real != file or not _WILD & set(str(pattern.value)):  # `*.yaml` means the other files
+                elif real != file or not WILD & set(str(pattern.value)):  # `*.yaml` means the other files
                     cycle = " → ".join(self.label(path) for path in (*chain[chain.index(real) :], real))
                     what = f"includes form a cycle: {cycle}"
                     self.problem(pattern.at, what, "remove one of them", Rule.INCLUDE_CYCLE)
 
     def matching(self, pattern: Node, file: Path) -> Iterator[Path]:
         text = str(pattern.value)
-        outside = f"`{text}` leads out of the project's folder"
-        remedy = "move the file into the project and include it by a relative path"
-        fixed = Path(os.path.normpath(file.parent / re.split(r"[*?\[]", text)[0]))
-        if Path(text).is_absolute() or not self.may_read(fixed):
-            self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
+        try:
+            found = matching_files(file.parent, text, self.may_read)
+        except LeadsOut as error:
+            by = f" by the link {self.label(error.link)}" if error.link else ""
+            what = f"`{text}` leads out of the project's folder{by}"
+            remedy = "move the file into the project and include it by a relative path"
+            self.problem(pattern.at, what, remedy, Rule.INCLUDE_OUTSIDE)
             self.sources.incomplete = True
             return
-        try:
-            found = sorted(path for path in file.parent.glob(text) if path.is_file())
         except ValueError as error:
-            what = f"`{text}` is no path or glob: {error}"
+            what = f"`{text}` is not a path or glob: {error}"
             self.problem(pattern.at, what, "write a path such as tables/*.yaml or **/*.yaml", Rule.BAD_TEXT)
             self.sources.incomplete = True
             return
@@ -229,20 +238,14 @@ class _Reader:
                 f"include the files in it: {text.rstrip('/')}/*.yaml" if folder else _nearest_path(file.parent, text)
             )
             self.problem(pattern.at, what, remedy, Rule.INCLUDE_MATCHES_NOTHING)
-        for path in found:
-            if self.may_read(path.resolve()):
-                yield path
-            else:
-                self.problem(pattern.at, outside, remedy, Rule.INCLUDE_OUTSIDE)
-                self.sources.incomplete = True
-                return
+        yield from found
 
 
 def _nearest_path(folder: Path, text: str) -> str:
     """Advice for a path that is not there: the same with its first wrong part mended, where that is near another."""
     parts = Path(text).parts
     for index, part in enumerate(parts):
-        if _WILD & set(part) or not folder.is_dir():
+        if WILD & set(part) or not folder.is_dir():
             break
         if not (folder / part).exists():
             near = nearest(part, sorted(entry.name for entry in folder.iterdir()))

@@ -28,6 +28,7 @@ from deployer.specs.types import (
     format_type,
 )
 from deployer.specs.yaml import resolve_plain
+from deployer.visible import is_visible, visible_yaml
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -158,7 +159,7 @@ def _clock(value: int, unit: str) -> str:
 
 def to_yaml(document: Mapping[str, Any]) -> str:
     """One document as YAML that the core schema of YAML 1.2 reads back as it is."""
-    return yaml.dump(
+    text = yaml.dump(
         _escaped(document),
         Dumper=_Dumper,
         sort_keys=False,
@@ -167,6 +168,7 @@ def to_yaml(document: Mapping[str, Any]) -> str:
         default_flow_style=False,
         indent=2,
     )
+    return visible_yaml(text)
 
 
 def _escaped(value: Any) -> Any:
@@ -193,7 +195,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    plain = not value or (resolve_plain(value) == value and value.isprintable())
+    plain = not value or (resolve_plain(value) == value and value.isprintable() and is_visible(value))
     return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
 
 

@@ -65,7 +65,12 @@ def _where(field: pa.Field) -> str:
 
 def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[Any, ...]:
     """`AA,1545`: values of the first row keys, in their order; one with a comma in it stands in double quotes."""
-    values = next(csv.reader([text], skipinitialspace=True), [])
+    try:
+        values = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise InvalidInput(
+            f"{text!r} cannot be read: {error}", where="--keys", remedy="put a value with a line end in double quotes"
+        ) from None
     if not row_keys:
         raise InvalidInput("the table has no row keys", remedy="use --where")
     if not values or len(values) > len(row_keys):

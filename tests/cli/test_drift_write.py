@@ -345,7 +345,7 @@ def move_root(folder: Path, deployer: Deployer) -> None:
     [
         pytest.param(
             by_lance(lambda dataset: dataset.drop_columns(["id"])),
-            "would not be valid (lines as edited):\n  specs/flights.yaml:28:13: no column `id`",
+            "would not be valid (lines as edited):\n  | specs/flights.yaml:28:13: no column `id`",
             id="key-dropped",
         ),
         pytest.param(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
+from deployer.cli.output import ShownConsole
 from deployer.errors import Position
 from deployer.plan import Plan
 from deployer.plan.as_json import plan_as_json, verdict_document
@@ -17,6 +17,7 @@ from deployer.plan.html import plan_as_html, verdict_as_html
 from deployer.plan.markdown import COMMENT_LIMIT, plan_as_markdown, verdict_as_markdown
 from deployer.plan.terminal import plan_as_tree, verdict_as_tree
 from deployer.plan.verdict import AskedRule, Enforcement, Verdict, Violation, sorted_violations
+from deployer.visible import json_text
 from tests.plan.lakes import EMPTY, FLIGHTS
 from tests.plan.test_diff import TABLES
 from tests.plan.test_render import HOSTILE, many, parsed, plan_of
@@ -64,7 +65,7 @@ CASES: dict[str, tuple[Plan, Verdict]] = {
 
 def as_text(tree: RenderableType) -> str:
     out = StringIO()
-    Console(file=out, width=1_000, highlight=False, markup=False).print(tree)
+    ShownConsole(file=out, width=1_000, highlight=False, markup=False).print(tree)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
@@ -82,8 +83,8 @@ def renderings(plan: Plan) -> dict[str, str]:
         "markdown, alone": verdict_as_markdown(plan.instance, verdict),
         "html": inside(plan_as_html(plan)),
         "html, alone": inside(verdict_as_html(plan.instance, verdict)),
-        "json": json.dumps(plan_as_json(plan)["policy"], indent=1, ensure_ascii=False),
-        "json, alone": json.dumps(verdict_document(plan.instance, verdict), indent=1, ensure_ascii=False),
+        "json": json_text(plan_as_json(plan)["policy"], indent=1),
+        "json, alone": json_text(verdict_document(plan.instance, verdict), indent=1),
     }
 
 

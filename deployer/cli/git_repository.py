@@ -1,0 +1,207 @@
+"""The Git repository around a project, found and asked so that no file of a branch decides what the answer is.
+
+A branch may hold anything: the files of a bare repository, a submodule, a program called `git`. So the repository is
+the one whose `.git` lies at or above the project, as Git itself never checks out an entry of that name; Git is told
+where it is, and reads no configuration but that repository's own, which the checkout wrote. Only commands that read
+objects are run: no hook, filter, attribute, pager or transport is part of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.errors import InvalidInput, NotFound
+
+_ENTRY = ".git"
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_LONGEST = 4096  #: bytes of the file `.git` of a linked work tree
+_CONFIG = {
+    "safe.bareRepository": "explicit",
+    "core.fsmonitor": "false",
+    "core.hooksPath": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.warnAmbiguousRefs": "true",
+    "protocol.allow": "never",
+}
+_ENVIRONMENT = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_COUNT": str(len(_CONFIG)),
+    "GIT_ALLOW_PROTOCOL": "",
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_LITERAL_PATHSPECS": "1",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "LC_ALL": "C",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository: `top` is the work tree's folder, `git_dir` holds its objects or names where they are."""
+
+    top: Path
+    git_dir: Path
+
+    def resolve(self, ref: str) -> str:
+        """The id of the commit that `ref` names.
+
+        Raises NotFound for what is not there, InvalidInput for a name that several refs have.
+        """
+        # A name with a colon is a file or a search in messages, which authors of commits decide.
+        if ref and ref.isprintable() and ":" not in ref:
+            found = self._run("rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+            if b"is ambiguous" in found.stderr:
+                raise InvalidInput(
+                    f"more than one branch, tag or commit is called {ref!r}",
+                    where=self.top,
+                    remedy="write its full name, such as refs/remotes/origin/main",
+                )
+            commit = found.stdout.decode(errors="replace").strip()
+            if found.returncode == 0 and _COMMIT.fullmatch(commit):
+                return commit
+        raise NotFound(
+            f"there is no commit {ref!r} in this repository",
+            where=self.top,
+            remedy="give a branch, a tag or a commit; in a shallow clone, fetch it first: git fetch origin BRANCH",
+        )
+
+    def read(self, *arguments: str, otherwise: str, given: bytes = b"") -> bytes:
+        """What a command that reads objects prints. Raises InvalidInput, with `otherwise`, when it fails."""
+        ended = self._run(*arguments, given=given)
+        if ended.returncode:
+            printed = ended.stderr.decode(errors="replace").strip().splitlines()
+            raise InvalidInput(
+                f"{otherwise}{f' ({printed[0]})' if printed else ''}",
+                where=self.top,
+                remedy="run the command in a clone that has the commit",
+            )
+        return ended.stdout
+
+    def holds(self, folder: Path) -> bool:
+        """Whether the commit that is checked out has `folder`, as files or as a submodule."""
+        inside = folder.relative_to(self.top).as_posix()
+        return bool(self._run("ls-tree", "--full-tree", "HEAD", "--", inside).stdout)
+
+    def _run(self, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        where = (f"--git-dir={self.git_dir}", f"--work-tree={self.top}")
+        return subprocess.run(
+            [_program(self.top), "--no-pager", *where, *arguments],
+            input=given,
+            capture_output=True,
+            check=False,
+            cwd="/",
+            env=_environment(os.environ),
+        )
+
+
+def find_repository(folder: Path) -> Repository:
+    """The repository whose work tree `folder` is in.
+
+    Raises InvalidInput where there is none, and for one that a branch could have put there: a submodule, a Git folder
+    among the files of a work tree, a folder of another repository; also for one that neither this user nor the owner of
+    `folder` owns.
+    """
+    folder = folder.resolve()
+    tops = [place for place in (folder, *folder.parents) if os.path.lexists(place / _ENTRY)]
+    if not tops:
+        raise InvalidInput(
+            "--against needs a Git repository, and this folder is in none",
+            where=folder,
+            remedy="run the command in a clone of the project's repository",
+        )
+    top, git_dir = tops[0], _git_dir(tops[0])
+    for place in git_dir.parents if git_dir != top / _ENTRY else ():
+        own = place / _ENTRY if place == top else _outer_git_dir(place)
+        if own is not None and not git_dir.is_relative_to(own):
+            raise _untrusted(top, f"its Git folder {git_dir} lies among the files of the work tree {place}")
+    for place in tops[1:]:
+        if (outer := _outer_git_dir(place)) and Repository(place, outer).holds(top):
+            raise _untrusted(top, f"it lies in a folder that the repository at {place} holds too")
+    if _owner(git_dir) not in {0, os.geteuid(), _owner(folder)}:
+        raise _untrusted(top, f"its Git folder {git_dir} belongs to another user")
+    return Repository(top, git_dir)
+
+
+def _outer_git_dir(place: Path) -> Path | None:
+    """The Git folder of a work tree around another; None where there is no work tree that Git could read."""
+    try:
+        return _git_dir(place) if os.path.lexists(place / _ENTRY) else None
+    except InvalidInput:
+        return None
+
+
+def _git_dir(top: Path) -> Path:
+    """The folder that `.git` is or leads to."""
+    entry = top / _ENTRY
+    if entry.is_dir():
+        return entry.resolve()
+    try:
+        text = entry.read_bytes()[:_LONGEST] if entry.is_file() else b""
+    except OSError:
+        text = b""
+    named = os.fsdecode(text.removeprefix(b"gitdir:").strip())
+    git_dir = Path(os.path.realpath(top / named)) if text.startswith(b"gitdir:") and "\0" not in named else None
+    if git_dir is None or not git_dir.is_dir():
+        raise InvalidInput(f"the file {_ENTRY} names no Git folder", where=entry, remedy="clone the repository again")
+    outer = next((place for place in git_dir.parents if _is_git_dir(place)), None)
+    if outer is not None and not _is_linked(git_dir, entry, outer):
+        raise _untrusted(top, f"it is a submodule of the repository at {outer}, whose branches choose what it holds")
+    return git_dir
+
+
+def _is_git_dir(folder: Path) -> bool:
+    return (folder / "HEAD").exists() and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def _is_linked(git_dir: Path, entry: Path, common: Path) -> bool:
+    """Whether `git_dir` is that of a work tree that `git worktree add` made: it names the work tree in turn."""
+    try:
+        named = (git_dir / "gitdir").read_bytes()[:_LONGEST].strip()
+        shared = (git_dir / "commondir").read_bytes()[:_LONGEST].strip()
+    except OSError:
+        return False
+    back, to = Path(os.path.realpath(git_dir / os.fsdecode(named))), os.path.realpath(git_dir / os.fsdecode(shared))
+    return git_dir.parent == common / "worktrees" and back == entry.resolve() and Path(to) == common
+
+
+def _untrusted(top: Path, why: str) -> InvalidInput:
+    return InvalidInput(
+        f"--against cannot trust this repository: {why}",
+        where=top,
+        remedy="run it in a clone of the project's own repository, or in a work tree of it",
+    )
+
+
+def _owner(path: Path) -> int:
+    return path.stat().st_uid
+
+
+def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment of Git: nothing of the caller's that changes where Git looks or what it runs."""
+    kept = {name: value for name, value in inherited.items() if not name.startswith("GIT_")}
+    return kept | _ENVIRONMENT | dict(_settings())
+
+
+def _settings() -> Iterator[tuple[str, str]]:
+    for number, (key, value) in enumerate(_CONFIG.items()):
+        yield f"GIT_CONFIG_KEY_{number}", key
+        yield f"GIT_CONFIG_VALUE_{number}", value
+
+
+def _program(top: Path) -> str:
+    """The program `git` by PATH, without relative folders and without what lies in the work tree."""
+    for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        found = Path(entry, "git")
+        if Path(entry).is_absolute() and os.access(found, os.X_OK) and found.is_file():
+            real = found.resolve()
+            if not real.is_relative_to(top) and not Path(entry).resolve().is_relative_to(top):
+                return str(found)
+    raise InvalidInput("git is not installed", where="--against", remedy="install git")

@@ -1,0 +1,63 @@
+"""Files that a path or glob of `include` matches. What lies outside of the folders that may be read is never looked at,
+so that no message tells whether it exists."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+WILD = frozenset("*?[")
+
+
+class LeadsOut(Exception):
+    """A pattern leads to where nothing may be read; `link` is the link inside that does, if it is one."""
+
+    def __init__(self, link: Path | None = None) -> None:
+        super().__init__(link)
+        self.link = link
+
+
+def matching_files(folder: Path, pattern: str, may_read: Callable[[Path], bool]) -> list[Path]:
+    """The regular files that `pattern`, relative to `folder`, matches, sorted by path.
+
+    `may_read` answers for absolute paths without links. `**` does not follow links. Raises LeadsOut, ValueError for
+    what is not a path or glob.
+    """
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    if not parts or "\0" in pattern:
+        raise ValueError("it is empty" if not parts else "it has a null character")
+    if any("**" in part and part != "**" for part in parts):
+        raise ValueError("`**` can only be a whole part of a path")
+    wild = next((index for index, part in enumerate(parts) if WILD & set(part)), len(parts))
+    if ".." in parts[wild:]:
+        raise ValueError("`..` cannot follow a wildcard")
+    if pattern.startswith("/"):
+        raise LeadsOut
+    found = {folder}
+    for part in parts:
+        found = {_checked(path, may_read) for place in found for path in _step(place, part)}
+    return sorted(path for path in found if path.is_file())
+
+
+def _step(place: Path, part: str) -> Iterator[Path]:
+    if part == "..":
+        yield Path(os.path.realpath(place)).parent
+    elif part == "**":
+        yield from (Path(folder) for folder, _, _ in os.walk(place))
+    elif WILD & set(part):
+        try:
+            yield from (entry for entry in place.iterdir() if fnmatchcase(entry.name, part))
+        except OSError:  # a file, or a folder that may not be read
+            return
+    else:
+        yield place / part
+
+
+def _checked(path: Path, may_read: Callable[[Path], bool]) -> Path:
+    """The path, if it may be read. Its folder was checked before, so only `..` and links can lead elsewhere."""
+    link = path.is_symlink()
+    if not may_read(Path(os.path.realpath(path)) if link else path):
+        raise LeadsOut(path if link else None)
+    return path
