@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deployer.cli.output import note
 from deployer.cli.workspace import Workspace
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
@@ -68,9 +69,9 @@ def _judged(
     from deployer.policy.load import load_policies
     from deployer.policy.view import plan_view
 
-    policies = load_policies(project, ref)
     view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
-    return replace(plan, verdict=replace(evaluate(policies, view), ref=ref))
+    with load_policies(project, ref, lambda line: note(f"policies: {line}")) as policies:
+        return replace(plan, verdict=replace(evaluate(policies, view), ref=ref))
 
 
 def _since(live: LiveLake, root: str) -> ColumnSince:

@@ -16,6 +16,7 @@ from deployer.engine import (
     Event,
     Operation,
     OutputsChanged,
+    ProgramOutput,
     StepFailed,
     StepFinished,
     StepProgress,
@@ -57,7 +58,7 @@ class StepView:
                 self._meter.end(_name(urn))
             case StepFailed(urn):
                 self._meter.end(_name(urn))
-            case StepStarted() | Diagnostic() | OutputsChanged():
+            case StepStarted() | Diagnostic() | OutputsChanged() | ProgramOutput():
                 pass
             case _:
                 assert_never(event)
@@ -75,6 +76,8 @@ class StepView:
             case Diagnostic(_, "warning" | "error" as severity, message):
                 colour = "yellow" if severity == "warning" else "red"
                 self._meter.console.print(Text(f"  {severity}: {message}", colour), soft_wrap=True)
+            case ProgramOutput(text):
+                self._meter.console.print(Text(f"  program: {text}", "dim"), soft_wrap=True)
             case _:
                 pass
 
@@ -89,6 +92,8 @@ class StepView:
                 tell("failed", address=address_of(urn) or urn, op=op, message=without_urns(message))
             case Diagnostic(urn, "warning" | "error" as severity, message):
                 tell("message", address=address_of(urn) if urn else None, severity=severity, message=message)
+            case ProgramOutput(text):
+                tell("output", address=None, message=text)
             case _:
                 pass
 

@@ -44,7 +44,7 @@ def up(
     """
     from deployer.cli.addresses import check_addresses
     from deployer.cli.lock_wait import held_in_time
-    from deployer.cli.planning import plan_lake
+    from deployer.cli.planning import plan_lake, prepare_for
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -57,6 +57,7 @@ def up(
         chosen = stack if given is not None and given.name == "COMMANDLINE" else None
         return _up_saved(plan, project, chosen, lock_timeout, as_json)
     workspace = open_workspace(project, stack, specs)
+    prepare_for(workspace)
     lake = workspace.lake()
     with held_in_time(workspace, lake, lock_timeout):
         planned = plan_lake(workspace, lake, allow_destroy or ())

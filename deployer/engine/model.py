@@ -90,7 +90,14 @@ class OutputsChanged:
     outputs: Mapping[str, Any]
 
 
-Event = StepStarted | StepProgress | StepFinished | StepFailed | Diagnostic | OutputsChanged
+@dataclass(frozen=True, slots=True)
+class ProgramOutput:
+    """A line that the program, or a process that it started, printed."""
+
+    text: str
+
+
+Event = StepStarted | StepProgress | StepFinished | StepFailed | Diagnostic | OutputsChanged | ProgramOutput
 OnEvent = Callable[[Event], None]
 
 
