@@ -13,8 +13,8 @@ from deployer.cli.addresses import check_addresses
 from deployer.cli.monthly import with_cost
 from deployer.cli.output import note
 from deployer.cli.package import package_for
-from deployer.cli.policies import judged
-from deployer.cli.progress import PULUMI_TYPES
+from deployer.cli.policies import judged, opened_policies
+from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
 from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.cli.stack_owner import refuse_others_lake
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_NO_CHANGES = ("same", "refresh")
 _CUT_OFF = "left over from a run that was cut off"
 #: What programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.provider.sdk", "deployer.specs")
@@ -83,23 +84,25 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-    if not engine_would_agree(workspace, root, plan, live, recorded):
-        prepare_for(workspace, lake)
-        package_for(workspace, lake)
-        with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-            found = engine().preview(
-                workspace.stack_ref,
-                on_event=_show_output,
-                allow_destroy=frozenset(allow_destroy),
-                config=config,
-            )
-            plan = _with_foreign(plan, found.operations)
-    if not plan.is_empty:
-        from deployer.tables.column_sizes import sized_on_disk
-        from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
+    with opened_policies(workspace) as policies:
+        if not engine_would_agree(workspace, root, plan, live, recorded):
+            prepare_for(workspace, lake)
+            package_for(workspace, lake)
+            with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
+                found = engine().preview(
+                    workspace.stack_ref,
+                    on_event=_show_output,
+                    allow_destroy=frozenset(allow_destroy),
+                    config=config,
+                )
+                plan = _with_foreign(plan, found.operations)
+        if not plan.is_empty:
+            from deployer.tables.column_sizes import sized_on_disk
+            from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
-        plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
+            plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
+        plan = judged(workspace, plan, lake, live, policies)
+    plan = with_cost(workspace, plan, lake, live, recorded.aws)
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
 
 
@@ -124,7 +127,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    plan = judged(workspace, plan, lake, live, declared=False)
+    with opened_policies(workspace) as policies:
+        plan = judged(workspace, plan, lake, live, policies, declared=False)
     return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
 
 
@@ -200,7 +204,9 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
-        if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
+        if operation.op in _NO_CHANGES or is_in_no_cloud(operation.type, custom=operation.custom):
+            continue
+        if operation.op == "read" and operation.type == STACK_REFERENCE:
             continue
         address = address_of(operation.urn)
         if address is None:

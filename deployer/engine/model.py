@@ -35,6 +35,7 @@ class Operation:
     detailed_diff: Mapping[str, DiffKind] = field(default_factory=dict)
     replace_keys: tuple[str, ...] = ()
     reason: str = ""
+    custom: bool = True  #: whether a provider has it; else it is a group of the program
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,5 +249,6 @@ def operation(
         new_inputs={} if leaving else blinded(dict(state.inputs)),
         new_outputs={} if leaving else blinded(dict(state.outputs)),
         reason=reason,
+        custom=state.custom,
         **more,
     )

@@ -100,7 +100,6 @@ def _live(function: Main, request: dict[str, Any], control: socket.socket, chann
     try:
         os.setsid()
         control.close()
-        set_memory_closed(False)
         os.set_inheritable(channel, False)
         os.dup2(output, 1)
         os.dup2(output, 2)

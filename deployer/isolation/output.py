@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 _AT_ONCE = 1 << 16
 _LONGEST_LINE = 4_000
-_MOST_BYTES = 1_000_000
+_MOST_BYTES, _MOST_LINES = 1_000_000, 5_000
 _JOIN_SECONDS = 1.0
 
 
@@ -41,30 +41,28 @@ def relay(descriptor: int, on_line: Callable[[str], None]) -> Callable[[], None]
 
 
 class _Lines:
-    """Cuts bytes into lines. Too long a line is cut, and of too many the rest is only counted out."""
+    """Cuts bytes into lines. Too long a line is cut, and what comes after too many is left out."""
 
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line: Callable[[str], None] | None = on_line
         self._rest = b""
-        self._room = _MOST_BYTES
+        self._bytes, self._lines = _MOST_BYTES, _MOST_LINES  #: that may still come
         self._lock = threading.Lock()
 
     def take(self, data: bytes, *, last: bool = False) -> None:
         with self._lock:
-            if self._room < 0:
+            if self._bytes < 0:
                 return
-            self._room -= len(data)
+            self._bytes -= len(data)
             *lines, self._rest = (self._rest + data).split(b"\n")
-            if last and self._rest:
+            if (last and self._rest) or len(self._rest) > _LONGEST_LINE:
                 lines, self._rest = [*lines, self._rest], b""
-            for line in lines:
+            for line in lines[: self._lines]:
                 self._tell(line)
-            if len(self._rest) > _LONGEST_LINE:
-                self._tell(self._rest)
-                self._rest = b""
-            if self._room < 0:
+            self._lines -= len(lines)
+            if self._bytes < 0 or self._lines < 0:
                 self._tell(b"(there is more, which is not shown)")
-                self._rest = b""
+                self._bytes, self._rest = -1, b""
 
     def close(self) -> None:
         with self._lock:

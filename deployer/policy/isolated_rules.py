@@ -18,6 +18,7 @@ from deployer.policy.model import NAME, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_to_json
 
+_PATIENCE_SECONDS = 1.0
 RULES_PROCESS = "deployer.policy.rules_process"
 
 
@@ -33,16 +34,15 @@ class PythonRules:
         answer = self._ask({"files": [[str(path), name] for path, name in files]})
         if not isinstance(answer, list) or len(answer) != len(files):
             at = Position(files[0][1])
-            problems.append(
-                Problem(at, f"the rules cannot be read: {self._how_it_ended()}", "mend them", "rule-failed")
-            )
+            what = f"the rules cannot be read: {self._why_not(answer)}"
+            problems.append(Problem(at, what, "mend them", "rule-failed"))
             return {}
         numbers = iter(range(1 << 31))
         return {name: self._read(each, name, numbers, problems) for (_, name), each in zip(files, answer, strict=True)}
 
     def close(self) -> None:
         """Ends the process, after what it printed was shown."""
-        self._process.end()
+        self._process.end(_PATIENCE_SECONDS)
 
     def _read(self, document: Any, file: str, numbers: Iterator[int], problems: list[Problem]) -> list[Policy]:
         listed = document.get("rules") if isinstance(document, dict) else None
@@ -80,7 +80,7 @@ class PythonRules:
             self._send_view(plan)
             answer = self._ask({"check": number})
             if answer is None:
-                raise failed(f"gave no answer: {self._how_it_ended()}")
+                raise failed(f"gave no answer: {self._why_not(answer)}")
             if not isinstance(answer, dict):
                 raise failed("gave what is no list of findings")
             if (problem := problem_of(answer.get("failed"))) is not None:
@@ -100,20 +100,25 @@ class PythonRules:
             self._view = plan
 
     def _ask(self, request: Any) -> Any:
-        """The answer; None where there is none."""
+        """The answer; None when the process is gone, and an Ellipsis for what is none."""
         self._send(request)
         try:
             frame = self._process.channel.receive()
         except ChannelBroken:
+            return ...
+        if frame is None:
             return None
-        return None if frame is None else json_of(frame)
+        answer = json_of(frame)
+        return ... if answer is None else answer
 
     def _send(self, request: Any) -> None:
         with suppress(OSError):  # then there is no answer
             self._process.channel.send(json.dumps(request).encode())
 
-    def _how_it_ended(self) -> str:
-        return f"their process ended with {self._process.end(0) or 'exit code 0'}"
+    def _why_not(self, answer: Any) -> str:
+        if answer is not None:
+            return "their process gave what is no answer"
+        return f"their process ended with {self._process.end(_PATIENCE_SECONDS) or 'exit code 0'}"
 
 
 def _finding(document: Any) -> Finding | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.engine import Diagnostic, read_project
+from deployer.engine import Diagnostic, ProgramOutput, read_project
 from deployer.errors import DeployerError, EngineFailed, InvalidInput, NotFound, Refused
 from tests.engine.conftest import PRELUDE, Lab
 
@@ -104,6 +104,20 @@ def test_configuration_comes_from_the_project_the_stack_and_the_run(lab: Lab) ->
     )
     result = lab.up(config={"demo:three": "run"})
     assert result.outputs == {"one": "project", "two": "stack", "three": "run", "flag": True}
+
+
+def test_an_operation_says_whether_a_provider_has_its_resource(lab: Lab) -> None:
+    plan = lab.preview('pulumi.ComponentResource("demo:index:Group", "g"); File("a")')
+    assert {operation.name: operation.custom for operation in plan.operations} == {
+        "demo-dev": False,
+        "g": False,
+        "a": True,
+    }
+
+
+def test_what_the_program_prints_is_an_event_a_line(lab: Lab) -> None:
+    lab.up('print("one"); import sys; sys.stderr.write("two"); sys.stdout.flush()')
+    assert [event.text for event in lab.events if isinstance(event, ProgramOutput)] == ["one", "two"]
 
 
 def test_messages_of_the_program_are_diagnostics(lab: Lab) -> None:

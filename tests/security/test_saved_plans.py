@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from deployer.plan.plan_file import _checksum
+from deployer.plan.plan_file import _checksum, read_plan
 from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
 
@@ -171,18 +171,15 @@ def test_another_digest_is_told_before_anything_is_parsed(project: Path, deploye
 
 def test_a_plan_is_read_once(project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was checked is what is applied, though the file is another by then."""
-    from deployer.cli import saved_plan
-
     deployer("preview", "--out", PLAN)
     found = digest(project / PLAN)
-    read = saved_plan.read_plan
 
     def read_and_swap(*arguments: Any, **more: Any) -> Any:
-        result = read(*arguments, **more)
+        result = read_plan(*arguments, **more)
         edited(project / PLAN, drop_planes)
         return result
 
-    monkeypatch.setattr(saved_plan, "read_plan", read_and_swap)
+    monkeypatch.setattr("deployer.cli.saved_plan.read_plan", read_and_swap)
     assert deployer("up", PLAN, "--expect", found).code == 0
     assert tables(project) == {"flights", "planes"}
 
