@@ -20,6 +20,7 @@ from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
 from deployer.plan.risk import assess
+from deployer.specs.aws_form import aws_from_json, aws_to_json
 from deployer.specs.json_form import (
     column_to_json,
     instance_from_json,
@@ -27,7 +28,7 @@ from deployer.specs.json_form import (
     table_from_json,
     table_to_json,
 )
-from deployer.specs.model import Lake
+from deployer.specs.model import InstanceSpec, Lake
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -148,6 +149,7 @@ def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -
         "allow_destroy": list(saved.allow_destroy),
         "desired": {
             "instance": instance_to_json(saved.desired.instance),
+            "aws": aws_to_json(saved.desired.instance.aws),
             "tables": [table_to_json(table) for table in saved.desired.tables],
         },
         "read": saved.read,
@@ -208,11 +210,19 @@ def read_plan(
         document["stack"],
         document["specs"],
         tuple(document["allow_destroy"]),
-        Lake(instance_from_json(desired["instance"]), tuple(map(table_from_json, desired["tables"]))),
+        Lake(_instance(desired, path), tuple(map(table_from_json, desired["tables"]))),
         document["read"],
         document["changes"],
         SavedAs(str(path), digest_of(data), signed_by),
     )
+
+
+def _instance(desired: Mapping[str, JSON], path: Path) -> InstanceSpec:
+    try:
+        aws = aws_from_json(desired.get("aws", {}))
+    except ValueError as error:
+        raise Corrupt(f"the plan's settings of AWS cannot be read: {error}", where=path, remedy=_AGAIN) from None
+    return replace(instance_from_json(desired["instance"]), aws=aws)
 
 
 def _checksum(document: Mapping[str, JSON]) -> str:

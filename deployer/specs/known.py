@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from deployer.specs.aws_form import aws_from_json, aws_to_json
 from deployer.specs.json_form import instance_from_json, instance_to_json, table_from_json, table_to_json
 from deployer.specs.model import Lake
 
@@ -42,6 +44,7 @@ def known_as_json() -> list[Any]:
             "specs": str(specs),
             "stack": stack,
             "instance": instance_to_json(lake.instance),
+            "aws": aws_to_json(lake.instance.aws),
             "tables": [table_to_json(table) for table in lake.tables],
         }
         for (project, specs, stack), lake in _known.items()
@@ -51,7 +54,8 @@ def known_as_json() -> list[Any]:
 def learn(documents: Sequence[Any]) -> None:
     """Knows what `known_as_json` of another process gave; places in the specs' files are not among it."""
     for each in documents:
-        lake = Lake(instance_from_json(each["instance"]), tuple(map(table_from_json, each["tables"])))
+        instance = replace(instance_from_json(each["instance"]), aws=aws_from_json(each["aws"]))
+        lake = Lake(instance, tuple(map(table_from_json, each["tables"])))
         _known[Path(each["project"]), Path(each["specs"]), each["stack"]] = lake
 
 
