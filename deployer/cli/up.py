@@ -107,7 +107,7 @@ def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str 
         if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
         if planned.plan.takes_away and not yes:
-            confirm("Apply this plan, which takes away what it shows?")
+            confirm("Apply this plan? It takes away what is shown.")
         return _apply(workspace, planned, as_json=as_json, saved=file)
 
 

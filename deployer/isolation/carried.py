@@ -26,7 +26,7 @@ def error_as_bytes(error: DeployerError) -> bytes:
 
 
 def error_of(data: bytes) -> DeployerError:
-    """The error of its words. One that is not of deployer's kinds, or of no shape, is an EngineFailed."""
+    """The error with its words. One of an unknown kind or shape becomes an EngineFailed."""
     document = json_of(data)
     if not isinstance(document, dict):
         return EngineFailed("the program failed, and its process did not say how")
@@ -54,7 +54,7 @@ def problem_as_json(problem: Problem) -> dict[str, Any]:
 
 
 def problem_of(document: Any) -> Problem | None:
-    """The problem; None for what is none."""
+    """The problem; None for another document."""
     if not isinstance(document, dict) or (at := position_of(document.get("at"))) is None:
         return None
     return Problem(at, *(text_of(document.get(name)) for name in ("what", "remedy", "rule")))
@@ -72,7 +72,7 @@ def position_of(document: Any) -> Position | None:
 
 
 def json_of(data: bytes) -> Any:
-    """The JSON value; None for what is none."""
+    """The JSON value; None for bytes that are not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
@@ -80,7 +80,7 @@ def json_of(data: bytes) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A text of bounded length; empty for what is none."""
+    """A text of bounded length; empty for another value."""
     return value[:_LONGEST] if isinstance(value, str) else ""
 
 

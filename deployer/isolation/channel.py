@@ -12,7 +12,7 @@ _READ_AT_ONCE = 1 << 16
 
 
 class ChannelBroken(Exception):
-    """The other side sent something that is no frame, or too long a one; the message says what."""
+    """The other side sent an invalid frame, or one that is too long; the message says which."""
 
 
 class Channel:

@@ -22,6 +22,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -136,17 +137,21 @@ def _leave(code: int) -> NoReturn:
 
 
 def _end(pid: int, seconds: float) -> dict[str, Any]:
-    """How a process ended; one that did not in that many seconds is killed, and what is left of its group with it."""
+    """Waits for a process to end, kills it after that many seconds, and with it what is left of its group."""
     until = time.monotonic() + seconds
     while not (ended := _has_ended(pid)) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)  # before it is waited for: until then nobody else gets its number
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
+    # Its number is kept for it until it is waited for, so that no other process can be hit.
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return {"status": os.waitstatus_to_exitcode(status), "killed": not ended}
 
 
 def _has_ended(pid: int) -> bool:
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    """Whether the process has ended; it is not waited for."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)  # noqa: S607
+    return shown.stdout.strip()[:1] in (b"", b"Z")

@@ -50,7 +50,7 @@ def expected_digest(text: str) -> str:
     digest = text.strip().lower()
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", digest):
         raise InvalidInput(
-            f"--expect {text!r} is no digest of a plan",
+            f"--expect {text!r} is not the digest of a plan",
             remedy="give sha256: and all 64 digits, as `preview --out` shows them",
         )
     return digest
@@ -63,7 +63,7 @@ def read_file(path: Path, expected: str | None) -> bytes:
         data = file.read(_MOST_BYTES + 1)
     if len(data) > _MOST_BYTES:
         raise InvalidInput(
-            f"the file has more than {_MOST_BYTES:,} bytes, and no plan does",
+            f"the file has more than {_MOST_BYTES:,} bytes, which no plan has",
             where=path,
             remedy="give a file that `deployer preview --out` wrote",
         )
@@ -93,7 +93,7 @@ class PlanSigner:
 
 
 def plan_signer() -> PlanSigner | None:
-    """The key of the environment that signs plans, if there is one. Raises InvalidInput for what is no such key."""
+    """The key of the environment that signs plans, if there is one. Raises InvalidInput for an invalid key."""
     text = _variable(PRIVATE_KEY_VARIABLE)
     return None if text is None else PlanSigner(_private(text))
 
@@ -141,8 +141,11 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def _variable(name: str) -> str | None:
-    """The variable's text. One that is there and empty is a secret that a pipeline does not have: nothing is signed, or
-    checked, by nothing."""
+    """The variable's text, None when it is not set.
+
+    Raises InvalidInput for an empty one: a pipeline sets a secret that it does not have to an empty text, and that must
+    not turn signatures off.
+    """
     text = os.environ.get(name)
     if text is not None and not text.strip():
         raise InvalidInput(f"{name} is empty", remedy="set it to a key in PEM, or unset it")
@@ -160,7 +163,7 @@ def _private(text: str) -> Ed25519PrivateKey:
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise InvalidInput(
-            f"{PRIVATE_KEY_VARIABLE} is no private Ed25519 key in PEM without a password",
+            f"{PRIVATE_KEY_VARIABLE} is not a private Ed25519 key in PEM without a password",
             remedy="make one: openssl genpkey -algorithm ed25519",
         )
     return key
@@ -177,7 +180,7 @@ def _public(text: str) -> Ed25519PublicKey:
         key = None
     if not isinstance(key, Ed25519PublicKey):
         raise InvalidInput(
-            f"{PUBLIC_KEY_VARIABLE} is no public Ed25519 key in PEM",
+            f"{PUBLIC_KEY_VARIABLE} is not a public Ed25519 key in PEM",
             remedy="take it from the private one: openssl pkey -pubout",
         )
     return key

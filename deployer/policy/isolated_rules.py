@@ -50,7 +50,7 @@ class PythonRules:
         if (problem := problem_of(document.get("problem")) if isinstance(document, dict) else None) is not None:
             problems.append(problem)
         elif listed is None or None in found:
-            problems.append(Problem(Position(file), "the file gives what is no rule", "mend it", "rule-failed"))
+            problems.append(Problem(Position(file), "the file defines an invalid rule", "mend it", "rule-failed"))
         return [each for each in found if each is not None]
 
     def _policy(self, document: Any, file: str, number: int) -> Policy | None:
@@ -82,14 +82,14 @@ class PythonRules:
             if answer is None:
                 raise failed(f"gave no answer: {self._why_not(answer)}")
             if not isinstance(answer, dict):
-                raise failed("gave what is no list of findings")
+                raise failed("gave an answer that is not a list of findings")
             if (problem := problem_of(answer.get("failed"))) is not None:
                 raise RuleFailed(problem)
             listed = answer.get("found")
             findings = [_finding(each) for each in listed] if isinstance(listed, list) else [None]
             for found in findings:
                 if found is None:
-                    raise failed("gave what is no Finding: address, message and column are texts")
+                    raise failed("gave an invalid Finding: address, message and column are texts")
                 yield found
 
         return check
@@ -100,7 +100,7 @@ class PythonRules:
             self._view = plan
 
     def _ask(self, request: Any) -> Any:
-        """The answer; None when the process is gone, and an Ellipsis for what is none."""
+        """The answer; None when the process is gone, and an Ellipsis for an answer that cannot be read."""
         self._send(request)
         try:
             frame = self._process.channel.receive()
@@ -117,7 +117,7 @@ class PythonRules:
 
     def _why_not(self, answer: Any) -> str:
         if answer is not None:
-            return "their process gave what is no answer"
+            return "their process gave an invalid answer"
         return f"their process ended with {self._process.end(_PATIENCE_SECONDS) or 'exit code 0'}"
 
 

@@ -17,7 +17,7 @@ def aws_to_json(settings: AwsSettings) -> dict[str, Any]:
 
 
 def aws_from_json(form: Any) -> AwsSettings:
-    """The inverse of `aws_to_json`. Raises ValueError for what is no such form."""
+    """The inverse of `aws_to_json`. Raises ValueError for an invalid form."""
     made = _made(AwsSettings, form)
     assert isinstance(made, AwsSettings)  # noqa: S101 -- for the type checker
     return made
@@ -45,4 +45,4 @@ def _made(kind: Any, form: Any) -> Any:
             return tuple(_made(each, value) for each, value in zip(types_of, form, strict=True))
     elif isinstance(kind, type) and isinstance(form, kind) and (not isinstance(form, bool) or kind is bool):
         return form
-    raise ValueError(f"{form!r:.60} is no {getattr(kind, '__name__', kind)}")
+    raise ValueError(f"{form!r:.60} is not a valid {getattr(kind, '__name__', kind)}")

@@ -508,23 +508,23 @@ BROKEN_RULES = {
     "other_count": (_ANSWER + "answer([])", "the rules cannot be read"),
     "no_json": (_ANSWER + "channel.send(b'{')", "the rules cannot be read"),
     "too_deep": (_ANSWER + "channel.send(b'[' * 100_000)", "the rules cannot be read"),
-    "no_rules": (_ANSWER + "answer([{}])", "the file gives what is no rule"),
-    "no_object": (_ANSWER + "answer([3])", "the file gives what is no rule"),
-    "bad_name": (_ANSWER + f"answer([{{'rules': [{_RULE | {'name': 'a b'}!r}]}}])", "the file gives what is no rule"),
+    "no_rules": (_ANSWER + "answer([{}])", "defines an invalid rule"),
+    "no_object": (_ANSWER + "answer([3])", "defines an invalid rule"),
+    "bad_name": (_ANSWER + f"answer([{{'rules': [{_RULE | {'name': 'a b'}!r}]}}])", "defines an invalid rule"),
     "bad_enforcement": (
-        _ANSWER + f"answer([{{'rules': [{_RULE | {'enforcement': 'no'}!r}]}}])", "the file gives what is no rule",
+        _ANSWER + f"answer([{{'rules': [{_RULE | {'enforcement': 'no'}!r}]}}])", "defines an invalid rule",
     ),
-    "bad_line": (_ANSWER + f"answer([{{'rules': [{_RULE | {'line': 0}!r}]}}])", "the file gives what is no rule"),
-    "bad_globs": (_ANSWER + f"answer([{{'rules': [{_RULE | {'stacks': [1]}!r}]}}])", "the file gives what is no rule"),
+    "bad_line": (_ANSWER + f"answer([{{'rules': [{_RULE | {'line': 0}!r}]}}])", "defines an invalid rule"),
+    "bad_globs": (_ANSWER + f"answer([{{'rules': [{_RULE | {'stacks': [1]}!r}]}}])", "defines an invalid rule"),
     "bad_findings": (
-        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [1]}})", "gave what is no Finding",
+        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [1]}})", "gave an invalid Finding",
     ),
     "bad_texts": (
         _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [{{'address': 1}}]}})",
-        "gave what is no Finding",
+        "gave an invalid Finding",
     ),
-    "no_findings": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{}})", "gave what is no Finding"),
-    "no_answer": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer(3)", "gave what is no list of findings"),
+    "no_findings": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{}})", "gave an invalid Finding"),
+    "no_answer": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer(3)", "is not a list of findings"),
     "a_pickle": (_ANSWER + "import pickle\nchannel.send(pickle.dumps([]))", "the rules cannot be read"),
 }  # fmt: skip
 

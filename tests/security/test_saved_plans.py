@@ -153,7 +153,7 @@ DIGESTS = {
 def test_what_is_no_whole_digest_is_refused(name: str, project: Path, deployer: Deployer) -> None:
     deployer("preview", "--out", PLAN)
     ran = deployer("up", PLAN, "--expect", DIGESTS[name], "--yes")
-    assert (ran.code, "is no digest of a plan" in ran.err) == (1, True), ran.err
+    assert (ran.code, "is not the digest of a plan" in ran.err) == (1, True), ran.err
     assert not (project / "lakes").exists()
 
 
@@ -300,12 +300,12 @@ def test_a_signature_of_one_plan_is_none_of_another(
 
 KEYS: dict[str, tuple[str, str, str]] = {
     "private_empty": (PRIVATE, "", "DEPLOYER_PLAN_KEY is empty"),
-    "private_no_pem": (PRIVATE, "secret", "is no private Ed25519 key"),
-    "private_other_kind": (PRIVATE, private_pem(X25519PrivateKey.generate()), "is no private Ed25519 key"),
-    "private_is_public": (PRIVATE, public_pem(Ed25519PrivateKey.generate()), "is no private Ed25519 key"),
+    "private_no_pem": (PRIVATE, "secret", "is not a private Ed25519 key"),
+    "private_other_kind": (PRIVATE, private_pem(X25519PrivateKey.generate()), "is not a private Ed25519 key"),
+    "private_is_public": (PRIVATE, public_pem(Ed25519PrivateKey.generate()), "is not a private Ed25519 key"),
     "public_empty": (PUBLIC, " \n", "DEPLOYER_PLAN_PUBLIC_KEY is empty"),
-    "public_no_pem": (PUBLIC, "-----BEGIN PUBLIC KEY-----", "is no public Ed25519 key"),
-    "public_is_private": (PUBLIC, private_pem(Ed25519PrivateKey.generate()), "is no public Ed25519 key"),
+    "public_no_pem": (PUBLIC, "-----BEGIN PUBLIC KEY-----", "is not a public Ed25519 key"),
+    "public_is_private": (PUBLIC, private_pem(Ed25519PrivateKey.generate()), "is not a public Ed25519 key"),
 }
 
 
