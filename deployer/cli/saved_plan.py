@@ -100,8 +100,7 @@ def _declared(lake: Lake) -> tuple[object, ...]:
 
 def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
     read = facts(planned.plan, planned.live, planned.lake, workspace.owner)
-    main = workspace.project.main
-    folder = main if main.is_dir() else main.parent
+    folder = workspace.project.program_folder
     try:
         files = [*_program_files(folder), workspace.dir / "Pulumi.yaml", workspace.stack_ref.config_file]
         read[PROGRAM] = {

@@ -212,7 +212,8 @@ class _Context:
 
 def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = None, **more: Any) -> Settings:
     workers = parallel if parallel is not None else 4 * (os.cpu_count() or 1)
-    return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), **more)
+    folder = stack.project.program_folder
+    return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), folder=folder, **more)
 
 
 def _salt(stack: StackRef) -> str | None:

@@ -86,8 +86,7 @@ def _run(asked: Mapping[str, Any], calls: _Calls) -> None:
         )
     )
     runtime_config.set_all_config(asked["config"], asked["secret_keys"])
-    main, project = Path(asked["main"]), Path(asked["root_directory"])
-    folder = main if main.is_dir() else main.parent
+    main, folder, project = Path(asked["main"]), Path(asked["folder"]), Path(asked["root_directory"])
     import_from_sources(project)
     os.chdir(folder)
     sys.path[:] = [str(folder), *sys.path, str(project)]
