@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 if TYPE_CHECKING:
     from deployer.plan.plan import Plan
+    from deployer.plan.plan_seal import SavedAs
     from deployer.plan.verdict import Verdict
 
 
@@ -19,34 +20,37 @@ class Format(StrEnum):
     HTML = "html"
 
 
-def print_plan(plan: Plan, form: Format, against: str | None = None) -> None:
+def print_plan(plan: Plan, form: Format, against: str | None = None, saved: SavedAs | None = None) -> None:
     """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else.
 
-    `against` is the Git ref whose specs it was made from, where no live state was read.
+    `against` is the Git ref whose specs it was made from, where no live state was read; `saved` is its file, if any.
     """
     match form:
         case Format.TREE:
             from deployer.cli.output import note, stdout
+            from deployer.plan.saved_words import apply_command, saved_words
             from deployer.plan.terminal import plan_as_tree
 
             stdout().print(plan_as_tree(plan))
             if against is not None:
                 note(f"compared with the specs at {against}; live state was not read")
+            if saved is not None:
+                note(f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}")
         case Format.JSON:
             from deployer.cli.output import print_json
             from deployer.plan.as_json import plan_as_json
 
-            print_json(plan_as_json(plan, against))
+            print_json(plan_as_json(plan, against, saved))
         case Format.MARKDOWN:
             from deployer.cli.output import print_document
             from deployer.plan.markdown import plan_as_markdown
 
-            print_document(plan_as_markdown(plan, against=against))
+            print_document(plan_as_markdown(plan, against=against, saved=saved))
         case Format.HTML:
             from deployer.cli.output import print_document
             from deployer.plan.html import plan_as_html
 
-            print_document(plan_as_html(plan, against))
+            print_document(plan_as_html(plan, against, saved))
         case _:
             assert_never(form)
 

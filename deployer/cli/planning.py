@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
 from deployer.cli.monthly import with_cost
+from deployer.cli.output import note
 from deployer.cli.package import package_for
-from deployer.cli.policies import judged
-from deployer.cli.progress import PULUMI_TYPES
+from deployer.cli.policies import judged, opened_policies
+from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
-from deployer.cli.settled import Recorded, engine_would_agree, read_recorded
+from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
-from deployer.engine import Engine, Operation, choose_engine, hold_stack
+from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.errors import NotFound, Refused
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_NO_CHANGES = ("same", "refresh")
 _CUT_OFF = "left over from a run that was cut off"
+#: What programs import, which takes a while.
+_OF_PROGRAMS = ("deployer.provider.sdk", "deployer.specs")
+_OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,8 @@ class Planned:
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
     """What `up` would do, against live state refreshed first."""
+    if not is_packaged_program(workspace):
+        prepare_for(workspace)
     with reading_ahead(workspace) as received:
         lake = workspace.lake()
         ahead = received()
@@ -67,9 +74,9 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     root = workspace.root(lake)
     if ahead is not None and ahead.root == root:
         live, recorded = ahead.live, ahead.recorded
-        engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live))))
+        engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live), lake)))
     else:
-        stores = _stores(workspace, allow_destroy)
+        stores = _stores(workspace, allow_destroy, declares=lake)
         live, recorded = stores.live_lake(root), read_recorded(workspace.stack_ref)
         engine = cache(lambda: _engine(workspace, lake, stores))
     config = {SPECS_KEY: str(workspace.specs)}
@@ -77,17 +84,25 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
-    if not engine_would_agree(workspace, root, plan, live, recorded):
-        package_for(workspace, lake)
-        with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-            found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
-            plan = _with_foreign(plan, found.operations)
-    if not plan.is_empty:
-        from deployer.tables.column_sizes import sized_on_disk
-        from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
+    with opened_policies(workspace) as policies:
+        if not engine_would_agree(workspace, root, plan, live, recorded):
+            prepare_for(workspace, lake)
+            package_for(workspace, lake)
+            with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
+                found = engine().preview(
+                    workspace.stack_ref,
+                    on_event=_show_output,
+                    allow_destroy=frozenset(allow_destroy),
+                    config=config,
+                )
+                plan = _with_foreign(plan, found.operations)
+        if not plan.is_empty:
+            from deployer.tables.column_sizes import sized_on_disk
+            from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
-        plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
+            plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
+        plan = judged(workspace, plan, lake, live, policies)
+    plan = with_cost(workspace, plan, lake, live, recorded.aws)
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
 
 
@@ -112,7 +127,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    plan = judged(workspace, plan, lake, live, declared=False)
+    with opened_policies(workspace) as policies:
+        plan = judged(workspace, plan, lake, live, policies, declared=False)
     return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
 
 
@@ -128,6 +144,21 @@ def read_live(root: str) -> LiveLake:
         return LiveLake(None)
 
 
+def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
+    """Begins to load what the program needs, in its own process, while this one goes on."""
+    if lake is None:
+        prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
+        return
+    on_aws = _OF_PROGRAMS_ON_AWS if lake.instance.root.startswith("s3://") else ()
+    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws)
+
+
+def _show_output(event: Event) -> None:
+    """What the program prints is told apart from what deployer says."""
+    if isinstance(event, ProgramOutput):
+        note(f"program: {event.text}")
+
+
 def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
     """Keeps other runs off the stack for the time of a block, so that what is planned in it is what is applied.
 
@@ -141,11 +172,17 @@ def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] 
     return _engine(workspace, lake, _stores(workspace, allow_destroy))
 
 
-def _stores(workspace: Workspace, allow_destroy: Collection[str], found: tuple[str, LiveLake] | None = None) -> Stores:
-    """The stores of a run; `found` is a root and what was found there already."""
+def _stores(
+    workspace: Workspace,
+    allow_destroy: Collection[str],
+    found: tuple[str, LiveLake] | None = None,
+    declares: Lake | None = None,
+) -> Stores:
+    """The stores of a run; `found` is a root and what was found there already, `declares` what was planned for."""
+    from deployer.provider.declared import Declared
     from deployer.provider.stores import Stores  # it loads Arrow, which a plan of what was read ahead can do without
 
-    stores = Stores(workspace.dir, allow_destroy)
+    stores = Stores(workspace.dir, allow_destroy, Declared(declares) if declares else None)
     if found is not None:
         stores.found_before(*found)
     return stores
@@ -167,7 +204,9 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
-        if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
+        if operation.op in _NO_CHANGES or is_in_no_cloud(operation.type, custom=operation.custom):
+            continue
+        if operation.op == "read" and operation.type == STACK_REFERENCE:
             continue
         address = address_of(operation.urn)
         if address is None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deployer.cli.output import note
 from deployer.cli.workspace import Workspace
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
@@ -19,21 +20,36 @@ if TYPE_CHECKING:
     from deployer.graph.build import Spec
     from deployer.live.column_age import Since
     from deployer.plan.changes import ColumnPath
+    from deployer.policy.model import Policies
     from deployer.policy.view import ColumnSince
 
 FOLDER = "policies"
 
 
-def judged(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, *, declared: bool = True) -> Plan:
-    """The plan with what the project's policies say of it; as it was where there are none.
+@contextmanager
+def opened_policies(workspace: Workspace) -> Iterator[Policies | None]:
+    """The project's policies, None where there are none; read before the program runs, which could write others.
 
-    `declared` is False where the plan deletes what the lake declares. Raises InvalidSpecs for policies that are broken
-    or fail.
+    Raises InvalidSpecs for policies that are broken.
     """
     if not has_policies(workspace.dir):
+        yield None
+        return
+    with _loaded(workspace.dir, "") as policies:
+        yield policies
+
+
+def judged(
+    workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, policies: Policies | None, *, declared: bool = True
+) -> Plan:
+    """The plan with what the policies say of it; as it was where there are none.
+
+    `declared` is False where the plan deletes what the lake declares. Raises InvalidSpecs for rules that fail.
+    """
+    if policies is None:
         return plan
     specs: Sequence[Spec] = (lake.instance, *lake.tables) if declared else ()
-    return _judged(workspace, plan, specs, live, workspace.dir, "", _since(live, workspace.root(lake)))
+    return _judged(workspace, plan, specs, live, policies, "", _since(live, workspace.root(lake)))
 
 
 def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str) -> Plan:
@@ -41,7 +57,8 @@ def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, 
     from deployer.plan.verdict import Verdict
 
     if has_policies(project):
-        return _judged(workspace, plan, (lake.instance, *lake.tables), live, project, ref, None)
+        with _loaded(project, ref) as policies:
+            return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
     if has_policies(workspace.dir):
         note = f"there is no {FOLDER}/ at {ref}: rules take effect once they are there"
         return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
@@ -58,19 +75,23 @@ def _judged(
     plan: Plan,
     specs: Sequence[Spec],
     live: LiveLake,
-    project: Path,
+    policies: Policies,
     ref: str,
     since: ColumnSince | None,
 ) -> Plan:
     import datetime as dt
 
     from deployer.policy.evaluate import evaluate
-    from deployer.policy.load import load_policies
     from deployer.policy.view import plan_view
 
-    policies = load_policies(project, ref)
     view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
     return replace(plan, verdict=replace(evaluate(policies, view), ref=ref))
+
+
+def _loaded(project: Path, ref: str) -> Policies:
+    from deployer.policy.load import load_policies
+
+    return load_policies(project, ref, lambda line: note(f"policies: {line}"))
 
 
 def _since(live: LiveLake, root: str) -> ColumnSince:

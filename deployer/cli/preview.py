@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,14 +13,15 @@ from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
     from deployer.cli.workspace import Workspace
-    from deployer.plan import Plan
+    from deployer.plan.plan import Plan
 
 Out = Annotated[
     Path | None,
     typer.Option(
         "--out",
         dir_okay=False,
-        help="Save the plan to this file too; `up FILE` applies it as it is, or says what moved.",
+        help="Save the plan to this file too, and show its digest; `up FILE --expect DIGEST` applies exactly it, or "
+        "says what moved. It is signed with the key in DEPLOYER_PLAN_KEY, where that is set.",
         show_default=False,
     ),
 ]
@@ -82,18 +84,32 @@ def preview(
         from deployer.cli.planning import plan_up
 
         workspace = open_workspace(project, stack, specs)
-        planned = plan_up(workspace, allow_destroy or ())
         if policy_only:
-            return _policy_only(workspace, planned.plan, form)
-        plan = planned.plan
-        print_plan(plan, form)
-        if out is not None:
-            from deployer.cli.output import note
-            from deployer.cli.saved_plan import save_plan
-
-            save_plan(workspace, planned, tuple(allow_destroy or ()), out)
-            note(f"saved; to apply exactly this: deployer up {out}")
+            return _policy_only(workspace, plan_up(workspace, allow_destroy or ()).plan, form)
+        if out is None:
+            plan = plan_up(workspace, allow_destroy or ()).plan
+            print_plan(plan, form)
+        else:
+            plan = _saved(workspace, allow_destroy or (), out, form)
     return 2 if exit_code and not plan.is_empty else 0
+
+
+def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: Format) -> Plan:
+    """Save the plan, and print it with the digest of its file; one that cannot be saved is printed all the same."""
+    from deployer.cli.planning import plan_up
+    from deployer.cli.saved_plan import save_plan
+    from deployer.errors import DeployerError
+    from deployer.plan.plan_seal import plan_signer
+
+    signer = plan_signer()
+    planned = plan_up(workspace, allow_destroy)
+    try:
+        saved = save_plan(workspace, planned, tuple(allow_destroy), out, signer)
+    except DeployerError:
+        print_plan(planned.plan, form)
+        raise
+    print_plan(planned.plan, form, saved=saved)
+    return planned.plan
 
 
 def _policy_only(workspace: Workspace, plan: Plan, form: Format) -> int:

@@ -17,6 +17,7 @@ from deployer.engine import (
     Event,
     Operation,
     OutputsChanged,
+    ProgramOutput,
     StepFailed,
     StepFinished,
     StepProgress,
@@ -27,8 +28,17 @@ from deployer.provider.urn import address_of, without_urns
 _DOING = {"create": "creating", "update": "updating", "delete": "deleting", "replace": "replacing", "read": "reading"}
 _DONE = {"create": "created", "update": "updated", "delete": "deleted", "replace": "replaced", "read": "read"}
 _QUIET = ("same", "refresh")
-#: Resources of Pulumi itself, which people did not declare, and the program's groups, which are nothing in any cloud.
-PULUMI_TYPES = ("pulumi:pulumi:Stack", "pulumi:providers:", "deployer:")
+STACK_REFERENCE = "pulumi:pulumi:StackReference"
+_GROUPS = ("pulumi:pulumi:Stack", "deployer:")
+_PROVIDERS = "pulumi:providers:"
+
+
+def is_in_no_cloud(type_: str, *, custom: bool) -> bool:
+    """Whether a resource is a provider, or a group of this project's own programs: nothing to show in a plan.
+
+    A program gives a resource any type that it likes: one with a provider behind it (`custom`) is no group.
+    """
+    return type_.startswith(_PROVIDERS if custom else _GROUPS)
 
 
 class StepView:
@@ -58,7 +68,7 @@ class StepView:
                 self._meter.end(_name(urn))
             case StepFailed(urn):
                 self._meter.end(_name(urn))
-            case StepStarted() | Diagnostic() | OutputsChanged():
+            case StepStarted() | Diagnostic() | OutputsChanged() | ProgramOutput():
                 pass
             case _:
                 assert_never(event)
@@ -74,6 +84,8 @@ class StepView:
             case Diagnostic(_, "warning" | "error" as severity, message):
                 colour = "yellow" if severity == "warning" else "red"
                 print_lines(self._meter.console, f"  {severity}: {message}", colour)
+            case ProgramOutput(text):
+                print_lines(self._meter.console, f"  program: {text}", "dim")
             case _:
                 pass
 
@@ -88,13 +100,15 @@ class StepView:
                 tell("failed", address=address_of(urn) or urn, op=op, message=without_urns(message))
             case Diagnostic(urn, "warning" | "error" as severity, message):
                 tell("message", address=address_of(urn) if urn else None, severity=severity, message=message)
+            case ProgramOutput(text):
+                tell("output", address=None, message=text)
             case _:
                 pass
 
     def summary(self, operations: Iterable[Operation]) -> Text:
         """`Done: 6 created, 1 updated`; Pulumi's own resources are not counted."""
         counts: Counter[str] = Counter(
-            operation.op for operation in operations if not operation.type.startswith(PULUMI_TYPES)
+            operation.op for operation in operations if not is_in_no_cloud(operation.type, custom=operation.custom)
         )
         parts = [f"{counts[op]} {_DONE[op]}" for op in _DONE if counts[op]]
         return Text("Done: ", "bold").append(", ".join(parts) or "nothing to do", "not bold")

@@ -12,12 +12,15 @@ from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import InvalidInput, Refused
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.plan_file import Moved, SavedPlan, facts, moved, read_plan, write_plan
+from deployer.plan.plan_seal import PlanSigner, SavedAs, checking_key, expected_digest
 from deployer.specs.model import Lake
 
 PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
 
 
-def save_plan(workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path) -> None:
+def save_plan(
+    workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path, signer: PlanSigner | None
+) -> SavedAs:
     """Writes the plan. Raises Refused for one that `up` would refuse, InvalidInput where it cannot be written."""
     if planned.plan.refused:
         raise Refused(
@@ -33,7 +36,7 @@ def save_plan(workspace: Workspace, planned: Planned, allow_destroy: tuple[str, 
         )
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
-    write_plan(
+    return write_plan(
         path,
         SavedPlan(
             __version__,
@@ -44,12 +47,18 @@ def save_plan(workspace: Workspace, planned: Planned, allow_destroy: tuple[str, 
             _read(workspace, planned),
             plan_as_json(planned.plan),
         ),
+        signer,
     )
 
 
-def open_plan(path: Path, project: Path | None, stack: str | None) -> tuple[Workspace, SavedPlan]:
-    """The saved plan and the workspace that it is for. Raises Refused for a plan of another project or stack."""
-    saved = read_plan(path, deployer=__version__)
+def open_plan(path: Path, project: Path | None, stack: str | None, expect: str | None) -> tuple[Workspace, SavedPlan]:
+    """The saved plan and the workspace that it is for.
+
+    Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
+    signed as the environment asks.
+    """
+    expected = None if expect is None else expected_digest(expect)
+    saved = read_plan(path, deployer=__version__, expect=expected, key=checking_key())
     name, of_stack = saved.stack.rsplit("/", 1)
     if stack is not None and stack != of_stack:
         raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
@@ -91,10 +100,9 @@ def _declared(lake: Lake) -> tuple[object, ...]:
 
 def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
     read = facts(planned.plan, planned.live, planned.lake, workspace.owner)
-    main = workspace.project.main
-    folder = main if main.is_dir() else main.parent
-    files = [*sorted(folder.rglob("*.py")), workspace.dir / "Pulumi.yaml", workspace.stack_ref.config_file]
+    folder = workspace.project.program_folder
     try:
+        files = [*_program_files(folder), workspace.dir / "Pulumi.yaml", workspace.stack_ref.config_file]
         read[PROGRAM] = {
             (
                 file.relative_to(workspace.dir) if file.is_relative_to(workspace.dir) else file
@@ -105,3 +113,12 @@ def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
     except OSError as error:
         raise InvalidInput(f"the program cannot be read: {error}", where=folder, remedy="check its files") from error
     return read
+
+
+def _program_files(folder: Path) -> list[Path]:
+    """Every file beside the program that it could import. Bytecode is none: it is never taken from there."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if not any(part == "__pycache__" or part.startswith(".") for part in file.relative_to(folder).parts)
+    )

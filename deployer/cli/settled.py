@@ -47,7 +47,7 @@ def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLa
 
     A table under a new name is not in Pulumi's state by that name, so the engine is asked.
     """
-    if "://" in root or not recorded.settled or not _is_packaged_program(workspace):
+    if "://" in root or not recorded.settled or not is_packaged_program(workspace):
         return False
     addresses = {resource.address for resource in plan.resources if resource.action != "create"}
     return recorded.ids.keys() == addresses and all(
@@ -99,11 +99,12 @@ def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:
     return AwsSettings(key, capacity)
 
 
-def _is_packaged_program(workspace: Workspace) -> bool:
-    """Whether the program is, byte for byte, the one that `deployer init` writes, and nothing beside it."""
+def is_packaged_program(workspace: Workspace) -> bool:
+    """Whether the program is, byte for byte, the one that `deployer init` writes, and nothing is beside it that Python
+    could import instead: another module, a package, bytecode."""
     folder = workspace.project.main
     try:
-        return {file.name for file in folder.glob("*.py")} == PROGRAM.keys() and all(
+        return {file.name for file in folder.iterdir() if not file.name.startswith(".")} == PROGRAM.keys() and all(
             (folder / name).read_bytes() == packaged(source) for name, source in PROGRAM.items()
         )
     except OSError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from deployer.cli.progress import PULUMI_TYPES
+from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.workspace import Workspace
 from deployer.engine import Engine
 from deployer.errors import Refused
@@ -43,7 +43,8 @@ def standing_resources(workspace: Workspace, engine: Engine) -> tuple[Standing, 
         if resource.get("custom")
         and not resource.get("delete")
         and address_of(resource["urn"]) is None
-        and not type_of(resource["urn"]).startswith(PULUMI_TYPES)
+        and not is_in_no_cloud(type_of(resource["urn"]), custom=True)
+        and type_of(resource["urn"]) != STACK_REFERENCE
     )
     return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 

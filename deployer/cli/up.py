@@ -12,23 +12,35 @@ from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeou
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
     from deployer.cli.workspace import Workspace
-    from deployer.plan.plan_file import Moved
+    from deployer.plan.plan_file import Moved, SavedPlan
+    from deployer.plan.plan_seal import SavedAs
 
 SavedPlanFile = Annotated[
     Path | None,
     typer.Argument(
         metavar="[PLAN]",
-        help="A plan that `preview --out` saved: applied as it is, without asking, unless anything that it read moved.",
+        help="A plan that `preview --out` saved: applied as it is, unless anything that it read moved. Asks before it "
+        "takes anything away. Has to be signed where DEPLOYER_PLAN_PUBLIC_KEY is set.",
         show_default=False,
     ),
 ]
 
+Expect = Annotated[
+    str | None,
+    typer.Option(
+        "--expect",
+        metavar="DIGEST",
+        help="Refuse PLAN unless this is the digest of its file, sha256:… as `preview --out` showed it.",
+        show_default=False,
+    ),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for CI.")]
 
 
 def up(
     context: typer.Context,
     plan: SavedPlanFile = None,
+    expect: Expect = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -44,7 +56,8 @@ def up(
     """
     from deployer.cli.addresses import check_addresses
     from deployer.cli.lock_wait import held_in_time
-    from deployer.cli.planning import plan_lake
+    from deployer.cli.planning import plan_lake, prepare_for
+    from deployer.cli.saved_plan import open_plan
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -55,8 +68,13 @@ def up(
             )
         given = context.get_parameter_source("stack")
         chosen = stack if given is not None and given.name == "COMMANDLINE" else None
-        return _up_saved(plan, project, chosen, lock_timeout, as_json)
+        return _up_saved(open_plan(plan, project, chosen, expect), yes, lock_timeout, as_json)
+    if expect is not None:
+        raise InvalidInput(
+            "--expect is the digest of a saved plan", remedy="give the plan too: up PLAN --expect DIGEST"
+        )
     workspace = open_workspace(project, stack, specs)
+    prepare_for(workspace)
     lake = workspace.lake()
     with held_in_time(workspace, lake, lock_timeout):
         planned = plan_lake(workspace, lake, allow_destroy or ())
@@ -70,25 +88,30 @@ def up(
         return _apply(workspace, planned, as_json=as_json)
 
 
-def _up_saved(file: Path, project: Path | None, stack: str | None, lock_timeout: str | None, as_json: bool) -> int:
-    """Apply a saved plan; its review was the question, so there is no other."""
+def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str | None, as_json: bool) -> int:
+    """Apply a saved plan. Its review was the question, but for what takes something away."""
     from deployer.cli.lock_wait import held_in_time
-    from deployer.cli.saved_plan import open_plan, plan_again
+    from deployer.cli.output import note
+    from deployer.cli.saved_plan import plan_again
 
-    workspace, saved = open_plan(file, project, stack)
+    workspace, saved = opened
+    file = saved.saved_as
     # What the plan is compared with stays so until it is applied.
     with held_in_time(workspace, saved.desired, lock_timeout):
         planned, moved = plan_again(workspace, saved)
         if moved:
-            return _refuse_moved(file, moved, already=planned.plan.is_empty, as_json=as_json)
+            return _refuse_moved(file.file, moved, already=planned.plan.is_empty, as_json=as_json)
         if not as_json:
             show(planned)
+            note(f"{file.file} is {file.digest}" + (f", signed by {file.signed_by}" if file.signed_by else ""))
         if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
-        return _apply(workspace, planned, as_json=as_json)
+        if planned.plan.takes_away and not yes:
+            confirm("Apply this plan? It takes away what is shown.")
+        return _apply(workspace, planned, as_json=as_json, saved=file)
 
 
-def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
+def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: SavedAs | None = None) -> int:
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
     from deployer.cli.unknown_tables import delete_unknown
@@ -106,7 +129,7 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool) -> int:
             workspace.stack_ref, on_event=view, allow_destroy=planned.allow_destroy, config=planned.config
         )
     if as_json:
-        print_json({"plan": plan_as_json(planned.plan), "summary": dict(result.summary)})
+        print_json({"plan": plan_as_json(planned.plan, saved=saved), "summary": dict(result.summary)})
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
     _remove_old_datasets(workspace.root(planned.lake))
@@ -132,7 +155,7 @@ def _remove_old_datasets(root: str) -> None:
             note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 
 
-def _refuse_moved(file: Path, moved: list[Moved], *, already: bool, as_json: bool) -> int:
+def _refuse_moved(file: str, moved: list[Moved], *, already: bool, as_json: bool) -> int:
     """Say what moved since the plan was made, and that nothing was changed; returns the exit code.
 
     `already`: the lake is as the plan wants it.
@@ -143,7 +166,7 @@ def _refuse_moved(file: Path, moved: list[Moved], *, already: bool, as_json: boo
     from deployer.errors import Refused
 
     if as_json:
-        print_json({"error": {"kind": "Refused", "where": str(file), "moved": [asdict(each) for each in moved]}})
+        print_json({"error": {"kind": "Refused", "where": file, "moved": [asdict(each) for each in moved]}})
         return Refused.exit_code
     console = stderr()
     for each in moved:

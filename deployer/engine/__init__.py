@@ -3,7 +3,7 @@
 Nothing here knows of lakes. Importing this package loads neither Pulumi nor gRPC; choosing an engine does.
 """
 
-from deployer.engine.choose import choose_engine, hold_stack
+from deployer.engine.choose import choose_engine, hold_stack, prepare_program
 from deployer.engine.model import (
     Diagnostic,
     Engine,
@@ -12,6 +12,7 @@ from deployer.engine.model import (
     Operation,
     OutputsChanged,
     PlanResult,
+    ProgramOutput,
     StepFailed,
     StepFinished,
     StepProgress,
@@ -28,6 +29,7 @@ __all__ = [
     "Operation",
     "OutputsChanged",
     "PlanResult",
+    "ProgramOutput",
     "Project",
     "StackRef",
     "StepFailed",
@@ -37,5 +39,6 @@ __all__ = [
     "UpResult",
     "choose_engine",
     "hold_stack",
+    "prepare_program",
     "read_project",
 ]

@@ -16,46 +16,48 @@ from typing import Any
 from deployer.engine.values import ARCHIVE, ASSET, SIG
 from deployer.errors import NotFound, Refused
 
+HERE = Path()
 
-def with_hashes(value: Any) -> Any:
-    """The value with a `hash` on every asset and archive in it."""
+
+def with_hashes(value: Any, folder: Path = HERE) -> Any:
+    """The value with a `hash` on every asset and archive in it; relative paths start from `folder`."""
     if isinstance(value, dict):
         if value.get(SIG) in {ASSET, ARCHIVE}:
-            return hashed(value)
-        return {key: with_hashes(item) for key, item in value.items()}
-    return [with_hashes(item) for item in value] if isinstance(value, list) else value
+            return hashed(value, folder)
+        return {key: with_hashes(item, folder) for key, item in value.items()}
+    return [with_hashes(item, folder) for item in value] if isinstance(value, list) else value
 
 
-def hashed(value: dict[str, Any]) -> dict[str, Any]:
+def hashed(value: dict[str, Any], folder: Path = HERE) -> dict[str, Any]:
     if value[SIG] == ASSET:
         return {
             **value,
-            "hash": _hash_of_text(value["text"]) if "text" in value else _hash_of_file(Path(_local(value))),
+            "hash": _hash_of_text(value["text"]) if "text" in value else _hash_of_file(folder / _local(value)),
         }
     if isinstance(value.get("assets"), dict):
-        value = {**value, "assets": {name: hashed(item) for name, item in sorted(value["assets"].items())}}
+        value = {**value, "assets": {name: hashed(item, folder) for name, item in sorted(value["assets"].items())}}
     digest = hashlib.sha256()
-    for name, contents in sorted(_members(value)):
+    for name, contents in sorted(_members(value, folder)):
         digest.update(f"{name}\0{len(contents)}\0".encode())
         digest.update(contents)
     return {**value, "hash": digest.hexdigest()}
 
 
-def _contents(asset: dict[str, Any]) -> bytes:
+def _contents(asset: dict[str, Any], folder: Path) -> bytes:
     if "text" in asset:
         return str(asset["text"]).encode()
-    return _read(Path(_local(asset)))
+    return _read(folder / _local(asset))
 
 
-def _members(archive: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+def _members(archive: dict[str, Any], folder: Path) -> Iterator[tuple[str, bytes]]:
     if "assets" in archive:
         for name, item in archive["assets"].items():
             if item[SIG] == ASSET:
-                yield name, _contents(item)
+                yield name, _contents(item, folder)
             else:
-                yield from ((f"{name}/{inner}", contents) for inner, contents in _members(item))
+                yield from ((f"{name}/{inner}", contents) for inner, contents in _members(item, folder))
         return
-    path = Path(_local(archive))
+    path = folder / _local(archive)
     if path.is_dir():
         yield from ((str(file.relative_to(path)), _read(file)) for file in path.rglob("*") if file.is_file())
     elif zipfile.is_zipfile(path):

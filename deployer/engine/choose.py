@@ -10,6 +10,9 @@ from typing import Any, Literal
 from deployer.engine.model import Engine
 from deployer.engine.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
+from deployer.isolation.process import prepare
+
+PROGRAM_PROCESS = "deployer.engine.program_process"  #: the module that a process for the program runs
 
 
 def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Any] | None = None) -> Engine:
@@ -26,6 +29,15 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
     from deployer.engine.embedded import EmbeddedEngine
 
     return EmbeddedEngine(dict(providers or {}))
+
+
+def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> None:
+    """Begins to load what a run of the program needs, and these modules, while this process does something else.
+
+    It does nothing for the CLI, which has processes of its own.
+    """
+    if _chosen(project, prefer) == "embedded":
+        prepare(PROGRAM_PROCESS, *modules)
 
 
 def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[None]:

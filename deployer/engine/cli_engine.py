@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +34,7 @@ from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
+from deployer.isolation.surroundings import closed_memory, is_withheld
 
 T = TypeVar("T")
 
@@ -180,9 +182,16 @@ def _open(stack: StackRef) -> automation.Stack:
         lambda: automation.create_or_select_stack(
             stack.name,
             work_dir=str(stack.project.dir),
-            opts=automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": stack.project.backend_url}),
+            opts=automation.LocalWorkspaceOptions(env_vars=_environment(stack)),
         )
     )
+
+
+def _environment(stack: StackRef) -> dict[str, str]:
+    """What the CLI gets beside this process's environment. It hands all of that to the program, but needs its own
+    credentials."""
+    kept_back = {name: "" for name in os.environ if is_withheld(name) and not name.startswith("PULUMI_")}
+    return {**kept_back, "PULUMI_BACKEND_URL": stack.project.backend_url}
 
 
 def _take_over_journal(stack: StackRef) -> None:
@@ -197,7 +206,8 @@ def _take_over_journal(stack: StackRef) -> None:
 
 def _call(do: Callable[[], T]) -> T:
     try:
-        return do()
+        with closed_memory():
+            return do()
     except automation.ConcurrentUpdateError as error:
         raise Conflict(
             f"the stack is locked: {_last_line(error)}", remedy="wait for the other run, or `pulumi cancel`"

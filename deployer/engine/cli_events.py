@@ -60,6 +60,7 @@ def operation_of(metadata: events.StepEventMetadata) -> Operation | None:
     if op is None or (is_provider_type(metadata.type) and name.startswith("default")):
         return None
     old, new = metadata.old, metadata.new
+    state = new or old
     return Operation(
         urn=metadata.urn,
         op=op,
@@ -72,6 +73,7 @@ def operation_of(metadata: events.StepEventMetadata) -> Operation | None:
         new_outputs=_shown(new.outputs if new else None),
         detailed_diff={path: _KINDS[diff.diff_kind] for path, diff in (metadata.detailed_diff or {}).items()},
         replace_keys=tuple(metadata.keys or ()),
+        custom=state is None or state.custom is not False,
     )
 
 

@@ -1,4 +1,5 @@
-"""The embedded engine: Pulumi's engine in this process, for Python programs and state in a folder or on S3."""
+"""The embedded engine: Pulumi's engine in this process, for Python programs, which run in processes of their own, and
+state in a folder or on S3."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.engine.backend import stack_files
+from deployer.engine.choose import PROGRAM_PROCESS
 from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
 from deployer.engine.deletion import delete_unseen
 from deployer.engine.deployment import open_deployment
@@ -32,6 +34,8 @@ from deployer.engine.unfinished import settle_unfinished
 from deployer.engine.unsaved import saved_or_kept
 from deployer.engine.values import blinded
 from deployer.errors import DeployerError, EngineFailed
+from deployer.isolation.process import prepare
+from deployer.isolation.surroundings import closed_memory
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,7 @@ class EmbeddedEngine:
 
     def _program(self, context: _Context, refresh: bool) -> None:
         run = context.run
+        prepare(PROGRAM_PROCESS)
         if refresh:
             refresh_all(run)
         run.index()
@@ -134,15 +139,7 @@ class EmbeddedEngine:
         context.serve.monitor = monitor
         failure: DeployerError | None = None
         try:
-            run_program(
-                context.stack,
-                context.config,
-                monitor=monitor,
-                engine=context.service,
-                parallel=run.settings.parallel,
-                dry_run=run.settings.dry_run,
-                warn=lambda message: run.report("warning", message),
-            )
+            run_program(context.stack, context.config, run, monitor=monitor, engine=context.service)
         except EngineFailed as error:
             failure = error
         run.refuse_when_stopping()
@@ -180,6 +177,7 @@ class EmbeddedEngine:
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
             enter(busy_interpreter())
+            enter(closed_memory())  # the project may bring plugins too
             if settings.dry_run:
                 yield _Context(stack, stack_config, run, service, serve)
                 return
@@ -214,7 +212,8 @@ class _Context:
 
 def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = None, **more: Any) -> Settings:
     workers = parallel if parallel is not None else 4 * (os.cpu_count() or 1)
-    return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), **more)
+    folder = stack.project.program_folder
+    return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), folder=folder, **more)
 
 
 def _salt(stack: StackRef) -> str | None:

@@ -35,6 +35,7 @@ class Operation:
     detailed_diff: Mapping[str, DiffKind] = field(default_factory=dict)
     replace_keys: tuple[str, ...] = ()
     reason: str = ""
+    custom: bool = True  #: whether a provider has it; else it is a group of the program
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,14 @@ class OutputsChanged:
     outputs: Mapping[str, Any]
 
 
-Event = StepStarted | StepProgress | StepFinished | StepFailed | Diagnostic | OutputsChanged
+@dataclass(frozen=True, slots=True)
+class ProgramOutput:
+    """A line that the program, or a process that it started, printed."""
+
+    text: str
+
+
+Event = StepStarted | StepProgress | StepFinished | StepFailed | Diagnostic | OutputsChanged | ProgramOutput
 OnEvent = Callable[[Event], None]
 
 

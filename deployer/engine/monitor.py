@@ -176,7 +176,7 @@ class Monitor:
                 raise self._refuse(what)
         if request.custom and self._needs_worker(request.type, request.provider):
             raise Postponed(lambda: self._register(request))
-        goal = goal_of(request, self._run.require_secrets)
+        goal = goal_of(request, self._run.require_secrets, self._run.settings.folder)
         try:
             if is_provider_type(goal.type):
                 registered = self._providers.register(goal)

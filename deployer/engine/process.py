@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from deployer.errors import EngineFailed, NotFound
+from deployer.isolation.surroundings import environment_for_project_code
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
@@ -54,6 +55,7 @@ class PluginProcess:
         self._process = subprocess.Popen(
             [str(executable), engine_address],
             cwd=directory,
+            env=environment_for_project_code(),  # the project may bring the plugin
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -32,6 +32,11 @@ class Project:
     plugins: Mapping[str, Path] = field(default_factory=dict)
     backend_url: str = "file://."
 
+    @property
+    def program_folder(self) -> Path:
+        """The folder that the program runs in, from which the paths in it start."""
+        return self.main if self.main.is_dir() else self.main.parent
+
 
 @dataclass(frozen=True)
 class StackRef:

@@ -134,7 +134,8 @@ class Providers:
         source = self._sources.get(package)
         if source is None:
             executable = find_plugin(package, self._project.plugins)
-            return RemoteProvider(PluginProcess(executable, self._engine_address(), self._project.dir, self._report))
+            process = PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
+            return RemoteProvider(process, self._project.program_folder)
         from deployer.engine.inprocess import InProcess
 
         return InProcess(source() if callable(source) else source, self._progress)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,12 +22,15 @@ _KINDS: tuple[DiffKind, ...] = ("add", "add-replace", "delete", "delete-replace"
 
 
 class RemoteProvider:
-    """Implements `ProviderClient` on a plugin's process, and ends it with `close`."""
+    """Implements `ProviderClient` on a plugin's process, and ends it with `close`.
+
+    `folder` is the program's, from which paths of assets start.
+    """
 
     resumes_creates = False  # other people's providers: only they know
 
-    def __init__(self, plugin: PluginProcess) -> None:
-        self._plugin = plugin
+    def __init__(self, plugin: PluginProcess, folder: Path) -> None:
+        self._plugin, self._folder = plugin, folder
         limits = [("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE)]
         self._channel = grpc.insecure_channel(f"127.0.0.1:{plugin.port}", options=limits)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
@@ -141,7 +145,7 @@ class RemoteProvider:
         return to_struct(properties if self._accept_secrets else without_secrets(properties))
 
     def _outputs(self, struct: Any, sent: Properties) -> dict[str, Any]:
-        outputs = with_hashes(from_struct(struct)) if has_special(struct) else from_struct(struct)
+        outputs = with_hashes(from_struct(struct), self._folder) if has_special(struct) else from_struct(struct)
         return outputs if self._accept_secrets else keep_secrecy(outputs, sent)
 
     def _checked(self, answer: Any, news: Properties) -> Checked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -21,11 +22,14 @@ _DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
-def goal_of(request: Any, require_secrets: Callable[[], None]) -> Goal:
-    """The goal of a registration; calls `require_secrets` when it has something to keep secret."""
+def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:
+    """The goal of a registration; calls `require_secrets` when it has something to keep secret.
+
+    `folder` is the program's, from which paths of assets start.
+    """
     inputs = from_struct(request.object)
     if inputs and has_special(request.object):
-        inputs = with_hashes(inputs)
+        inputs = with_hashes(inputs, folder)
         if contains_secret(inputs):
             require_secrets()
     if request.additionalSecretOutputs:

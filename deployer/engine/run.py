@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from deployer.engine.journal import Journal
@@ -34,12 +35,14 @@ from deployer.state.failpoints import reached
 
 @dataclass(frozen=True)
 class Settings:
-    """How a run goes. `targets` are URNs, all when empty; `allow_destroy` lifts `protect` by URN or name."""
+    """How a run goes. `folder` is the program's. `targets` are URNs, all when empty; `allow_destroy` lifts `protect` by
+    URN or name."""
 
     project: str
     stack: str
     dry_run: bool
     parallel: int
+    folder: Path
     targets: frozenset[str] = frozenset()
     allow_destroy: frozenset[str] = frozenset()
 
@@ -249,5 +252,6 @@ def operation(
         new_inputs={} if leaving else blinded(dict(state.inputs)),
         new_outputs={} if leaving else blinded(dict(state.outputs)),
         reason=reason,
+        custom=state.custom,
         **more,
     )

@@ -1,8 +1,8 @@
 """Which thread carries out a registration.
 
-The SDK hands every registration to its event loop's executor. Most of them find nothing to do, and then the change
-of threads would cost more than the work. So a registration begins in the program's own thread, and moves to a worker
-when it comes to a step that a provider takes its time for.
+The program's calls arrive in one thread. Most registrations find nothing to do, and then the change of threads would
+cost more than the work. So a registration begins in that thread, and moves to a worker when it comes to a step that a
+provider takes its time for.
 """
 
 from __future__ import annotations

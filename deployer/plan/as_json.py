@@ -15,16 +15,17 @@ from deployer.specs.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
     from deployer.plan.monthly import MonthlyCost
+    from deployer.plan.plan_seal import SavedAs
     from deployer.plan.verdict import Verdict, Violation
 
 #: Raised when a reader of the document must know; readers refuse a later one.
 FORMAT_VERSION = 1
 
 
-def plan_as_json(plan: Plan, against: str | None = None) -> dict[str, Any]:
+def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> dict[str, Any]:
     """The whole plan; resources without changes are counted and not listed.
 
-    `against`: the Git ref whose specs it was made from, where no live state was read.
+    `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
     """
     return {
         "format": FORMAT_VERSION,
@@ -36,7 +37,13 @@ def plan_as_json(plan: Plan, against: str | None = None) -> dict[str, Any]:
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
+        **({"saved": saved_as_json(saved)} if saved else {}),
     }
+
+
+def saved_as_json(saved: SavedAs) -> dict[str, Any]:
+    """Which file has a plan, its digest and the id of the key that signed it."""
+    return {"file": saved.file, "digest": saved.digest, "signed_by": saved.signed_by or None}
 
 
 def _cost(cost: MonthlyCost) -> dict[str, Any]:

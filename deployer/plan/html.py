@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import Plan
+from deployer.plan.plan_seal import SavedAs
+from deployer.plan.saved_words import apply_command, saved_words
 from deployer.plan.templating import render_page
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict
@@ -11,10 +13,10 @@ from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe
 
 
-def plan_as_html(plan: Plan, against: str | None = None) -> str:
+def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None = None) -> str:
     """The whole plan, risky changes first and safe ones folded; resources without changes are only counted.
 
-    `against`: the Git ref whose specs it was made from, where no live state was read.
+    `against`: the Git ref whose specs it was made from, where no live state was read. `saved`: the file that has it.
     """
     resources = [(resource, *parted(resource)) for resource in plan.resources]
     safe = [len(changes) for _, _, changes in resources if changes]
@@ -25,6 +27,7 @@ def plan_as_html(plan: Plan, against: str | None = None) -> str:
         plan=plan,
         parted=resources,
         against=against,
+        saved=f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
         any_risky=any(risky for _, risky, _ in resources),
         cost=cost_words(plan.cost) if plan.cost else "",
         counts=plan.counts(),

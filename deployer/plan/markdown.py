@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.plan_seal import SavedAs
 from deployer.plan.risk import Risk
+from deployer.plan.saved_words import apply_command
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.verdict_words import REMEDY, verdict_line
@@ -21,13 +23,16 @@ _MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
 _STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
-def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None = None) -> str:
-    """The plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`.
+def plan_as_markdown(
+    plan: Plan, limit: int = COMMENT_LIMIT, against: str | None = None, saved: SavedAs | None = None
+) -> str:
+    """The plan in at most `limit` bytes; it says when it was made from the specs at a Git ref, `against`, and names the
+    digest of the file that has it, `saved`.
 
     Too long a plan has its safe changes told one line a resource, then is cut, with a count of what is not shown.
     """
     head, risky, safe, foreign = (
-        _head(plan, against),
+        _head(plan, against, saved),
         _risky(plan),
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
@@ -72,10 +77,14 @@ def _violation(violation: Violation) -> str:
     return line + (f"\n  - {markdown_text(f'approved {violation.approved}')}" if violation.approved else "")
 
 
-def _head(plan: Plan, against: str | None) -> str:
+def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     lines = [f"### Plan for {markdown_code(plan.instance)}: {headline(plan)}"]
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
+    if saved is not None:
+        signed = f", signed by {markdown_code(saved.signed_by)}" if saved.signed_by else ""
+        command = markdown_code(apply_command(saved))
+        lines += ["", f"Saved as {markdown_code(saved.digest)}{signed}. To apply exactly this: {command}"]
     facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")

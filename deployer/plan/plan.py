@@ -27,6 +27,9 @@ Action = Literal["create", "update", "delete", "same"]
 #: The sign of each action, as Terraform and Pulumi show them.
 GLYPHS: Mapping[Action, str] = {"create": "+", "update": "~", "delete": "-", "same": " "}
 
+#: Operations on resources of other providers after which what was there is gone.
+_TAKING_AWAY = ("delete", "replace", "delete-replaced")
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedChange:
@@ -92,6 +95,13 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         return not self.changes and not self.foreign
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether it destroys data, or deletes or replaces a resource of any provider."""
+        destroys = any(change.assessment.risk is Risk.DESTROYS for change in self.changes)
+        deletes = any(resource.action == "delete" for resource in self.resources)
+        return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)
 
     def counts(self) -> dict[Action, int]:
         """How many resources are created, updated, deleted and left as they are."""

@@ -1,8 +1,9 @@
 """Saved plans: what is to be applied, and everything of live state that the plan was made from.
 
-One JSON document: `format`, what is pinned, and `checksum`, the SHA-256 of the rest in canonical JSON, by which an edit
-is noticed. It holds no configuration of the stack, so no credential. Rows, bytes and versions move by themselves and
-are not pinned, except where the plan is safe only because a table holds no rows.
+One JSON document: `format`, what is pinned, and `checksum`, the SHA-256 of the rest in canonical JSON, which notices
+accidental edits. The file's digest and `signature` (`plan_seal`) are for those on purpose. It holds no configuration of
+the stack, so no credential. Rows, bytes and versions move by themselves and are not pinned, except where the plan is
+safe only because a table holds no rows.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
+from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
 from deployer.plan.risk import assess
+from deployer.specs.aws_form import aws_from_json, aws_to_json
 from deployer.specs.json_form import (
     column_to_json,
     instance_from_json,
@@ -25,7 +28,10 @@ from deployer.specs.json_form import (
     table_from_json,
     table_to_json,
 )
-from deployer.specs.model import Lake
+from deployer.specs.model import InstanceSpec, Lake
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 FORMAT_VERSION = 1
 JSON = Any
@@ -46,6 +52,7 @@ class SavedPlan:
     desired: Lake
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
+    saved_as: SavedAs = field(default=SavedAs("", ""), compare=False)  #: the file that it was read from
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +139,8 @@ def _is_safe_only_when_empty(resource: ResourcePlan) -> bool:
     return any(assess(each.change, with_a_row).risk is not each.assessment.risk for each in resource.changes)
 
 
-def write_plan(path: Path, saved: SavedPlan) -> None:
-    """Writes the file, whole or not at all. Raises InvalidInput when it cannot be written."""
+def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -> SavedAs:
+    """Writes the file, whole or not at all, and says its digest. Raises InvalidInput when it cannot be written."""
     document = {
         "format": FORMAT_VERSION,
         "deployer": saved.deployer,
@@ -142,31 +149,39 @@ def write_plan(path: Path, saved: SavedPlan) -> None:
         "allow_destroy": list(saved.allow_destroy),
         "desired": {
             "instance": instance_to_json(saved.desired.instance),
+            "aws": aws_to_json(saved.desired.instance.aws),
             "tables": [table_to_json(table) for table in saved.desired.tables],
         },
         "read": saved.read,
         "changes": saved.changes,
     }
     document["checksum"] = _checksum(document)
+    if signer is not None:
+        document["signature"] = signer.sign(document["checksum"])
+    text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise InvalidInput(
             f"the plan cannot be written: {error.strerror}", where=path, remedy="choose another"
         ) from error
+    return SavedAs(str(path), digest_of(text.encode()), document["signature"]["key"] if signer else "")
 
 
-def read_plan(path: Path, *, deployer: str) -> SavedPlan:
+def read_plan(
+    path: Path, *, deployer: str, expect: str | None = None, key: Ed25519PublicKey | None = None
+) -> SavedPlan:
     """Reads a plan that this release of deployer wrote.
 
-    Raises NotFound, InvalidInput for a file that is no plan, Corrupt for one that was edited or cut off, and Refused
-    for one of a later format or another release.
+    Raises NotFound, InvalidInput for a file that is no plan, Corrupt for one that was damaged or edited, and Refused
+    for one of a later format or another release, of another digest than `expect`, or that `key` did not sign.
     """
     try:
-        document = json.loads(path.read_bytes())
+        data = read_file(path, expect)
+        document = json.loads(data)
     except FileNotFoundError:
         raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
     except OSError as error:
@@ -183,7 +198,8 @@ def read_plan(path: Path, *, deployer: str) -> SavedPlan:
             remedy=f"use the deployer that wrote it, or {_AGAIN}",
         )
     if document["checksum"] != _checksum(document):
-        raise Corrupt("the plan is not as it was written: somebody edited it", where=path, remedy=_AGAIN)
+        raise Corrupt("the plan does not fit its checksum: it was damaged or edited", where=path, remedy=_AGAIN)
+    signed_by = check_signature(document, document["checksum"], key, path)
     if document["deployer"] != deployer:
         raise Refused(
             f"the plan was made by deployer {document['deployer']}, this is {deployer}", where=path, remedy=_AGAIN
@@ -194,14 +210,23 @@ def read_plan(path: Path, *, deployer: str) -> SavedPlan:
         document["stack"],
         document["specs"],
         tuple(document["allow_destroy"]),
-        Lake(instance_from_json(desired["instance"]), tuple(map(table_from_json, desired["tables"]))),
+        Lake(_instance(desired, path), tuple(map(table_from_json, desired["tables"]))),
         document["read"],
         document["changes"],
+        SavedAs(str(path), digest_of(data), signed_by),
     )
 
 
+def _instance(desired: Mapping[str, JSON], path: Path) -> InstanceSpec:
+    try:
+        aws = aws_from_json(desired.get("aws", {}))
+    except ValueError as error:
+        raise Corrupt(f"the plan's settings of AWS cannot be read: {error}", where=path, remedy=_AGAIN) from None
+    return replace(instance_from_json(desired["instance"]), aws=aws)
+
+
 def _checksum(document: Mapping[str, JSON]) -> str:
-    pinned = {name: value for name, value in document.items() if name != "checksum"}
+    pinned = {name: value for name, value in document.items() if name not in ("checksum", "signature")}
     text = json.dumps(pinned, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -64,9 +64,9 @@ def foreign_counts(plan: Plan) -> list[str]:
 
 
 def foreign_title(plan: Plan) -> str:
-    """What heads the operations that are no changes of the lake."""
+    """What heads the operations that are no changes of the lake. The plan of those is only as good as the program."""
     own = any(item.address.startswith(_OF_LAKES) for item in plan.foreign)
-    return "Other operations" if own else "Other providers"
+    return f"Other {'operations' if own else 'providers'}, as the program has them"
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:

@@ -10,11 +10,13 @@ REMEDY = "`up` changes nothing until they are gone or approved in `policies/`"
 
 
 def verdict_line(verdict: Verdict) -> str:
-    """`5 rules, 1 disabled; violations: 2 mandatory, 1 advisory, 1 approved`, or `5 rules; nothing breaks them`."""
+    """Whose rules they are and what they found: `5 rules of origin/main; violations: 2 mandatory, 1 approved`.
+
+    Those of the checkout may be a branch's own: `5 rules, 1 disabled of this checkout; nothing breaks them`.
+    """
     disabled = sum(rule.enforcement is Enforcement.DISABLED for rule in verdict.rules)
     head = count(len(verdict.rules), "rule") + (f", {disabled:,} disabled" if disabled else "")
-    if verdict.ref:
-        head += f" of {verdict.ref}"
+    head += f" of {verdict.ref}" if verdict.ref else " of this checkout"
     if len(verdict.rules) == disabled:
         return head
     found = [f"{number:,} {standing}" for standing, number in verdict.counts().items() if number]

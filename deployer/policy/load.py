@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.isolation.process import OnLine
 from deployer.policy.declared import read_declared, repeated_name, unknown_rule
+from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import Approval, Policies, Policy
-from deployer.policy.python_rules import read_python_rules
 from deployer.policy.sql_rules import read_sql_rule
 
 FOLDER = "policies"  #: beside Pulumi.yaml
 SUFFIXES = (".yaml", ".yml", ".py", ".sql")
 
 
-def load_policies(project: Path, ref: str = "") -> Policies:
-    """What the files directly in `policies/` declare, by their names; Python files are run.
+def _to_stderr(line: str) -> None:
+    sys.stderr.write(f"policies: {line}\n")
+
+
+def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) -> Policies:
+    """What the files directly in `policies/` declare, by their names. Python files are run, in a process of their own
+    that the result's `close` ends; `on_line` is given what they print.
 
     `ref` is the Git ref that the project's files are of, which positions name then.
     Raises InvalidSpecs with every problem: shapes, names that are there twice, approvals of no rule, files that are
@@ -27,8 +35,7 @@ def load_policies(project: Path, ref: str = "") -> Policies:
     if not folder.is_dir() or not folder.resolve().is_relative_to(project):
         raise InvalidInput("this is no folder in the project", where=folder, remedy="put rules into a folder there")
     problems: list[Problem] = []
-    rules: list[Policy] = []
-    approvals: list[Approval] = []
+    read: list[tuple[Path, str, bytes]] = []
     for path in sorted(folder.iterdir()):
         if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
@@ -49,9 +56,32 @@ def load_policies(project: Path, ref: str = "") -> Policies:
             what = f"the file cannot be read: {error.strerror}"
             problems.append(Problem(Position(file), what, "check that it is there and may be read", "unreadable-file"))
             continue
+        read.append((path, file, data))
+    in_python = [(path, file) for path, file, _ in read if path.suffix == ".py"]
+    python = PythonRules(on_line) if in_python else None
+    try:
+        written = python.load(in_python, problems) if python else {}
+        rules, approvals = _in_order(read, written, problems)
+        _check_names(rules, approvals, problems)
+        if problems:
+            raise InvalidSpecs(problems, of="the policies")
+    except BaseException:
+        if python is not None:
+            python.close()
+        raise
+    return Policies(tuple(rules), tuple(approvals), python.close if python else lambda: None)
+
+
+def _in_order(
+    read: Sequence[tuple[Path, str, bytes]], in_python: Mapping[str, Sequence[Policy]], problems: list[Problem]
+) -> tuple[list[Policy], list[Approval]]:
+    """Rules and approvals in the order of the files."""
+    rules: list[Policy] = []
+    approvals: list[Approval] = []
+    for path, file, data in read:
         match path.suffix:
             case ".py":
-                rules += read_python_rules(path, file, problems)
+                rules += in_python.get(file, ())
             case ".sql":
                 found = read_sql_rule(data, file, problems)
                 rules += [found] if found else []
@@ -61,6 +91,10 @@ def load_policies(project: Path, ref: str = "") -> Policies:
                         rules.append(each)
                     else:
                         approvals.append(each)
+    return rules, approvals
+
+
+def _check_names(rules: Sequence[Policy], approvals: Sequence[Approval], problems: list[Problem]) -> None:
     broken = bool(problems)  # then names may be missing, and approvals of them are no second problem
     first: dict[str, Position] = {}
     for rule in rules:
@@ -69,6 +103,3 @@ def load_policies(project: Path, ref: str = "") -> Policies:
         first.setdefault(rule.name, rule.at)
     if not broken:
         problems += [unknown_rule(each, tuple(first)) for each in approvals if each.rule not in first]
-    if problems:
-        raise InvalidSpecs(problems, of="the policies")
-    return Policies(tuple(rules), tuple(approvals))

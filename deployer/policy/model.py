@@ -59,10 +59,17 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Everything that a `policies/` folder declares, in the order of its files."""
+    """Everything that a `policies/` folder declares, in the order of its files. A context that `close` ends."""
 
     rules: tuple[Policy, ...] = ()
     approvals: tuple[Approval, ...] = ()
+    close: Callable[[], None] = lambda: None  #: ends the process of rules in Python, which can be asked until then
+
+    def __enter__(self) -> Policies:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class RuleFailed(Exception):

@@ -17,7 +17,7 @@ from deployer.provider.instance_kind import InstanceKind
 from deployer.provider.kinds import UNKNOWN, DiffKind, Kind
 from deployer.provider.stores import Stores
 from deployer.provider.table_kind import TableKind
-from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, type_of
+from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
 from deployer.tables.progress import OnProgress
 
 KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
@@ -51,6 +51,8 @@ class LakeProvider:
 
     def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
         inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
+        if not failures and self.stores.declared is not None:
+            failures = self.stores.declared.check(address_of(request.urn) or "", inputs)
         return sdk.CheckResponse(
             _properties(inputs), [sdk.CheckFailure(failure.property, failure.reason) for failure in failures]
         )
@@ -90,6 +92,8 @@ class LakeProvider:
 
     def delete(self, request: sdk.DeleteRequest) -> None:
         kind, outputs = _kind(request.urn), _plain(request.properties)
+        if self.stores.declared is not None:
+            self.stores.declared.refuse_deletion(address_of(request.urn) or "", outputs)
         kind.delete(self.stores, request.resource_id, outputs)
 
     def cancel(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
@@ -13,6 +14,9 @@ from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
 from deployer.state.store import StateStore
+
+if TYPE_CHECKING:
+    from deployer.provider.declared import Declared
 
 Tables = Mapping[str, tuple[TableEntry, TableState]]
 
@@ -25,10 +29,14 @@ class Stores:
     """Opens the state store of each root once, and closes them together.
 
     `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed.
+    `declared` is what the plan of the run was made from, if there is one: the program may register nothing else.
     """
 
-    def __init__(self, project_dir: Path, allow_destroy: Collection[str] = ()) -> None:
+    def __init__(
+        self, project_dir: Path, allow_destroy: Collection[str] = (), declared: Declared | None = None
+    ) -> None:
         self.project_dir = project_dir
+        self.declared = declared
         self.allow_destroy = frozenset(allow_destroy)
         self._paths: dict[str, str] = {}
         self._open: dict[str, StateStore] = {}

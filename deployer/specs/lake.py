@@ -10,6 +10,7 @@ from pathlib import Path
 from deployer.errors import InvalidSpecs, NotFound, Position, Problem
 from deployer.specs.files import Document, Sources, read_sources
 from deployer.specs.instances import read_instance
+from deployer.specs.known import find_known
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Schemas
@@ -29,8 +30,8 @@ def load_lake(
     """
     project = Path(project_dir).resolve()
     path = project / specs_path
-    if (project, path, stack) in _known:
-        return _known[project, path, stack]
+    if (known := find_known(project, path, stack)) is not None:
+        return known
     if not path.exists():
         raise NotFound("no such file or folder of specs", where=specs_path, remedy="give the folder of the spec files")
     with _collection_paused():
@@ -60,21 +61,6 @@ def declared_root(
     problems: list[Problem] = []
     root = read_instance(instances[0], problems).root
     return None if problems else root
-
-
-_known: dict[tuple[Path, Path, str | None], Lake] = {}
-
-
-@contextmanager
-def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | None = None) -> Iterator[None]:
-    """Inside it, `load_lake` of the same place gives `lake`: a command and the program that it runs read specs once."""
-    project = Path(project_dir).resolve()
-    key = (project, project / specs_path, stack)
-    _known[key] = lake
-    try:
-        yield
-    finally:
-        del _known[key]
 
 
 @contextmanager

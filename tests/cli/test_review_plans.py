@@ -173,7 +173,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "binary": (binary, 1, "this is no plan"),
     "other_json": (other_json, 1, "this is no plan"),
     "folder": (folder, 1, "is a directory"),
-    "edited": (rewritten(lambda d: d.update(allow_destroy=["table/air.x"]), signed=False), 1, "edited it"),
+    "edited": (rewritten(lambda d: d.update(allow_destroy=["table/air.x"]), signed=False), 1, "damaged or edited"),
     "later_format": (rewritten(lambda d: d.update(format=2), signed=False), 3, "of format 2, which a later deployer"),
     "other_release": (rewritten(lambda d: d.update(deployer="9.9"), signed=True), 3, "made by deployer 9.9"),
     "other_stack": (rewritten(lambda d: d.update(stack="other/dev"), signed=True), 3, "for project other"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
 import pytest
 
-from deployer.engine import Diagnostic, read_project
+from deployer.engine import Diagnostic, ProgramOutput, read_project
 from deployer.errors import DeployerError, EngineFailed, InvalidInput, NotFound, Refused
 from tests.engine.conftest import PRELUDE, Lab
 
@@ -90,6 +91,50 @@ def test_the_working_directory_is_the_programs_folder_and_comes_back(lab: Lab) -
     assert Path.cwd() == before
 
 
+def test_paths_of_assets_start_from_the_programs_folder(lab: Lab) -> None:
+    lab.program(
+        """
+        from google.protobuf import struct_pb2
+        from pulumi.runtime.proto import resource_pb2
+        inputs = struct_pb2.Struct()
+        inputs.update({"a": {"4dabf18193072939515e22adb298388d": "c44067f5952c0a294b673a41bacd8c17", "path": "beside"}})
+        request = resource_pb2.RegisterResourceRequest(type="demo:index:Group", name="g", object=inputs)
+        pulumi.runtime.settings.get_monitor().RegisterResource(request)
+        """
+    )
+    (lab.dir / "stacks" / "beside").write_text("text")
+    lab.up()
+    assert lab.resource("g")["inputs"]["a"]["hash"] == hashlib.sha256(b"text").hexdigest()
+
+
+#: Requests that no SDK sends.
+ODD = {
+    "no type": ("type='', name='x', custom=True", "is not installed"),
+    "a type of a path": ("type='../../x/y:index:Z', name='x', custom=True", ""),
+    "a provider of a path": ("type='pulumi:providers:../x', name='x', custom=True", ""),
+    "a provider that is none": ("type='files:index:File', name='x', custom=True, provider='y'", "cannot do what the"),
+    "a parent that is none": ("type='files:index:File', name='x', parent='y'", "cannot do what the program asks for"),
+    "an unknown provider": (
+        "type='files:index:File', name='x', custom=True, provider='urn:pulumi:dev::demo::pulumi:providers:files::x'",
+        "in neither the program nor the state",
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "words"), ODD.values(), ids=ODD.keys())
+def test_odd_requests_end_in_words(lab: Lab, request_: str, words: str) -> None:
+    lab.program(
+        f"""
+        from pulumi.runtime.proto import resource_pb2
+        request = resource_pb2.RegisterResourceRequest({request_})
+        pulumi.runtime.settings.get_monitor().RegisterResource(request)
+        """
+    )
+    with pytest.raises(DeployerError) as refused:
+        lab.engine().preview(lab.stack())
+    assert words in str(refused.value)
+
+
 def test_configuration_comes_from_the_project_the_stack_and_the_run(lab: Lab) -> None:
     with (lab.dir / "Pulumi.yaml").open("a") as file:
         file.write("config:\n  demo:one: project\n  two:\n    default: project\n  demo:three: project\n")
@@ -104,6 +149,20 @@ def test_configuration_comes_from_the_project_the_stack_and_the_run(lab: Lab) ->
     )
     result = lab.up(config={"demo:three": "run"})
     assert result.outputs == {"one": "project", "two": "stack", "three": "run", "flag": True}
+
+
+def test_an_operation_says_whether_a_provider_has_its_resource(lab: Lab) -> None:
+    plan = lab.preview('pulumi.ComponentResource("demo:index:Group", "g"); File("a")')
+    assert {operation.name: operation.custom for operation in plan.operations} == {
+        "demo-dev": False,
+        "g": False,
+        "a": True,
+    }
+
+
+def test_what_the_program_prints_is_an_event_a_line(lab: Lab) -> None:
+    lab.up('print("one"); import sys; sys.stderr.write("two"); sys.stdout.flush()')
+    assert [event.text for event in lab.events if isinstance(event, ProgramOutput)] == ["one", "two"]
 
 
 def test_messages_of_the_program_are_diagnostics(lab: Lab) -> None:

@@ -13,7 +13,7 @@ from deployer.live.model import LiveLake, TableStatistics
 from deployer.plan import make_plan
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.plan_file import SavedPlan, facts, moved, read_plan, write_plan
-from deployer.specs.model import Lake, TableSpec
+from deployer.specs.model import AwsSettings, Lake, TableSpec
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph
 from tests.plan.test_diff import INSTANCES, TABLES
 
@@ -26,6 +26,7 @@ LAKES = {
     **{name: Lake(spec, (FLIGHTS, EMPTY)) for name, spec in INSTANCES.items()},
     "bytes_and_large_numbers": Lake(INSTANCE, (replace(FLIGHTS, split_points=(("\u00e4\u2028", 2**60),)),)),
     "nothing_declared": Lake(INSTANCE),
+    "settings_of_aws": Lake(replace(INSTANCE, aws=AwsSettings("managed", (5, 3)))),
 }
 
 
@@ -40,6 +41,7 @@ def test_a_plan_is_read_back_as_it_was_written(name: str, tmp_path: Path) -> Non
     write_plan(tmp_path / "plan", before)
     after = read_plan(tmp_path / "plan", deployer="1.0")
     assert after == before
+    assert after.desired.instance.aws == before.desired.instance.aws
     assert moved(after.read, saved(after.desired).read, LIVE) == []
     assert [file.name for file in tmp_path.iterdir()] == ["plan"]
 

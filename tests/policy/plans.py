@@ -5,11 +5,15 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from deployer.live.column_age import Since
 from deployer.live.model import LiveLake, TableStatistics
 from deployer.plan import make_plan
 from deployer.plan.changes import ColumnPath
+from deployer.plan.verdict import Verdict
+from deployer.policy.evaluate import evaluate
+from deployer.policy.load import load_policies
 from deployer.policy.rows import PlanView
 from deployer.policy.view import ColumnSince, plan_view
 from deployer.specs.model import TableSpec
@@ -33,6 +37,12 @@ def view_of(
     """What rules see of the plan that makes `live` these tables."""
     plan = make_plan("demo", graph(*tables), live, owner=OWNER)
     return plan_view(plan, (INSTANCE, *tables), live, stack, NOW, since)
+
+
+def verdict_in(project: Path, plan: PlanView) -> Verdict:
+    """What the policies of a project say of a plan."""
+    with load_policies(project) as policies:
+        return evaluate(policies, plan)
 
 
 def without_sizes(live: LiveLake = LIVE) -> LiveLake:

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from deployer.errors import InvalidInput, InvalidSpecs
-from deployer.policy.evaluate import evaluate
 from deployer.policy.load import load_policies
 from tests.plan.lakes import EMPTY, FLIGHTS
-from tests.policy.plans import view_of
+from tests.policy.plans import verdict_in, view_of
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -116,7 +115,7 @@ def said(project: Path, files: dict[str, str]) -> str:
     for name, text in files.items():
         (project / "policies" / name).write_text(text, encoding="utf-8")
     with pytest.raises(InvalidSpecs) as caught:
-        evaluate(load_policies(project), view_of(FLIGHTS, EMPTY))
+        verdict_in(project, view_of(FLIGHTS, EMPTY))
     problems = caught.value.problems
     assert all(problem.remedy and problem.rule and "\n" not in str(problem) for problem in problems)
     return "".join(f"{problem}\n" for problem in problems) + f"error: {caught.value}\n"

@@ -10,12 +10,10 @@ import pytest
 from deployer.live.model import LiveLake
 from deployer.plan.verdict import Verdict
 from deployer.policy.builtin import BUILTIN
-from deployer.policy.evaluate import evaluate
-from deployer.policy.load import load_policies
 from deployer.policy.rows import PlanView
 from deployer.specs.types import Column, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, with_column, without_column
-from tests.policy.plans import aged, unknown, view_of, without_sizes
+from tests.policy.plans import aged, unknown, verdict_in, view_of, without_sizes
 
 
 def verdict_of(tmp_path: Path, text: str, plan: PlanView) -> Verdict:
@@ -23,7 +21,7 @@ def verdict_of(tmp_path: Path, text: str, plan: PlanView) -> Verdict:
     folder = tmp_path / "policies"
     folder.mkdir()
     (folder / "rules.yaml").write_text(text, encoding="utf-8")
-    return evaluate(load_policies(tmp_path), plan)
+    return verdict_in(tmp_path, plan)
 
 
 def policy(rule: str, **options: object) -> str:
@@ -324,7 +322,7 @@ def test_an_approval_holds_for_its_stacks(tmp_path: Path) -> None:
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "rules.yaml").write_text(text, encoding="utf-8")
     for stack, standing in (("prod", "approved"), ("dev", "mandatory")):
-        verdict = evaluate(load_policies(tmp_path), view_of(REKEYED, EMPTY, stack=stack))
+        verdict = verdict_in(tmp_path, view_of(REKEYED, EMPTY, stack=stack))
         assert ([each.standing for each in verdict.violations], verdict.notes) == ([standing], ())
 
 

@@ -10,12 +10,10 @@ import pytest
 
 from deployer.plan.verdict import Verdict
 from deployer.policy.builtin import BUILTIN
-from deployer.policy.evaluate import evaluate
-from deployer.policy.load import load_policies
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.types import Column, Scalar
 from tests.plan.lakes import EMPTY, FLIGHTS, LIVE
-from tests.policy.plans import view_of
+from tests.policy.plans import verdict_in, view_of
 from tests.projects import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "policy.md").read_text(encoding="utf-8")
@@ -29,7 +27,7 @@ def blocks(language: str) -> list[str]:
 def judged(folder: Path, suffix: str, text: str, plan: PlanView) -> Verdict:
     (folder / "policies").mkdir()
     (folder / "policies" / f"rules{suffix}").write_text(text, encoding="utf-8")
-    return evaluate(load_policies(folder), plan)
+    return verdict_in(folder, plan)
 
 
 def two_rewrites() -> PlanView:

@@ -11,20 +11,18 @@ import pytest
 from deployer.live.model import LiveLake
 from deployer.plan.verdict import Enforcement, Verdict
 from deployer.policy import Finding, PlanView, rule
-from deployer.policy.evaluate import evaluate
 from deployer.policy.load import load_policies
-from deployer.policy.model import Policies
 from tests.plan.lakes import EMPTY, FLIGHTS, without_column
-from tests.policy.plans import view_of
+from tests.policy.plans import verdict_in, view_of
 
 HEAD = "from collections.abc import Iterator\nfrom deployer.policy import Finding, PlanView, rule\n\n\n"
 
 
-def loaded(project: Path, **files: str) -> Policies:
+def written(project: Path, **files: str) -> Path:
     (project / "policies").mkdir()
     for name, text in files.items():
         (project / "policies" / f"{name}.py").write_text(HEAD + text, encoding="utf-8")
-    return load_policies(project)
+    return project
 
 
 def said(verdict: Verdict) -> list[tuple[str, str, str, str]]:
@@ -88,25 +86,26 @@ def test_rules_see_the_plan(name: str, tmp_path: Path) -> None:
         (tmp_path / "policies").mkdir()
         first, rest = text.split("\n", 1)
         (tmp_path / "policies" / "a.py").write_text(f"{first}\n{HEAD}{rest}", encoding="utf-8")
-        policies = load_policies(tmp_path)
     else:
-        policies = loaded(tmp_path, a=text)
-    assert said(evaluate(policies, plan)) == expected
+        written(tmp_path, a=text)
+    assert said(verdict_in(tmp_path, plan)) == expected
 
 
 def test_rules_come_in_the_order_of_files_and_lines_with_their_first_line_of_words(tmp_path: Path) -> None:
-    policies = loaded(
+    folder = written(
         tmp_path,
         b="@rule\ndef third(plan):\n    return []\n",
         a='@rule(enforcement="advisory", stacks=["prod"])\ndef second_last(plan):\n    """Says what.\n\n    And more.\n'
         '    """\n    return []\n\n\nagain = second_last\n\n\n@rule()\ndef first_no_more(plan):\n    return []\n',
     )
-    assert [(each.name, each.enforcement, each.description, each.stacks) for each in policies.rules] == [
+    with load_policies(folder) as policies:
+        rules = policies.rules
+    assert [(each.name, each.enforcement, each.description, each.stacks) for each in rules] == [
         ("second-last", Enforcement.ADVISORY, "Says what.", ("prod",)),
         ("first-no-more", Enforcement.MANDATORY, "", ()),
         ("third", Enforcement.MANDATORY, "", ()),
     ]
-    assert [str(each.at) for each in policies.rules] == [
+    assert [str(each.at) for each in rules] == [
         "policies/a.py:5:1",
         "policies/a.py:17:1",
         "policies/b.py:5:1",
@@ -114,15 +113,17 @@ def test_rules_come_in_the_order_of_files_and_lines_with_their_first_line_of_wor
 
 
 def test_what_rules_print_is_no_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    policies = loaded(tmp_path, a="print('loading')\n\n\n@rule\ndef f(plan):\n    print('asked')\n    return []\n")
-    evaluate(policies, view_of(FLIGHTS))
+    written(tmp_path, a="print('loading')\n\n\n@rule\ndef f(plan):\n    print('asked')\n    return []\n")
+    verdict_in(tmp_path, view_of(FLIGHTS))
     captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "loading\nasked\n")
+    assert (captured.out, captured.err) == ("", "policies: loading\npolicies: asked\n")
 
 
 def test_loading_leaves_no_traces(tmp_path: Path) -> None:
     before, path = set(sys.modules), list(sys.path)
-    loaded(tmp_path, json="@rule\ndef f(plan):\n    return []\n")  # named as a module of the standard library
+    written(tmp_path, json="@rule\ndef f(plan):\n    return []\n")  # named as a module of the standard library
+    with load_policies(tmp_path) as policies:
+        assert [each.name for each in policies.rules] == ["f"]
     assert {name for name in set(sys.modules) - before if "polic" in name} == set()
     assert (sys.path, sys.modules["json"]) == (path, json)
     assert [path.name for path in (tmp_path / "policies").iterdir()] == ["json.py"]  # and no compiled files

@@ -12,12 +12,11 @@ import pytest
 from deployer.errors import Position
 from deployer.live.model import LiveLake
 from deployer.plan.verdict import Enforcement
-from deployer.policy.evaluate import evaluate
 from deployer.policy.load import load_policies
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.policy.sql_rules import plan_tables
 from tests.plan.lakes import EMPTY, FLIGHTS, with_column, without_column
-from tests.policy.plans import NOW, aged, view_of
+from tests.policy.plans import NOW, aged, verdict_in, view_of
 
 PLACED = replace(EMPTY, sources={"": Position("specs/e.yaml", 2), "columns.id": Position("specs/e.yaml", 5)})
 
@@ -81,7 +80,7 @@ def test_each_row_is_a_violation(name: str, tmp_path: Path) -> None:
     sql, plan, expected = CASES[name]
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "My rule.sql").write_text(sql, encoding="utf-8")
-    violations = evaluate(load_policies(tmp_path), plan).violations
+    violations = verdict_in(tmp_path, plan).violations
     assert sorted((each.address, each.column, each.message, str(each.at)) for each in violations) == sorted(expected)
     assert {each.rule for each in violations} <= {"my-rule"}
 

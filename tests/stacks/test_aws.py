@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -288,13 +287,12 @@ aws:
 """
 
 
-def test_a_missing_plugin_and_a_missing_package_are_said(
-    on_aws: MakeProject, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_plugin_and_a_missing_package_are_said(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws()
     (project / "bin" / "pulumi-resource-aws").unlink()
     ran = deployer("preview")
     assert (ran.code, "no executable pulumi-resource-aws there; install the provider" in ran.err) == (1, True)
-    monkeypatch.setitem(sys.modules, "pulumi_aws", None)  # as Python marks what is not there
+    program = project / "stacks" / "__main__.py"  # its process marks it as Python does with what is not there
+    program.write_text("import sys\nsys.modules['pulumi_aws'] = None\n" + program.read_text())
     ran = deployer("preview")
     assert (ran.code, "needs the package pulumi-aws, which is not installed; pip install" in ran.err) == (1, True)

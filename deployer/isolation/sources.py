@@ -1,0 +1,32 @@
+"""Importing a project's modules from their sources alone: bytecode that lies beside them may say something else."""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, SourceFileLoader
+from pathlib import Path
+from typing import Any
+
+
+class _SourceOnly(SourceFileLoader):
+    """Finds no bytecode: it is looked for where a source can be compared with it."""
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError
+
+
+def import_from_sources(project: Path) -> None:
+    """From now on, modules in the project's folder come from their sources; those of an environment in it do not."""
+    environments = [Path(entry).resolve() for entry in sys.path if entry]
+    folder = project.resolve()
+
+    def finder(entry: str) -> FileFinder:
+        place = Path(entry).resolve()
+        inside = place.is_relative_to(folder)
+        if not inside or any(each != folder and place.is_relative_to(each) for each in environments):
+            raise ImportError
+        return FileFinder(entry, (ExtensionFileLoader, EXTENSION_SUFFIXES), (_SourceOnly, SOURCE_SUFFIXES))
+
+    sys.dont_write_bytecode = True
+    sys.path_hooks.insert(0, finder)
+    sys.path_importer_cache.clear()

@@ -1,0 +1,103 @@
+"""What code of a project is kept from: credentials that only deployer uses, and this process's memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+#: Variables of deployer itself and of the pipeline that runs it. A program gets its configuration from the engine, and
+#: providers have their credentials from their own variables, which stay.
+_WITHHELD = frozenset(
+    {
+        "DEPLOYER_PLAN_KEY",
+        "PULUMI_ACCESS_TOKEN",
+        "PULUMI_CONFIG_PASSPHRASE",
+        "PULUMI_CONFIG_PASSPHRASE_FILE",
+        # with these a step of GitHub Actions gets tokens, and decides what later steps run and report
+        "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+        "ACTIONS_ID_TOKEN_REQUEST_URL",
+        "ACTIONS_RUNTIME_TOKEN",
+        "GITHUB_ENV",
+        "GITHUB_OUTPUT",
+        "GITHUB_PATH",
+        "GITHUB_STATE",
+        "GITHUB_STEP_SUMMARY",
+    }
+)
+_WITHHELD_PREFIX = "DEPLOYER_TOKEN_"
+
+_GET_DUMPABLE, _SET_DUMPABLE = 3, 4  # prctl(2)
+
+
+def is_withheld(variable: str) -> bool:
+    """Whether code of a project does not get this variable of the environment."""
+    return variable in _WITHHELD or variable.startswith(_WITHHELD_PREFIX)
+
+
+def environment_for_project_code() -> dict[str, str]:
+    """This process's environment without what is withheld."""
+    return {name: value for name, value in os.environ.items() if not is_withheld(name)}
+
+
+class _Closed:
+    """How often memory was closed and not opened."""
+
+    lock = threading.Lock()
+    times = 0
+    was_dumpable = False
+
+
+def close_memory() -> None:
+    """Keeps other processes of the user, but for root's, from this one's memory, environment and open files, until
+    `open_memory` was called as often.
+
+    On Linux, where `/proc/PID` shows them; elsewhere it does nothing.
+    """
+    with _Closed.lock:
+        _Closed.times += 1
+        if _Closed.times == 1:
+            _Closed.was_dumpable = _prctl(_GET_DUMPABLE) == 1
+            if _Closed.was_dumpable:
+                set_memory_closed(True)
+
+
+def open_memory() -> None:
+    """Takes back one `close_memory`."""
+    with _Closed.lock:
+        _Closed.times -= 1
+        if not _Closed.times and _Closed.was_dumpable:
+            set_memory_closed(False)
+
+
+@contextmanager
+def closed_memory() -> Iterator[None]:
+    """`close_memory` for the time of a block."""
+    close_memory()
+    try:
+        yield
+    finally:
+        open_memory()
+
+
+def set_memory_closed(closed: bool) -> None:
+    """What `close_memory` does, for good."""
+    _prctl(_SET_DUMPABLE, 0 if closed else 1)
+
+
+def _prctl(option: int, value: int = 0) -> int:
+    library = _library()
+    return -1 if library is None else int(library.prctl(option, value, 0, 0, 0))
+
+
+@cache
+def _library() -> Any:
+    if not sys.platform.startswith("linux"):
+        return None
+    import ctypes
+
+    return ctypes.CDLL(None)

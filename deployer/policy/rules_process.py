@@ -1,0 +1,112 @@
+"""The process that runs rules in Python: it executes the files of `policies/`, and asks their functions about a plan.
+
+Nothing here is trusted by the command that started it: the rules can change all of it. Messages are JSON:
+
+    {"files": [[PATH, NAME], …]}    first; the answer is a list of what `_loaded` gives, one for each file
+    {"view": …}                     the plan; there is no answer
+    {"check": N}                    asks the N-th rule of all files: {"found": [FINDING, …]} or {"failed": PROBLEM}
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from deployer.errors import Position, Problem
+from deployer.isolation.carried import position_as_json, problem_as_json
+from deployer.isolation.channel import Channel
+from deployer.policy.python_rules import PythonRule
+from deployer.policy.rows import Finding, PlanView
+from deployer.policy.view_form import view_from_json
+
+
+def main(channel: Channel) -> None:
+    """Serves until the command is gone."""
+    rules: list[tuple[PythonRule, str]] = []
+    view: PlanView | None = None
+    while (frame := channel.receive()) is not None:
+        asked = json.loads(frame)
+        if "view" in asked:
+            view = view_from_json(asked["view"])
+            continue
+        if "files" in asked:
+            answer: Any = [_loaded(Path(path), name, rules) for path, name in asked["files"]]
+        else:
+            assert view is not None  # noqa: S101 -- it was sent before
+            rule, file = rules[asked["check"]]
+            answer = _asked(rule, file, view)
+        sys.stdout.flush()
+        channel.send(json.dumps(answer).encode())
+
+
+def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[str, Any]:
+    """The rules of a file, which is run, and why it cannot be run. `file` names it to users."""
+    module = ModuleType(f"deployer_policies_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up while they are made
+    problem: Problem | None = None
+    try:
+        exec(compile(path.read_bytes(), file, "exec"), module.__dict__)  # noqa: S102 -- the project's own rules
+    except SyntaxError as error:
+        at = Position(file, error.lineno or 1, error.offset or 1)
+        problem = Problem(at, f"this is not Python: {error.msg}", "mend it", "rule-syntax")
+    except (Exception, SystemExit) as error:
+        problem = Problem(_line(error, file), f"the file cannot be run: {_said(error)}", "mend it", "rule-failed")
+    found = [each for each in vars(module).values() if isinstance(each, PythonRule)]
+    own = [each for each in found if getattr(each.function, "__module__", None) == module.__name__]
+    own = list(dict.fromkeys(own))
+    rules += [(each, file) for each in own]
+    return {"problem": problem_as_json(problem) if problem else None, "rules": [_declared(each) for each in own]}
+
+
+def _declared(rule: PythonRule) -> dict[str, Any]:
+    doc = (rule.function.__doc__ or "").strip()
+    return {
+        "name": rule.name,
+        "enforcement": rule.enforcement.value,
+        "description": doc.splitlines()[0] if doc else "",
+        "stacks": list(rule.stacks),
+        "addresses": list(rule.addresses),
+        "line": _first_line(rule),
+    }
+
+
+def _asked(rule: PythonRule, file: str, view: PlanView) -> dict[str, Any]:
+    at = Position(file, _first_line(rule))
+    try:
+        found: list[object] = list(rule.function(view) or ())
+    except (Exception, SystemExit) as error:
+        return _failed(rule, _line(error, file, at), f"failed: {_said(error)}", "mend the rule")
+    for other in (each for each in found if not isinstance(each, Finding)):
+        remedy = "yield row.violation(…), or a Finding"
+        return _failed(rule, at, f"gave {type(other).__name__} {other!r:.60}, which is no Finding", remedy)
+    return {"found": [_finding(each) for each in found if isinstance(each, Finding)]}
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    at = position_as_json(found.at) if found.at else None
+    return {"address": found.address, "message": found.message, "column": found.column, "at": at}
+
+
+def _failed(rule: PythonRule, at: Position, what: str, remedy: str) -> dict[str, Any]:
+    return {"failed": problem_as_json(Problem(at, f"the rule {rule.name} {what}", remedy, "rule-failed"))}
+
+
+def _first_line(rule: PythonRule) -> int:
+    code = getattr(rule.function, "__code__", None)
+    return code.co_firstlineno if code else 1
+
+
+def _line(error: BaseException, file: str, otherwise: Position | None = None) -> Position:
+    """The last line of the rule's own file that the error came through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return Position(file, lines[-1] or 1) if lines else otherwise or Position(file)
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text:.200}" if text else type(error).__name__

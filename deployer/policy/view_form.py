@@ -1,0 +1,89 @@
+"""The rows that rules see as JSON, for the process that runs rules in Python: a list of values for each row."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from deployer.isolation.carried import position_as_json, position_of
+from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
+
+Row = TypeVar("Row", ChangeRow, ResourceRow, ColumnRow)
+
+
+def view_to_json(view: PlanView) -> dict[str, Any]:
+    """What `view_from_json` reads."""
+    return {
+        "stack": view.stack,
+        "instance": view.instance,
+        "changes": _lists(ChangeRow, view.changes),
+        "resources": _lists(ResourceRow, view.resources),
+        "columns": _lists(ColumnRow, view.columns),
+        "now": view.now.isoformat(),
+        "is_live": view.is_live,
+    }
+
+
+def view_from_json(document: Mapping[str, Any]) -> PlanView:
+    return PlanView(
+        document["stack"],
+        document["instance"],
+        _rows(ChangeRow, document["changes"]),
+        _rows(ResourceRow, document["resources"]),
+        _rows(ColumnRow, document["columns"]),
+        dt.datetime.fromisoformat(document["now"]),
+        document["is_live"],
+    )
+
+
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+def _lists(kind: type[Any], rows: tuple[Any, ...]) -> list[list[Any]]:
+    names = _names(kind)
+    values, special = attrgetter(*names), _special(names, _TO_JSON)
+    return [_converted(list(values(row)), special) for row in rows]
+
+
+def _rows(kind: type[Row], lists: list[list[Any]]) -> tuple[Row, ...]:
+    special = _special(_names(kind), _FROM_JSON)
+    return tuple(kind(*_converted(listed, special)) for listed in lists)
+
+
+Converters = Mapping[str, Callable[[Any], Any]]
+_Special = list[tuple[int, Callable[[Any], Any]]]
+
+
+def _special(names: tuple[str, ...], converters: Converters) -> _Special:
+    return [(index, converters[name]) for index, name in enumerate(names) if name in converters]
+
+
+def _converted(values: list[Any], special: _Special) -> list[Any]:
+    for index, convert in special:
+        if values[index] is not None:
+            values[index] = convert(values[index])
+    return values
+
+
+_TO_JSON: Converters = {
+    "at": position_as_json,
+    "tags": dict,
+    "added_at": dt.datetime.isoformat,
+    "row_keys": list,
+    "sort_keys": list,
+    "indexes": list,
+}
+#: Tags are of a kind that no rule can change for the next one.
+_FROM_JSON: Converters = {
+    "at": position_of,
+    "tags": MappingProxyType,
+    "added_at": dt.datetime.fromisoformat,
+    "row_keys": tuple,
+    "sort_keys": tuple,
+    "indexes": tuple,
+}

@@ -1,0 +1,555 @@
+"""F11: programs and rules that change the process that they run in, so that a plan looks harmless which is not.
+
+The branch deletes a table with rows. Whatever its code does, the plan says so.
+"""
+
+# ruff: noqa: F811 -- pytest finds imported fixtures by the names of arguments
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.test_apply import add_rows
+
+DELETES = "delete table (3 rows"
+PROGRAM = Path("stacks") / "__main__.py"
+
+
+@pytest.fixture
+def branch(project: Path, deployer: Deployer) -> Path:
+    """An applied lake of two tables, and specs without the one that has rows."""
+    assert deployer("up", "--yes").code == 0
+    add_rows(project, "planes")
+    (project / "specs" / "planes.yaml").unlink()
+    (project / "policies").mkdir()
+    (project / "policies" / "rules.yaml").write_text("kind: Policy\nrule: destroys-data\n")
+    return project
+
+
+def append(project: Path, text: str) -> None:
+    with (project / PROGRAM).open("a") as program:
+        program.write("\n" + text)
+
+
+def prepend(project: Path, text: str) -> None:
+    program = project / PROGRAM
+    program.write_text(text + "\n" + program.read_text())
+
+
+#: What a program does to its own process; it comes to its end afterwards, or not.
+HARMLESS = {
+    "the_reproduction": """
+import deployer.cli.planning as _p
+from dataclasses import replace as _r
+_p.judged = lambda w, plan, *a, **k: _r(plan, resources=())
+_p.with_cost = lambda w, plan, *a, **k: plan
+_p._with_foreign = lambda plan, ops: _r(plan, resources=())
+""",
+    "the_planner": """
+import deployer.plan, deployer.plan.plan, deployer.plan.diff, deployer.plan.risk
+deployer.plan.plan.diff = deployer.plan.diff.diff = lambda *a, **k: ()
+deployer.plan.make_plan = lambda *a, **k: None
+deployer.plan.plan.Plan.refused = property(lambda self: ())
+""",
+    "the_printer": """
+import builtins, sys, json, rich.console
+builtins.print = lambda *a, **k: None
+json.dumps = lambda *a, **k: "{}"
+rich.console.Console.print = lambda *a, **k: None
+sys.stdout.write = sys.stderr.write = lambda text: len(text)
+""",
+    "streams": """
+import os, sys
+os.write(1, b"Plan for demo: nothing to do\\n{}\\n")
+os.write(2, b"::error::forged\\n")
+print("Plan: nothing to do", flush=True)
+sys.stdout = sys.stderr = None
+""",
+    "closed_descriptors": "import os\nfor fd in (0, 1, 2):\n    os.close(fd)\n",
+    "exit_handler": """
+import atexit, os
+atexit.register(lambda: os.write(1, b"Plan: nothing to do\\n"))
+atexit.register(os._exit, 0)
+""",
+    "a_thread": """
+import os, threading, time
+def _go_on():
+    while True:
+        os.write(1, b"Plan: nothing to do\\n")
+        time.sleep(0.01)
+threading.Thread(target=_go_on, daemon=True).start()
+""",
+    "its_parent_killed": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n",
+    "a_child": """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(0.2)
+    os.write(1, b"Plan: nothing to do\\n")
+    os._exit(0)
+""",
+}
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_a_program_does_to_its_process_changes_no_plan(name: str, branch: Path, deployer: Deployer) -> None:
+    append(branch, HARMLESS[name])
+    ran = deployer("preview", "--format", "json")
+    assert ran.code == 0, ran.err
+    document = ran.json  # nothing else is on stdout
+    [change] = [change for each in document["resources"] for change in each["changes"]]
+    assert (change["kind"], change["risk"], change["rows"]) == ("DeleteTable", "destroys", 3)
+    assert document["refused"] == 1
+    assert [each["rule"] for each in document["policy"]["violations"]] == ["destroys-data"]
+    assert not any(line.startswith(("::", "Plan")) for line in ran.err.splitlines()), ran.err
+
+
+def test_the_verdict_is_not_the_programs(branch: Path, deployer: Deployer) -> None:
+    """F11: as in the check that a pull request has to pass, and in its comment."""
+    append(branch, HARMLESS["the_reproduction"])
+    assert deployer("preview", "--policy-only").code == 3
+    comment = deployer("preview", "--format", "markdown").out
+    assert "1 to delete" in comment and "🔴 destroys: delete table" in comment
+    assert "of this checkout" in comment  # whose rules these are
+
+
+def test_a_program_cannot_change_the_rules_that_judge_its_plan(branch: Path, deployer: Deployer) -> None:
+    """They are read before it runs; what it writes into the folder counts for nobody."""
+    append(
+        branch,
+        f"import pathlib\nfor each in pathlib.Path({str(branch / 'policies')!r}).iterdir():\n    each.write_text('')\n",
+    )
+    assert deployer("preview", "--policy-only").code == 3
+    assert (branch / "policies" / "rules.yaml").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("type_", "custom", "shown"),
+    [
+        ("deployer:index:Evil", True, True),
+        ("deployer:aws:DataBucket", False, False),
+        ("pulumi:pulumi:StackEvil", True, True),
+        ("pulumi:pulumi:StackReference", True, True),
+        ("pulumi:pulumi:Stack", False, False),
+        ("pulumi:providers:aws", True, False),
+        ("pulumi:providers:aws", False, True),
+    ],
+)
+def test_no_type_hides_a_resource_that_a_provider_has(type_: str, custom: bool, shown: bool) -> None:
+    from deployer.cli.planning import _with_foreign
+    from deployer.engine import Operation
+    from deployer.plan import Plan
+
+    operation = Operation(f"urn:pulumi:dev::demo::{type_}::x", "create", type_, "x", custom=custom)
+    assert bool(_with_foreign(Plan("demo", ()), [operation]).foreign) is shown
+
+
+#: What a program does to end the run early, to hang about, or to say what is no part of the protocol.
+ENDS = {
+    "at_once": ("import os\nos._exit(0)", "before the program came to its end: exit code 0"),
+    "in_the_middle": ("import os, atexit\nimport pulumi\nos._exit(0)", "came to its end: exit code 0"),
+    "by_a_signal": ("import os\nos.kill(os.getpid(), 9)", "came to its end: signal Killed"),
+    "by_exit": ("import sys\nsys.exit(0)", "the program ended itself with 0"),
+    "by_an_interrupt": ("raise KeyboardInterrupt", "came to its end: exit code 1"),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_program_that_ends_early_is_an_error(name: str, branch: Path, deployer: Deployer) -> None:
+    text, words = ENDS[name]
+    prepend(branch, text)
+    for command in (("preview",), ("preview", "--policy-only"), ("up", "--yes", "--allow-destroy", "table/air.planes")):
+        ran = deployer(*command)
+        assert ran.code in ((1,) if command[0] == "preview" else (1, 3)), (command, ran.out, ran.err)
+        assert "nothing to do" not in ran.out
+    (branch / "policies" / "rules.yaml").unlink()
+    ran = deployer("up", "--yes", "--allow-destroy", "table/air.planes")
+    assert (ran.code, words in ran.err) == (1, True), ran.err
+    assert list((branch / "lakes" / "demo" / "air").glob("planes-*.lance"))
+    (branch / PROGRAM).write_text((branch / PROGRAM).read_text().replace(text, "", 1))
+    assert deployer("preview").code == 0  # the next run has a process again
+
+
+_CHANNEL = """
+import gc
+from deployer.isolation.channel import Channel
+[channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
+"""
+FORGED = {
+    "done": (_CHANNEL + "channel.send(b'D')", 0, ""),
+    "results": (_CHANNEL + "channel.send(b'{\"operations\": []}')", 1, "does not keep to Pulumi's protocol"),
+    "an_empty_frame": (_CHANNEL + "channel.send(b'')", 1, "a message of an unknown kind"),
+    "no_method": (_CHANNEL + "channel.send(b'C' + bytes(4) + b'\\xff\\xff')", 1, "a call that cannot be read"),
+    "cut_off": (_CHANNEL + "channel.send(b'C')", 1, "a call that cannot be read"),
+    "no_message": (_CHANNEL + "channel.send(b'C' + bytes(5) + b'\\x06' + b'\\xff' * 9)", 1, "cannot be read"),
+    "too_long": (_CHANNEL + "channel._socket.sendall(b'\\x7f\\xff\\xff\\xff')", 1, "bytes, and at most"),
+    "half_a_frame": (
+        _CHANNEL + "import os; channel._socket.sendall(b'\\x00\\x00\\x00\\x09D'); os._exit(0)", 1, "was cut off",
+    ),
+    "a_pickle": (_CHANNEL + "import pickle; channel.send(pickle.dumps(print))", 1, "a message of an unknown kind"),
+    "an_error": (_CHANNEL + "channel.send(b'F[]')", 1, "its process did not say how"),
+    "an_error_of_a_kind": (_CHANNEL + "channel.send(b'F{\"kind\": \"Exit\", \"what\": [1]}')", 1, "no message"),
+    "an_error_too_deep": (_CHANNEL + "channel.send(b'F' + b'[' * 100_000)", 1, "its process did not say how"),
+    "success_as_an_error": (_CHANNEL + "channel.send(b'F{\"kind\": \"Problem\", \"what\": \"x\"}')", 1, "error: x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_what_a_program_forges_is_checked(name: str, branch: Path, deployer: Deployer) -> None:
+    text, code, words = FORGED[name]
+    prepend(branch, text)
+    ran = deployer("preview", "--format", "json")
+    assert (ran.code, words in ran.err) == (code, True), ran.err
+    assert "Traceback" not in ran.err
+    if code == 0:  # a program that registers nothing: all of it is told, beside what the planner found
+        assert [change["kind"] for each in ran.json["resources"] for change in each["changes"]] == ["DeleteTable"]
+        assert {each["address"]: each["action"] for each in ran.json["foreign"]} == {
+            "instance/demo": "delete",
+            "table/air.flights": "delete",
+        }
+
+
+#: Programs that are honest in a preview only.
+TURNS = {
+    "leaves_a_table_out": (
+        "table = lake.tables.__class__\nlake = __import__('dataclasses').replace(lake, tables=())",
+        "the specs declare it, and the program does not register it",
+    ),
+    "drops_a_column": (
+        "from dataclasses import replace as _r\n"
+        "lake = _r(lake, tables=tuple(_r(t, columns=t.columns[:1]) for t in lake.tables))",
+        "the program registers it otherwise than the specs declare it: columns",
+    ),
+    "takes_protection_off": (
+        "from dataclasses import replace as _r\n"
+        "lake = _r(lake, tables=tuple(_r(t, deletion_protection=False) for t in lake.tables))",
+        "otherwise than the specs declare it: deletion_protection",
+    ),
+    "moves_the_lake": (
+        "from dataclasses import replace as _r\nlake = _r(lake, instance=_r(lake.instance, root='lakes/other'))",
+        "otherwise than the specs declare it: root",
+    ),
+    "adds_a_table": (
+        "from dataclasses import replace as _r\n"
+        "lake = _r(lake, tables=(*lake.tables, _r(lake.tables[0], name='extra')))",
+        "the program registers it, and the specs do not declare it",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TURNS)
+def test_up_applies_what_was_planned_and_nothing_else(name: str, project: Path, deployer: Deployer) -> None:
+    text, words = TURNS[name]
+    assert deployer("up", "--yes").code == 0
+    flights = project / "specs" / "flights.yaml"
+    flights.write_text(flights.read_text() + "description: Departures.\n")
+    program = (project / PROGRAM).read_text()
+    indented = "\n".join(f"    {line}" for line in text.splitlines())
+    changed = program.replace(
+        "if lake.instance", f"if not pulumi.runtime.is_dry_run():\n{indented}\nif lake.instance", 1
+    )
+    assert changed != program
+    (project / PROGRAM).write_text(changed)
+    assert "1 to update" in deployer("preview").out
+    before = sorted(path.name for path in (project / "lakes").rglob("*.lance"))
+    ran = deployer("up", "--yes")
+    assert (ran.code, words in ran.err) == (1, True), ran.err
+    assert sorted(path.name for path in (project / "lakes").rglob("*.lance")) == before
+    assert not (project / "lakes" / "other").exists()
+    columns = {each["name"] for each in deployer("describe", "flights", "--json").json["columns"]}
+    assert columns == {"id", "delay"}
+
+
+# --- what the process is
+
+
+def told(project: Path, deployer: Deployer, text: str) -> str:
+    """What a program writes into a file."""
+    append(project, f"def tell():\n    import os, sys\n{text}\nfound = str(tell())")
+    append(project, f"open({str(project / 'told')!r}, 'w').write(found)")
+    assert deployer("preview").code == 0
+    return (project / "told").read_text()
+
+
+SECRETS = {
+    "DEPLOYER_PLAN_KEY": "k",
+    "DEPLOYER_TOKEN_UNITY": "t",
+    "PULUMI_CONFIG_PASSPHRASE": "p",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN": "i",
+    "GITHUB_STEP_SUMMARY": "s",
+    "GITHUB_ENV": "e",
+}
+
+
+def test_a_program_has_no_credential_of_deployer(
+    project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_PROFILE", "theirs")
+    text = (
+        "    mine = open('/proc/self/environ').read() if os.path.exists('/proc/self/environ') else ''\n"
+        f"    names = {sorted(SECRETS)!r}\n"
+        "    return [n for n in names if n in os.environ or n + '=' in mine], os.environ.get('AWS_PROFILE')"
+    )
+    assert told(project, deployer, text) == "([], 'theirs')"
+
+
+def test_a_program_has_no_terminal_and_no_file_of_the_command(project: Path, deployer: Deployer) -> None:
+    text = (
+        "    try:\n        os.open('/dev/tty', os.O_RDWR)\n        tty = True\n"
+        "    except OSError:\n        tty = False\n"
+        "    fds = [fd for fd in range(3, 256) if os.path.exists(f'/proc/self/fd/{fd}')]\n"
+        "    kinds = sorted(os.readlink(f'/proc/self/fd/{fd}').split(':')[0] for fd in fds)\n"
+        "    return tty, sys.stdin.read(), [k for k in kinds if k not in ('socket', 'anon_inode')]"
+    )
+    assert told(project, deployer, text) == "(False, '', [])"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is closed on Linux")
+def test_the_memory_of_the_command_is_closed_while_a_program_runs(project: Path, deployer: Deployer) -> None:
+    """Who is not root can read neither its environment nor its memory, nor trace it; the kernel tells by the owner."""
+    from deployer.engine import Event
+    from deployer.engine.embedded import EmbeddedEngine
+    from deployer.engine.project import StackRef, read_project
+    from deployer.isolation.surroundings import _GET_DUMPABLE, _prctl
+
+    (project / PROGRAM).write_text("print('now')")
+    seen: list[tuple[Event, int]] = []
+    assert _prctl(_GET_DUMPABLE) == 1
+    EmbeddedEngine({}).preview(
+        StackRef(read_project(project), "dev"), on_event=lambda event: seen.append((event, _prctl(_GET_DUMPABLE)))
+    )
+    assert seen and {dumpable for _, dumpable in seen} == {0}
+    assert _prctl(_GET_DUMPABLE) == 1
+
+
+def test_bytecode_beside_the_program_is_never_run(project: Path, deployer: Deployer) -> None:
+    """A pyc file that is not compared with its source would run in place of a source that is as it should be."""
+    import importlib.util
+    import marshal
+
+    assert deployer("up", "--yes").code == 0
+    source = project / "stacks" / "local.py"
+    code = compile(f"open({str(project / 'told')!r}, 'w')\n" + source.read_text(), str(source), "exec")
+    unchecked = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
+    cached = Path(importlib.util.cache_from_source(str(source)))
+    cached.parent.mkdir(exist_ok=True)
+    cached.write_bytes(unchecked)
+    (project / "stacks" / "aws.pyc").write_bytes(unchecked)
+    flights = project / "specs" / "flights.yaml"
+    flights.write_text(flights.read_text() + "description: Departures.\n")
+    assert deployer("up", "--yes").code == 0
+    assert not (project / "told").exists()
+
+
+@pytest.mark.parametrize(
+    "beside", ["json/__init__.py", "decimal.py", "local.cpython-311-x86_64-linux-gnu.so", "aws.pyc"]
+)
+def test_a_module_beside_the_packaged_program_makes_it_another(beside: str, project: Path, deployer: Deployer) -> None:
+    from deployer.cli.settled import is_packaged_program
+    from deployer.cli.workspace import open_workspace
+
+    assert is_packaged_program(open_workspace(project, "dev", None))
+    file = project / "stacks" / beside
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    assert not is_packaged_program(open_workspace(project, "dev", None))
+
+
+def test_a_module_of_the_project_stands_for_none_of_the_environment(project: Path, deployer: Deployer) -> None:
+    (project / "pulumi.py").write_text("raise SystemExit")
+    (project / "deployer.py").write_text("raise SystemExit")
+    (project / "yaml.py").write_text("raise SystemExit")
+    append(project, "import yaml")
+    assert deployer("preview").code == 0
+
+
+# --- output
+
+
+def test_what_a_program_prints_is_marked_and_bounded(project: Path, deployer: Deployer) -> None:
+    append(
+        project,
+        "import os\nos.write(1, b'\\x1b[2Jwiped\\r\\n::add-mask::x\\n' + b'y' * 100_000 + b'\\n')\n"
+        "os.write(1, b'z\\n' * 1_000_000)",
+    )
+    ran = deployer("preview", "--format", "json")
+    assert json.loads(ran.out)["format"] == 1
+    assert "\x1b" not in ran.err and "\r" not in ran.err
+    lines = ran.err.splitlines()
+    assert all(line.startswith("program: ") for line in lines), lines[:3]
+    assert "program: ::add-mask::x" in lines and max(map(len, lines)) < 5_000 and len(lines) < 5_100
+    assert "there is more, which is not shown" in lines[-1]
+
+
+# --- processes
+
+
+def test_no_process_is_left(project: Path) -> None:
+    """A command whose program started others in its group, and one that was killed: nothing of theirs goes on."""
+    append(
+        project,
+        "import os, subprocess, time\n"
+        f"child = subprocess.Popen(['sleep', '300'])\nopen({str(project / 'told')!r}, 'w')"
+        ".write(f'{os.getpid()} {os.getppid()} {child.pid}')\n",
+    )
+    command = [sys.executable, "-P", "-m", "deployer", "preview"]
+    assert subprocess.run(command, cwd=project, capture_output=True, check=False).returncode == 0
+    assert gone(project)
+    append(project, "time.sleep(300)")
+    (project / "told").unlink()
+    running = subprocess.Popen(command, cwd=project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while not ((project / "told").exists() and (project / "told").read_text().count(" ") == 2):
+        assert time.monotonic() < until and running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    assert gone(project)
+
+
+def gone(project: Path) -> bool:
+    """Whether the processes that a program named have ended."""
+    numbers = [int(number) for number in (project / "told").read_text().split()]
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if not any(is_running(number) for number in numbers):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def is_running(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (OSError, IndexError):
+        return False
+
+
+def test_a_second_interrupt_ends_a_program_that_hears_none(project: Path) -> None:
+    append(project, f"import time\nopen({str(project / 'told')!r}, 'w').write('1 ')\nwhile True:\n    time.sleep(1)")
+    command = [sys.executable, "-P", "-m", "deployer", "preview"]
+    running = subprocess.Popen(command, cwd=project, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (project / "told").exists():
+        assert time.monotonic() < until and running.poll() is None
+        time.sleep(0.02)
+    while running.poll() is None:
+        assert time.monotonic() < until
+        running.send_signal(signal.SIGINT)
+        time.sleep(0.2)
+    out, err = running.communicate()
+    assert (running.returncode, out, "Traceback" in err) == (130, "", False), err
+
+
+# --- rules
+
+
+RULES = {
+    "the_reproduction": (
+        "import deployer.policy.evaluate as e, deployer.plan.verdict as v\n"
+        "e._violation = lambda *a: None\nv.Verdict.denied = property(lambda self: ())\n"
+        "import deployer.cli.policies as p\np.judged = lambda w, plan, *a, **k: plan\n"
+    ),
+    "the_other_rules": (
+        "import deployer.policy.builtin as b\nb.BUILTIN = {}\n"
+        "from deployer.policy import rule\n@rule\ndef nice(plan):\n    return []\n"
+    ),
+    "the_plan": (
+        "from deployer.policy import rule\n@rule\ndef nice(plan):\n"
+        "    object.__setattr__(plan, 'changes', ())\n    object.__setattr__(plan, 'resources', ())\n    return []\n"
+    ),
+    "its_parent_killed": "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n",
+    "streams": "import os\nos.write(1, b'Policy: nothing breaks them\\n')\nos.close(1)\nos.close(2)\n",
+    "a_thread": (
+        "import os, threading, time\ndef go():\n    while True:\n"
+        "        os.write(1, b'x\\n')\n        time.sleep(0.01)\n"
+        "threading.Thread(target=go).start()\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_rules_do_to_their_process_changes_no_verdict(name: str, branch: Path, deployer: Deployer) -> None:
+    (branch / "policies" / "a.py").write_text(RULES[name])
+    ran = deployer("preview", "--policy-only", "--format", "json")
+    assert ran.code == 3, ran.err
+    assert [each["rule"] for each in ran.json["policy"]["violations"]] == ["destroys-data"]
+
+
+_ANSWER = """
+import gc, json
+from deployer.isolation.channel import Channel
+[channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
+from deployer.policy import rule
+@rule
+def nice(plan):
+    return []
+def answer(value):
+    channel.send(json.dumps(value).encode())
+"""
+_RULE = {"name": "nice", "enforcement": "mandatory", "description": "", "stacks": [], "addresses": [], "line": 1}
+BROKEN_RULES = {
+    "ends_while_loading": ("import os\nos._exit(0)", "the rules cannot be read: their process ended with exit code 0"),
+    "ends_when_asked": (
+        "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n",
+        "the rule f gave no answer: their process ended with exit code 0",
+    ),
+    "no_list": (_ANSWER + "answer({})", "the rules cannot be read"),
+    "other_count": (_ANSWER + "answer([])", "the rules cannot be read"),
+    "no_json": (_ANSWER + "channel.send(b'{')", "the rules cannot be read"),
+    "too_deep": (_ANSWER + "channel.send(b'[' * 100_000)", "the rules cannot be read"),
+    "no_rules": (_ANSWER + "answer([{}])", "defines an invalid rule"),
+    "no_object": (_ANSWER + "answer([3])", "defines an invalid rule"),
+    "bad_name": (_ANSWER + f"answer([{{'rules': [{_RULE | {'name': 'a b'}!r}]}}])", "defines an invalid rule"),
+    "bad_enforcement": (
+        _ANSWER + f"answer([{{'rules': [{_RULE | {'enforcement': 'no'}!r}]}}])", "defines an invalid rule",
+    ),
+    "bad_line": (_ANSWER + f"answer([{{'rules': [{_RULE | {'line': 0}!r}]}}])", "defines an invalid rule"),
+    "bad_globs": (_ANSWER + f"answer([{{'rules': [{_RULE | {'stacks': [1]}!r}]}}])", "defines an invalid rule"),
+    "bad_findings": (
+        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [1]}})", "gave an invalid Finding",
+    ),
+    "bad_texts": (
+        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [{{'address': 1}}]}})",
+        "gave an invalid Finding",
+    ),
+    "no_findings": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{}})", "gave an invalid Finding"),
+    "no_answer": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer(3)", "is not a list of findings"),
+    "a_pickle": (_ANSWER + "import pickle\nchannel.send(pickle.dumps([]))", "the rules cannot be read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN_RULES)
+def test_rules_that_break_their_process_break_the_preview(name: str, branch: Path, deployer: Deployer) -> None:
+    text, words = BROKEN_RULES[name]
+    (branch / "policies" / "a.py").write_text(text)
+    ran = deployer("preview", "--policy-only")
+    assert (ran.code, words in ran.err) == (1, True), ran.err
+    assert "Traceback" not in ran.err and ran.out == ""
+
+
+def test_rules_at_a_ref_run_in_a_process_too(branch: Path, deployer: Deployer) -> None:
+    def git(*arguments: str) -> None:
+        identity = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+        subprocess.run(["git", *identity, *arguments], cwd=branch, check=True, capture_output=True)
+
+    (branch / "policies" / "a.py").write_text(
+        "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n"
+        "    return [each.violation(str(os.getpid())) for each in plan.resources]\n"
+    )
+    git("init", "-q", "-b", "main")
+    git("add", "-A")
+    git("commit", "-qm", "first")
+    ran = deployer("preview", "--against", "main", "--policy-only", "--format", "json")
+    found = {each["message"] for each in ran.json["policy"]["violations"]}
+    assert ran.json["policy"]["ref"] == "main" and len(found) == 1 and str(os.getpid()) not in found
