@@ -11,19 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import typer
 
-from deployer.cli.main import app
 from deployer.cli.planning import read_live
 from deployer.tables.append import open_appender
 from tests.security.repository import PASSPHRASE, VARIABLES, Repository, make_template
 from tests.security.workflow_runner import Run
 
 TRIPS = "specs/trips.yaml"
-needs_expect = pytest.mark.skipif(
-    not any("--expect" in each.opts for each in typer.main.get_command(app).commands["up"].params),  # type: ignore[attr-defined]
-    reason="`up --expect` is another branch's",
-)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +65,6 @@ def test_the_plan_is_made_by_a_role_that_reads_and_shown_with_its_digest(reposit
     assert "up" not in deployment.jobs and not lake(repository).exists()
 
 
-@needs_expect
 def test_exactly_the_approved_plan_is_applied_by_the_deploying_role(repository: Repository) -> None:
     deployment = repository.push(stop_after="plan")
     repository.approve(deployment)
@@ -101,7 +94,6 @@ def other_bytes(plan: Path) -> None:
     plan.write_bytes(plan.read_bytes() + b"\n")
 
 
-@needs_expect
 @pytest.mark.parametrize("change", [tampered, other_bytes, Path.unlink], ids=["another plan", "other bytes", "gone"])
 def test_another_plan_than_the_approved_one_is_not_applied(
     repository: Repository, change: Callable[[Path], None]
@@ -112,7 +104,6 @@ def test_another_plan_than_the_approved_one_is_not_applied(
     assert deployment.jobs["up"].result == "failure" and not lake(repository).exists(), deployment.jobs["up"].log
 
 
-@needs_expect
 def test_a_plan_that_moved_is_not_applied(repository: Repository) -> None:
     first, second = repository.push(stop_after="plan"), repository.push(stop_after="plan")
     repository.approve(first)
@@ -123,7 +114,6 @@ def test_a_plan_that_moved_is_not_applied(repository: Repository) -> None:
     assert "run all jobs again" in up.summary
 
 
-@needs_expect
 def test_destroying_takes_a_run_by_hand_that_names_the_address(repository: Repository) -> None:
     repository.commit({"policies/rules.yaml": "kind: Policy\nrule: descriptions\nenforcement: advisory\n"})
     repository.approve(repository.push(stop_after="plan"))
