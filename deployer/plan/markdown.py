@@ -17,7 +17,7 @@ from deployer.plan.words import count, describe, size
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
 _ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
-_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
+_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
 _STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
@@ -76,7 +76,7 @@ def _head(plan: Plan, against: str | None) -> str:
     lines = [f"### Plan for {markdown_code(plan.instance)}: {headline(plan)}"]
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
-    facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
+    facts = [f"{_MARKS[risk]} **{risk.value}** {markdown_text(words)}" for risk, words in extents(plan)]
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
     if plan.denied:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.plan.escaping import plain
 from deployer.plan.words import count
-from deployer.services.metasync.publication import Publication, is_same_place, relative_to
+from deployer.services.metasync.publication import Publication, is_same_place, relative_to, uri_of
 from deployer.services.metasync.published import Record, published_tables, records_of, remember
 from deployer.services.metasync.results import Metasynced, Published
 from deployer.services.metasync.target import Found, Place, Target, is_same_catalog
@@ -131,8 +132,9 @@ def _require_ours(
     else:
         ours = record is not None and relative_to(found.location, publication.root) is not None
     if not ours:
+        where = plain(found.location)
         raise Refused(
-            f"{'.'.join(place)} is there already and was not published from this lake: it is at {found.location}",
+            f"{'.'.join(place)} is there already and was not published from this lake: it is at {where}",
             remedy="remove or rename it there, or publish to another place",
         )
 
@@ -184,13 +186,22 @@ def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> 
     title, before = _title(target, record.place), found.version if found is not None else None
     done = Published(title, "removed", before, changed_by_others=() if found is not None else ("removed",))
     if found is not None:
-        if found.table_id == table_id or (not found.table_id and is_same_place(found.location, record.location)):
+        if _is_removable(table, table_id, record, found):
             target.remove(record.place, found)
         else:
             done = Published(title, "left", before)
     instance = table.store.instance()
     remember(table.store, table_id, [each for each in records_of(instance, table_id) if each != record])
     return None if found is not None and found.table_id in {*instance.tables} - {table_id} else done
+
+
+def _is_removable(table: OpenTable, table_id: str, record: Record, found: Found) -> bool:
+    """Whether an entry is the one that the record is about, and of this lake by what the entry itself says: a record
+    alone, which whoever writes the state can make, removes nothing."""
+    if found.table_id:
+        return found.table_id == table_id and is_same_place(found.root, uri_of(table.root))
+    is_below = relative_to(found.location, uri_of(table.root)) is not None
+    return is_below and is_same_place(found.location, record.location)
 
 
 def _title(target: Target, place: Place) -> str:
