@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 import threading
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
@@ -15,9 +16,16 @@ def main() -> None:
     # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
     gc.set_threshold(500_000, 50, 50)
 
+    from deployer import masking
     from deployer.cli.main import run
 
-    _leave(run(sys.argv[1:]))
+    with masking.scope():
+        try:
+            code = run(sys.argv[1:])
+        except Exception:
+            sys.stderr.write(masking.masked(traceback.format_exc()))
+            code = 1
+        _leave(code)
 
 
 def _leave(code: int) -> NoReturn:

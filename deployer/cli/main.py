@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from deployer import __version__
+from deployer import __version__, masking
 from deployer.cli import (
     agent,
     cost,
@@ -49,6 +49,7 @@ from deployer.cli import (
 )
 from deployer.cli.output import print_error, stderr
 from deployer.errors import DeployerError, EngineFailed, Interrupted
+from deployer.masked_streams import masked_streams
 
 app = typer.Typer(
     name="deployer",
@@ -116,7 +117,12 @@ def _command() -> Callable[..., Any]:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; prints errors, never raises them."""
+    """Run one command and return its exit code; prints errors, never raises them. Known secrets are masked."""
+    with masking.scope(), masked_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
     try:
         code = _command()(list(arguments), standalone_mode=False)

@@ -108,7 +108,14 @@ def query(
 
 
 def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
-    """Writes the rows as asked for; gives their number where it is known."""
+    """Writes the rows as asked for; gives their number where it is known. Rows are data, in which nothing is masked."""
+    from deployer.masked_streams import unmasked_rows
+
+    with unmasked_rows():
+        return _write_rows(rows, format, output, as_json=as_json)
+
+
+def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
     import sys
     from contextlib import nullcontext
 

@@ -23,9 +23,12 @@ from pulumi.runtime.proto import source_pb2
 from pulumi.runtime.stack import run_in_stack
 
 from deployer.engine.config import StackConfig
+from deployer.engine.hidden_config import hidden_config
 from deployer.engine.project import StackRef
 from deployer.engine.threads import StepExecutor
 from deployer.errors import DeployerError, EngineFailed
+from deployer.masked_streams import masked_streams
+from deployer.masking import masked
 
 
 def run_program(
@@ -67,7 +70,12 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda _, context: warn(f"{context['message']}: {context.get('exception')}"))
     loop.set_default_executor(StepExecutor(parallel, thread_name_prefix="register"))
-    with _program_folder(folder, stack.project.dir), _short_stack_traces():
+    with (
+        _program_folder(folder, stack.project.dir),
+        _short_stack_traces(),
+        hidden_config(config.hidden),
+        masked_streams(),
+    ):
         try:
             asyncio.set_event_loop(loop)
             loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
@@ -75,7 +83,7 @@ def _run(stack: StackRef, config: StackConfig, settings: Any, parallel: int, war
             _ignore_followers(loop)
             if isinstance(error, DeployerError):
                 raise
-            raise _failure(error, folder, stack.project.dir) from None
+            raise _failure(error, folder, stack.project.dir, config) from None
         finally:
             with contextlib.suppress(Exception):
                 _drain(loop)
@@ -173,8 +181,11 @@ def _forget(folder: Path, names: set[str]) -> None:
             del sys.modules[name]
 
 
-def _failure(error: BaseException, folder: Path, project: Path) -> EngineFailed:
+def _failure(error: BaseException, folder: Path, project: Path, config: StackConfig) -> EngineFailed:
     """An error of the program in one line, at the innermost line of the program's own files."""
+    remedy = "correct the program"
+    if config.hidden:
+        remedy += "; a preview decrypts no secret configuration: read it with require_secret and the like"
     if isinstance(error, SyntaxError) and error.filename:
         return EngineFailed(
             f"the program does not parse: {error.msg}",
@@ -182,13 +193,14 @@ def _failure(error: BaseException, folder: Path, project: Path) -> EngineFailed:
             remedy="correct that line",
         )
     if isinstance(error, SystemExit):
-        return EngineFailed(f"the program ended itself with {error.code!r}", where=_place(error, folder, project))
+        what = masked(f"the program ended itself with {error.code!r}")
+        return EngineFailed(what, where=_place(error, folder, project))
     if isinstance(error, pulumi.RunError):
-        return EngineFailed(str(error), where=_place(error, folder, project))
+        return EngineFailed(masked(str(error)), where=_place(error, folder, project))
     text = str(error) or "no message"
     kind = "" if type(error) is Exception else f"{type(error).__name__}: "
     return EngineFailed(
-        f"the program failed: {kind}{text}", where=_place(error, folder, project), remedy="correct the program"
+        masked(f"the program failed: {kind}{text}"), where=_place(error, folder, project), remedy=remedy
     )
 
 
