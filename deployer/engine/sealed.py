@@ -25,7 +25,7 @@ def not_compared(old: Properties, new: Properties) -> tuple[str, ...]:
         before, now = _at(old, path), _at(new, path)
         if now is not _MISSING and before != now:
             found.append(path_text(path))
-    return tuple(found)
+    return tuple(sorted(found))
 
 
 def path_text(path: tuple[Part, ...]) -> str:

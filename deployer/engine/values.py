@@ -160,9 +160,20 @@ def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
             continue
         if isinstance(value, dict) and SIG not in value and isinstance(out[key], dict):
             out[key] = keep_secrecy(out[key], value)
-        elif contains_secret(value):
+        elif not _is_as_secret(out[key], value):
             out[key] = secret(out[key])
     return out
+
+
+def _is_as_secret(new: Any, known: Any) -> bool:
+    """Whether everything that is secret in `known` is so in `new`, in its place."""
+    if not contains_secret(known) or is_secret(new):
+        return True
+    if isinstance(known, list) and isinstance(new, list):
+        return len(known) == len(new) and all(map(_is_as_secret, new, known))
+    if isinstance(known, dict) and isinstance(new, dict) and SIG not in known:
+        return all(key in new and _is_as_secret(new[key], item) for key, item in known.items())
+    return False
 
 
 def same(left: Any, right: Any) -> bool:
