@@ -167,9 +167,15 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
-        if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
+        if operation.op == "refresh" or operation.type.startswith(PULUMI_TYPES):
             continue
         address = address_of(operation.urn)
+        if operation.op == "same":
+            if operation.not_compared:
+                what = address or f"{type_of(operation.urn)} {operation.name}"
+                secrets = ", ".join(operation.not_compared)
+                yield Foreign(what, "may change", f"a preview decrypts nothing, so {secrets} cannot be compared")
+            continue
         if address is None:
             yield Foreign(f"{type_of(operation.urn)} {operation.name}", operation.op, operation.reason)
         elif address not in planned:
