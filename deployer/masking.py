@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 MASK = "[secret]"
 _SHORTEST = 4  #: characters; a shorter secret would mask half of every text
@@ -37,6 +37,7 @@ _VARIABLES = (
     "GH_TOKEN",
 )
 _PREFIX = "DEPLOYER_TOKEN_"
+_IN_URL = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
 class Known:
@@ -49,6 +50,9 @@ class Known:
         for variable, value in environment.items():
             if variable in _VARIABLES or variable.startswith(_PREFIX):
                 self.add(value, f"the environment variable {variable}")
+            elif "://" in value:  # of a proxy, a package index, an endpoint
+                for found in _IN_URL.finditer(value):
+                    self.add(unquote(found[1]), f"the environment variable {variable}")
 
     def add(self, value: Any, name: str) -> None:
         """Remembers a secret: a text, or every text in a list or mapping. Numbers are none: a mask in their place would

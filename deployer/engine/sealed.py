@@ -115,12 +115,10 @@ def _sealed_paths(value: Any, path: tuple[Part, ...] = ()) -> Iterator[tuple[Par
 
 def _at(value: Any, path: tuple[Part, ...]) -> Any:
     for part in path:
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]  # type: ignore[index]  # keys of mappings are texts
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
+        keys: Any = value if isinstance(value, Mapping) else range(len(value)) if isinstance(value, list) else ()
+        if part not in keys:
             return _MISSING
+        value = value[part]
     return value
 
 

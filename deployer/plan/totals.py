@@ -73,7 +73,7 @@ def foreign_title(plan: Plan) -> str:
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:
     """What is destroyed, sent out and rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
-    found = []
+    found: list[tuple[Risk, str]] = []
     for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
         total = extent(plan, risk)
         if risk is Risk.EXTERNAL:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+import urllib3
 
 from deployer.errors import Corrupt, InvalidInput
 from deployer.services.metasync import NotPublished
@@ -158,7 +159,7 @@ def test_a_record_in_the_state_sends_no_variable(
 ) -> None:
     """F4: records of what was published where are state too, and name targets."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    form = {
+    form: Any = {
         "target": {"type": "rest", "uri": catalog.uri, "token_variable": "AWS_SECRET_ACCESS_KEY"},
         "catalog": ["rest", catalog.uri],
         "place": ["air", "flights"],
@@ -388,7 +389,7 @@ def test_an_answer_is_bounded(listeners: Callable[..., Listener], monkeypatch: p
         answering(200, b"")(handler)
 
     slow = listeners(drip)
-    monkeypatch.setattr(module.urllib3, "Timeout", lambda **_: None)
+    monkeypatch.setattr(urllib3, "Timeout", lambda **_: None)
     assert CheckedHttp(server_of(slow.uri)).request("POST", slow.uri, body={}).status == 200
     with pytest.raises(TargetFailed, match="is not complete after"):
         CheckedHttp(server_of(large.uri)).request("POST", large.uri, body={})
@@ -416,7 +417,7 @@ def test_a_record_alone_removes_no_entry_of_another_lake(lake: Lake, tmp_path: A
     assert sync(theirs, {"type": "directory"}).action == "created"
     entry = theirs.open().opened.entry
     location = f"file://{theirs.root}/{entry.location}"
-    form = {
+    form: Any = {
         "target": {"type": "directory", "root": theirs.root},
         "catalog": ["directory", f"file://{theirs.root}"],
         "place": ["air", "flights"],

@@ -381,8 +381,7 @@ def test_a_providers_words_are_masked(lab: Lab) -> None:
 def test_the_history_has_no_secret_configuration(lab: Lab) -> None:
     """F31: a setting in clear that holds the secret too is masked in the record of the run."""
     configured(lab)
-    with (lab.dir / "Pulumi.dev.yaml").open() as file:
-        document = yaml.safe_load(file)
+    document = yaml.safe_load((lab.dir / "Pulumi.dev.yaml").read_text())
     document["config"]["demo:url"] = "https://me:hush-hush-hush@example.com"
     (lab.dir / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
     lab.up('File("a")')

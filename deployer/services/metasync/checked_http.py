@@ -32,10 +32,11 @@ class CheckedHttp(RESTClientObject):
 
     def __init__(self, server: Server) -> None:
         self._pools = urllib3.PoolManager(retries=_RETRIES, cert_reqs="CERT_REQUIRED")
-        self._pools.pool_classes_by_scheme = {  # those of this manager alone
+        makers: dict[str, Any] = {
             "http": partial(_HttpPool, server=server),
             "https": partial(_HttpsPool, server=server),
-        }  # type: ignore[assignment]  # makers of pools, which classes are too
+        }
+        self._pools.pool_classes_by_scheme = makers  # those of this manager alone
 
     def request(
         self,
@@ -58,7 +59,7 @@ class CheckedHttp(RESTClientObject):
             preload_content=False,
         )
         try:
-            found = RESTResponse(answer)
+            found: Any = RESTResponse(answer)
             found.data = _read(answer, deadline)
         finally:
             answer.release_conn()
@@ -67,7 +68,8 @@ class CheckedHttp(RESTClientObject):
                 f"the server answered {answer.status} and names another address, which is not followed",
                 remedy="declare the address that the server is really at",
             )
-        return found
+        response: RESTResponse = found
+        return response
 
 
 def _read(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
