@@ -12,6 +12,7 @@ from deployer.engine.keepers import as_state, keeper_of_deployment
 from deployer.engine.resource import from_json, to_json
 from deployer.engine.secrets import Secrets, StackKeys
 from deployer.engine.snapshot import Pending, Snapshot, in_dependency_order
+from deployer.engine.values import SECRET, SIG
 from deployer.errors import Refused
 
 #: The CLI reads a manifest's version as that of the engine which wrote it; this is the one whose format is followed.
@@ -41,6 +42,14 @@ def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, se
         for doc in document.get("pending_operations") or ()
     ]
     return Opened(Snapshot(base, pending), secrets, document.get("metadata") or {})
+
+
+def has_plaintext(value: Any) -> bool:
+    """Whether secrets of a deployment are in clear, as in an export that shows them."""
+    if isinstance(value, Mapping):
+        shown = value.get(SIG) == SECRET and "plaintext" in value
+        return shown or any(map(has_plaintext, value.values()))
+    return isinstance(value, list) and any(map(has_plaintext, value))
 
 
 def to_deployment(

@@ -15,7 +15,7 @@ from deployer import masking
 from deployer.engine.backend import stack_files
 from deployer.engine.config import StackConfig, read_config, read_keys
 from deployer.engine.deletion import delete_unseen
-from deployer.engine.deployment import open_deployment
+from deployer.engine.deployment import has_plaintext, open_deployment, to_deployment
 from deployer.engine.leaks import Leaks
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import OnEvent, Operation, PlanResult, UpResult
@@ -118,7 +118,11 @@ class EmbeddedEngine:
         files = stack_files(stack)
         deployment = exported["deployment"]
         keys = read_keys(stack)
-        open_deployment(deployment, keys, sealed=True)  # refuses what no run could read
+        if has_plaintext(deployment):  # of `pulumi stack export --show-secrets`
+            opened = open_deployment(deployment, keys)
+            deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
+        else:
+            open_deployment(deployment, keys, sealed=True)  # refuses what no run could read
         with locked(files):
             StackStore(files, keys).restore(deployment)
 

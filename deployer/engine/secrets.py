@@ -12,7 +12,7 @@ from typing import Any
 
 from deployer import masking
 from deployer.engine.crypter import Crypter, WrongKey
-from deployer.engine.keepers import PASSPHRASE, ByPassphrase, Keeper, new_keeper, open_keeper, refuse_storing
+from deployer.engine.keepers import PASSPHRASE, ByKms, ByPassphrase, Keeper, new_keeper, open_keeper, refuse_storing
 from deployer.engine.values import BLINDED, SECRET, SIG, contains_secret
 from deployer.errors import Corrupt, InvalidInput, Refused
 
@@ -104,7 +104,7 @@ class Secrets:
     def _revealed(self, stored: dict[str, Any], place: Place) -> Any:
         ciphertext = stored.get("ciphertext")
         if "plaintext" in stored:
-            hidden = json.loads(stored["plaintext"])
+            hidden = _parsed(stored["plaintext"])
         elif not isinstance(ciphertext, str):
             raise Corrupt("a stored secret has no ciphertext", where=str(place[0]), remedy="restore the state's .bak")
         elif self.sealed:
@@ -148,7 +148,7 @@ class Secrets:
         refusal: Refused | None = None
         for keeper in keepers:
             try:
-                return json.loads(self._crypter(keeper).decrypt(ciphertext))
+                return _parsed(self._crypter(keeper).decrypt(ciphertext))
             except Refused as error:
                 # a key that cannot be had says more than that the other one did not fit
                 refusal = error if refusal is None or isinstance(refusal, WrongKey) else refusal
@@ -163,8 +163,19 @@ class Secrets:
             self._kept.clear()  # what is kept has the key of before
             self._keys.save(keeper)
         if keeper not in self._given:
+            self._refuse_unconfigured(keeper)
             refuse_storing(keeper)
         return self._crypter(keeper)
+
+    def _refuse_unconfigured(self, keeper: Keeper) -> None:
+        """Raises Refused for a key in KMS that only the state names: whoever writes the state could name one of their
+        own, and read what is stored with it. A passphrase has its own proof."""
+        if isinstance(keeper, ByKms) and self._configured is None:
+            raise Refused(
+                f"the state's secrets are kept by {keeper.url}, and the stack's configuration does not name that key",
+                where="secretsprovider",
+                remedy="if it is yours, restore `secretsprovider` and `encryptedkey` in Pulumi.STACK.yaml",
+            )
 
     def _crypter(self, keeper: Keeper) -> Crypter:
         if self.sealed:
@@ -192,6 +203,13 @@ def remember(value: Any, place: Place) -> None:
     where = ".".join(map(str, place[2:]))
     urn = str(place[0]).rpartition("::")[2]
     masking.current().add(_plain(value), f"the secret {where} of {urn}" if where else f"a secret of {urn}")
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise Corrupt("a stored secret is not a value", remedy="restore the state's .bak") from None
 
 
 def _text(value: Any) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
 from deployer.plan import changes as c
 from deployer.specs.model import ServiceSpec
-from deployer.specs.target_server import Server, server_of
+from deployer.specs.target_server import server_of
 
 _SENDS = "METASYNC"
 
@@ -16,12 +17,13 @@ _SENDS = "METASYNC"
 @dataclass(frozen=True, slots=True)
 class Outside:
     """A catalog beyond the lake. `kind` is the target's type; `place` the host of a REST server, the folder of a
-    directory, the database or account of Glue, the name of a plug-in; `token` the variable whose token is sent."""
+    directory, the database or account of Glue, the name of a plug-in; `token` the variable whose token is sent;
+    `declared` the target as it is declared, since another path or option may be somebody else's catalog."""
 
     kind: str
     place: str
     token: str = ""
-    server: Server | None = None
+    declared: str = ""
 
     @property
     def name(self) -> str:
@@ -41,7 +43,7 @@ def begins_to_send(change: c.Change) -> tuple[Outside, ...]:
         case c.CreateService(service=service):
             return _catalogs(service)
         case c.ChangeServiceOptions(service="METASYNC", before=old, after=new, before_raw=was_raw, after_raw=is_raw):
-            before = _of_options(old, raw=was_raw)
+            before = () if is_raw else _of_options(old, raw=was_raw)
             return tuple(each for each in _of_options(new, raw=is_raw) if each not in before)
         case _:
             return ()
@@ -67,21 +69,22 @@ def _catalog(target: object) -> Outside | None:
     """None for the lake's own: its Glue databases in its account, and the directory at its root."""
     declared = target if isinstance(target, Mapping) else {}
     kind = str(declared.get("type", "unchecked"))
+    text = json.dumps(declared, sort_keys=True, default=str)
     match kind:
         case "glue":
             parts = [str(declared[key]) for key in ("catalog_id", "database") if key in declared]
-            return Outside(kind, "/".join(parts)) if parts else None
+            return Outside(kind, "/".join(parts), declared=text) if parts else None
         case "directory":
-            return Outside(kind, str(declared["root"])) if "root" in declared else None
+            return Outside(kind, str(declared["root"]), declared=text) if "root" in declared else None
         case "rest":
-            return _rest(str(declared.get("uri", "")), str(declared.get("token_variable", "")))
+            kind, place = _server(str(declared.get("uri", "")))
+            return Outside(kind, place, str(declared.get("token_variable", "")), text)
         case _:
-            return Outside(kind, str(declared.get("name", "")))
+            return Outside(kind, str(declared.get("name", "")), declared=text)
 
 
-def _rest(uri: str, token: str) -> Outside:
+def _server(uri: str) -> tuple[str, str]:
     try:
-        server = server_of(uri)
+        return "rest", server_of(uri).place
     except InvalidInput:  # of live state from before such addresses were refused
-        return Outside("unchecked", "a server whose address is not valid", token)
-    return Outside("rest", server.place, token, server)
+        return "unchecked", "a server whose address is not valid"

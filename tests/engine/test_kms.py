@@ -190,3 +190,15 @@ def test_urls_that_are_refused(
         lab.engine().up(lab.stack())
     with pytest.raises(error):
         lab.engine().preview(lab.stack())
+
+
+def test_a_key_that_only_the_state_names_stores_nothing(
+    kms: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F7: whoever writes the state names a key of their own, by which they read what is stored next."""
+    lab = lab_by(tmp_path, f"awskms://alias/lake?region={REGION}", monkeypatch)
+    lab.up(PROGRAM)
+    (tmp_path / "Pulumi.dev.yaml").unlink()
+    with pytest.raises(Refused, match="the stack's configuration does not name that key"):
+        lab.up('File("b", content=pulumi.Output.secret("new"))')
+    assert "b.txt" not in lab.files()

@@ -13,13 +13,17 @@ import pytest
 import urllib3
 
 from deployer.errors import Corrupt, InvalidInput
+from deployer.live.model import TableStatistics
+from deployer.plan import Risk, assess
+from deployer.plan.changes import ChangeServiceOptions, CreateService, CreateTable
+from deployer.plan.outside import begins_to_send
 from deployer.services.metasync import NotPublished
 from deployer.services.metasync.checked_http import CheckedHttp, require_peer
 from deployer.services.metasync.published import PREFIX
 from deployer.services.metasync.rest import RestTarget
 from deployer.services.metasync.target import TargetFailed
 from deployer.services.metasync.token import read_token
-from deployer.specs.model import ServiceSpec
+from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.service_texts import options_of_values, service_from_texts
 from deployer.specs.target_server import HOSTS_VARIABLE, read_hosts, refused_address, require_allowed, server_of
 from deployer.state.model import INSTANCE_LOG
@@ -446,3 +450,55 @@ def test_raw_options_are_checked_when_they_are_used() -> None:
         from deployer.specs.service_texts import options_from_text
 
         options_from_text("METASYNC", {name: str(value) for name, value in spec.options.items()})
+
+
+def test_a_directory_elsewhere_is_not_written(lake: Lake, tmp_path: Any) -> None:
+    """F4: a directory namespace has only tables below its folder, so its manifest is made above the lake alone."""
+    for root in (str(tmp_path / "elsewhere"), str(tmp_path / "lake" / "air"), f"{lake.root}/../elsewhere"):
+        with pytest.raises((NotPublished, InvalidInput)):
+            sync(lake, {"type": "directory", "root": root})
+    assert not [path for path in tmp_path.rglob("__manifest") if path.parent != tmp_path / "lake"]
+
+
+CATALOG = {"type": "rest", "uri": "https://catalog.example.com/ours", "token_variable": TOKEN}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sends_to"),
+    [
+        ([], [CATALOG], ["catalog.example.com"]),
+        ([CATALOG], [CATALOG], []),
+        ([CATALOG], [], []),
+        ([CATALOG], [{**CATALOG, "uri": "https://catalog.example.com/theirs"}], ["catalog.example.com"]),
+        ([CATALOG], [{**CATALOG, "token_variable": "DEPLOYER_TOKEN_OTHER"}], ["catalog.example.com"]),
+        ([CATALOG], [CATALOG, {"type": "glue", "catalog_id": "123456789012"}], ["glue:123456789012"]),
+        ([{"type": "glue"}], [{"type": "glue", "database": "theirs"}], ["glue:theirs"]),
+        ([], [{"type": "glue"}, {"type": "directory"}], []),
+        ([{"type": "directory"}], [{"type": "directory", "root": "/srv"}], ["directory:/srv"]),
+        ([], [{"type": "plugin", "name": "json"}], ["plugin:json"]),
+    ],
+)
+def test_a_change_that_begins_to_send_is_told_as_external(
+    before: list[Any], after: list[Any], sends_to: list[str]
+) -> None:
+    """F4: the plan said "safe" of it."""
+    change = ChangeServiceOptions("table/air.flights", "METASYNC", {"targets": before}, {"targets": after})
+    created = CreateService("table/air.flights", ServiceSpec("METASYNC", None, None, {"targets": after}))
+    assert [each.name for each in begins_to_send(change)] == sends_to
+    risk = Risk.EXTERNAL if sends_to else Risk.SAFE
+    assert assess(change, TableStatistics()).risk is risk
+    new = TableSpec("air", "flights", (), services=(created.service,))
+    of_all = {assess(each, TableStatistics()).risk for each in (created, CreateTable("table/air.flights", new))}
+    assert of_all == {
+        Risk.EXTERNAL
+        if [each for each in after if each not in ({"type": "glue"}, {"type": "directory"})]
+        else Risk.SAFE
+    }
+
+
+def test_unchecked_options_count_as_external_whenever_they_change() -> None:
+    """F4: `unsafe_raw` hides which targets there are."""
+    texts = [{"targets": f'[{{"type": "rest", "uri": "https://{name}.example.com"}}]'} for name in ("a", "b")]
+    change = ChangeServiceOptions("table/air.flights", "METASYNC", *texts, before_raw=True, after_raw=True)
+    assert assess(change, TableStatistics()).risk is Risk.EXTERNAL
+    assert [each.kind for each in begins_to_send(change)] == ["unchecked"]

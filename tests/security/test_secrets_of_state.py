@@ -405,3 +405,37 @@ def test_a_stack_that_another_run_holds_is_not_given_another_key(lab: Lab, monke
     with pytest.raises(Refused, match="this engine does not keep secrets by gcpkms"):
         change_keeper(lab.stack(), "gcpkms://projects/x")
     assert lab.checkpoint.read_bytes() == before
+
+
+def test_an_import_that_shows_secrets_is_encrypted(lab: Lab) -> None:
+    """F31: `pulumi stack export --show-secrets` has them in clear, and they went into the state so."""
+    lab.up(TWICE)
+    exported = json.loads(json.dumps(lab.engine().export(lab.stack())))
+
+    def shown(value: Any) -> Any:
+        if isinstance(value, dict) and "ciphertext" in value:
+            return {key: item for key, item in value.items() if key != "ciphertext"} | {"plaintext": '"the same text"'}
+        if isinstance(value, dict):
+            return {key: shown(item) for key, item in value.items()}
+        return [shown(item) for item in value] if isinstance(value, list) else value
+
+    lab.engine().restore(lab.stack(), shown(exported))
+    assert b"the same text" not in lab.checkpoint.read_bytes()
+    assert lab.up().summary.keys() == {"same"}
+
+
+@pytest.mark.parametrize(
+    "secret", [{"ciphertext": 7}, {"ciphertext": None}, {}, {"plaintext": "{"}, {"plaintext": 7}, {"ciphertext": "x"}]
+)
+def test_malformed_secrets_of_a_state_are_told(secret: dict[str, Any], lab: Lab) -> None:
+    """F7: a state is anybody's text."""
+    lab.up(TWICE)
+    document = json.loads(lab.checkpoint.read_bytes())
+    for resource in document["checkpoint"]["latest"]["resources"]:
+        if resource["urn"].endswith("::a"):
+            resource["inputs"]["content"] = {
+                "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", **secret
+            }  # fmt: skip
+    lab.checkpoint.write_text(json.dumps(document))
+    with pytest.raises((Corrupt, WrongKey)):
+        lab.engine().up(lab.stack())

@@ -74,7 +74,8 @@ class CheckedHttp(RESTClientObject):
 
 def _read(answer: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     parts, size = [], 0
-    while part := answer.read1(64 * 1024, decode_content=True):
+    # nothing compressed was asked for, and a small answer could become a large one
+    while part := answer.read1(64 * 1024, decode_content=False):
         parts.append(part)
         size += len(part)
         late = time.monotonic() > deadline
