@@ -238,9 +238,10 @@ def test_records_of_runs_and_jobs_are_masked(tmp_path: Path, monkeypatch: pytest
 )
 def test_addresses_of_loads_have_no_credentials(path: str, shown: str) -> None:
     """F31: they are arguments of jobs, and in messages and records."""
-    for request in ({"paths": (path,)}, {"paths": ("a.csv",), "bad_rows": path}):
+    requests: list[dict[str, Any]] = [{"paths": (path,)}, {"paths": ("a.csv",), "bad_rows": path}]
+    for request in requests:
         with pytest.raises(InvalidInput) as refused:
-            IngestRequest(**request)  # type: ignore[arg-type]
+            IngestRequest(**request)
         assert refused.value.where == shown and "abcdef" not in str(refused.value)
 
 
