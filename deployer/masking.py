@@ -41,10 +41,15 @@ _IN_URL = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
 class Known:
-    """The secrets that are known, each by the name that errors call it. Safe for threads."""
+    """The secrets that are known, each by the name that errors call it. Safe for threads.
+
+    A text that is one of several in a secret, such as the host in a secret object, is masked as well, but counts for
+    less: it need not be secret by itself.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._names: dict[str, str] = {}
+        self._parts: set[str] = set()  #: those that are parts of secrets
         self._forms: list[str] = []  #: the longest first: a secret may be a part of another one
         self._lock = threading.Lock()
         for variable, value in environment.items():
@@ -58,22 +63,32 @@ class Known:
         """Remembers a secret: a text, or every text in a list or mapping. Numbers are none: a mask in their place would
         leave no JSON behind, and counts would be masked."""
         match value:
-            case str() if len(text := value.strip()) >= (_LONG_NUMBER if text.isdecimal() else _SHORTEST):
-                self._add(value, name)
             case Mapping():
                 for item in value.values():
-                    self.add(item, name)
+                    self._add(item, name, is_part=True)
             case list() | tuple():
                 for item in value:
-                    self.add(item, name)
+                    self._add(item, name, is_part=True)
             case _:
-                pass
+                self._add(value, name, is_part=False)
 
-    def _add(self, secret: str, name: str) -> None:
+    def _add(self, secret: Any, name: str, *, is_part: bool) -> None:
+        if isinstance(secret, Mapping | list | tuple):
+            self.add(secret, name)
+            return
+        if not isinstance(secret, str):
+            return
+        text = secret.strip()
+        if len(text) < (_LONG_NUMBER if text.isdecimal() else _SHORTEST):
+            return
         with self._lock:
+            if not is_part:
+                self._parts.discard(secret)
             if secret in self._names:
                 return
             self._names[secret] = name
+            if is_part:
+                self._parts.add(secret)
             # a new list: other threads may be going through the old one
             self._forms = sorted({*self._forms, *_forms(secret)}, key=lambda form: (-len(form), form))
 
@@ -84,10 +99,12 @@ class Known:
                 text = text.replace(form, MASK) if len(form) >= _ANYWHERE else _word(form).sub(MASK, text)
         return text
 
-    def name_in(self, text: str) -> str:
+    def name_in(self, text: str, *, parts: bool = True) -> str:
         """The name of a secret that the text holds in clear; empty when it holds none. A short one counts only where it
-        is all of the text."""
+        is all of the text. Without `parts`, texts that are parts of secrets do not count."""
         for secret, name in list(self._names.items()):
+            if not parts and secret in self._parts:
+                continue
             if secret == text or (len(secret) >= _ANYWHERE and any(form in text for form in _forms(secret))):
                 return name
         return ""

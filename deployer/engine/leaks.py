@@ -30,12 +30,13 @@ class Leaks:
 
     placeholders: bool = False
 
-    def found(self, properties: Properties) -> list[Leak]:
-        """The texts of properties, outside of secrets, that hold a known secret."""
+    def found(self, properties: Properties, *, parts: bool = True) -> list[Leak]:
+        """The texts of properties, outside of secrets, that hold a known secret, or a part of one (`parts`)."""
         texts = list(_texts(properties, ()))
-        if not texts or not self._name("\0".join(text for _, text in texts), joined=True):
+        all_texts = [text for _, text in texts]
+        if not self._is_placeholder("\0".join(all_texts)) and not masking.current().name_in_any(all_texts):
             return []
-        return [Leak(path_text(path), name) for path, text in texts if (name := self._name(text))]
+        return [Leak(path_text(path), name) for path, text in texts if (name := self._name(text, parts=parts))]
 
     def hidden(self, properties: Properties) -> tuple[dict[str, Any], list[Leak]]:
         """The properties with such texts made secret, and which these were."""
@@ -50,7 +51,7 @@ class Leaks:
 
     def refuse(self, what: str, properties: Properties, where: str) -> None:
         """Raises Refused for the first property that holds a known secret in clear."""
-        for leak in self.found(properties):
+        for leak in self.found(properties, parts=False):
             raise Refused(
                 f"{what} {leak.path} holds the value of {leak.name} in clear, and would be stored so",
                 where=where,
@@ -59,23 +60,23 @@ class Leaks:
 
     def refuse_name(self, name: str, where: str) -> None:
         """Raises Refused for a resource whose name holds a known secret: names are in clear everywhere."""
-        if known := self._name(name):
+        if known := self._name(name, parts=False):
             raise Refused(
                 f"the name of a resource holds the value of {known}", where=where, remedy="give it another name"
             )
 
-    def _name(self, text: str, *, joined: bool = False) -> str:
-        if self.placeholders and BLINDED in text:
-            return "secret configuration"
-        known = masking.current()
-        return known.name_in_any(text.split("\0")) if joined else known.name_in(text)
+    def _name(self, text: str, *, parts: bool = True) -> str:
+        return "secret configuration" if self._is_placeholder(text) else masking.current().name_in(text, parts=parts)
+
+    def _is_placeholder(self, text: str) -> bool:
+        return self.placeholders and BLINDED in text
 
     def _hide(self, value: Any) -> Any:
         match value:
             case str():
                 if not self._name(value):
                     return value
-                return secret_unknown() if self.placeholders and BLINDED in value else secret(value)
+                return secret_unknown() if self._is_placeholder(value) else secret(value)
             case Mapping() if SIG not in value:
                 return {key: self._hide(item) for key, item in value.items()}
             case Mapping() if value[SIG] != SECRET and self.found(value):  # an asset

@@ -30,6 +30,7 @@ from deployer.state.model import INSTANCE_LOG
 from deployer.state.service_updates import PutService
 from deployer.state.services import Service
 from deployer.state.updates import SetInstanceProperties
+from deployer.tables.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights
 
@@ -499,3 +500,26 @@ def test_unchecked_options_count_as_external_whenever_they_change() -> None:
     change = ChangeServiceOptions("table/air.flights", "METASYNC", old, new, before_raw=True, after_raw=True)
     assert assess(change, TableStatistics()).risk is Risk.EXTERNAL
     assert [each.kind for each in begins_to_send(change)] == ["unchecked"]
+
+
+def test_an_entry_is_removed_by_the_token_of_today(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """F4: records name variables that are not read any more; a target that is declared with another one is used."""
+    from tests.services.metasync.test_rest import TOKEN as GIVEN
+    from tests.services.metasync.test_rest import Catalog
+
+    server = Catalog()
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", GIVEN)
+        assert sync(lake, server.target).action == "created"
+        table_id = lake.open().opened.entry.table_id
+        [record] = lake.store.instance().properties[PREFIX + table_id]  # type: ignore[misc, union-attr]
+        old: Any = {**record, "target": {**record["target"], "token_variable": "CATALOG_TOKEN"}}  # type: ignore[index, dict-item, call-overload]
+        lake.store.commit(INSTANCE_LOG, [SetInstanceProperties({PREFIX + table_id: [old]})])
+        rename_table(lake.store, lake.open().opened.entry, "sky", "departures")
+        done = sync_all(lake, server.target, table="departures").targets
+        assert [each.action for each in done] == ["created", "removed"]
+        assert list(server.tables) == ["sky$departures"]
+    finally:
+        server.shutdown()
+        server.server_close()

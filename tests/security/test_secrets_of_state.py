@@ -439,3 +439,15 @@ def test_malformed_secrets_of_a_state_are_told(secret: dict[str, Any], lab: Lab)
     lab.checkpoint.write_text(json.dumps(document))
     with pytest.raises((Corrupt, WrongKey)):
         lab.engine().up(lab.stack())
+
+
+def test_a_part_of_a_secret_may_stand_elsewhere(lab: Lab) -> None:
+    """F31: a host in a secret object is masked, and does not make an output in clear an error."""
+    lab.up('File("a", content="x", secret=pulumi.Output.secret({"host": "db.example.com", "password": "hush-hush"}))')
+    result = lab.up(
+        """
+        File("a", content="x", secret=pulumi.Output.secret({"host": "db.example.com", "password": "hush-hush"}))
+        pulumi.export("host", "db.example.com")
+        """
+    )
+    assert result.outputs == {"host": "db.example.com"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from deployer.errors import DeployerError, Interrupted, Refused
@@ -47,7 +48,7 @@ def sync(
         done.append(_published(table, publication, declared, open_target))
     on_progress(Progress("looking for entries that are out of date", len(targets), len(targets), "targets"))
     done += _remove_old(table, targets, open_target, all_of_them)
-    gone = _remove_gone(table, open_target)
+    gone = _remove_gone(table, targets, open_target)
     status, why = _outcome(done, gone, publication)
     seconds = time.monotonic() - started
     name, version = table.entry.full_name, publication.version
@@ -151,24 +152,37 @@ def _remove_old(
             now = [each for each in map(open_target, targets) if is_same_catalog(each.catalog, record.catalog)]
             if any(each.place(entry.database, entry.name) == record.place for each in now):
                 return None
-            return _remove(table, table_id, record, open_target(record.target)) if now or all_of_them else None
+            return (
+                _remove(table, table_id, record, _target_of(record, now, open_target)) if now or all_of_them else None
+            )
 
         found.append(_removed(record, remove))
     return [each for each in found if each is not None]
 
 
-def _remove_gone(table: OpenTable, open_target: Callable[[Declared], Target]) -> list[Published]:
+def _remove_gone(
+    table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target]
+) -> list[Published]:
     """Entries of tables that are deleted: their own METASYNC does not run any more."""
     instance = table.store.instance()
+    declared: list[Target] = []
+    for each in targets:
+        with suppress(DeployerError):  # it was told already
+            declared.append(open_target(each))
     removed = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
         for record in records_of(instance, table_id):
 
             def remove(table_id: str = table_id, record: Record = record) -> Published | None:
-                return _remove(table, table_id, record, open_target(record.target))
+                return _remove(table, table_id, record, _target_of(record, declared, open_target))
 
             removed.append(_removed(record, remove))
     return [each for each in removed if each is not None]
+
+
+def _target_of(record: Record, declared: Sequence[Target], open_target: Callable[[Declared], Target]) -> Target:
+    """The record's target as it is declared now, whose token is that of today; else as it was declared then."""
+    return next((each for each in declared if each.catalog == record.catalog), None) or open_target(record.target)
 
 
 def _removed(record: Record, remove: Callable[[], Published | None]) -> Published | None:
