@@ -22,10 +22,10 @@ MASK = "[secret]"
 _SHORTEST = 4  #: characters; a shorter secret would mask half of every text
 _LONG_NUMBER = 12  #: digits; shorter ones are ports, counts and dates
 _ANYWHERE = 8  #: characters from which a secret is found inside longer words too
-#: Variables that hold credentials. An access key's id, a role's name and a region are none.
-_VARIABLES = (
-    "PULUMI_CONFIG_PASSPHRASE",
-    "DEPLOYER_NEW_PASSPHRASE",
+#: Variables whose secrets people choose.
+_CHOSEN = ("PULUMI_CONFIG_PASSPHRASE", "DEPLOYER_NEW_PASSPHRASE")
+#: Variables whose secrets somebody issues. An access key's id, a role's name and a region are no secrets.
+_ISSUED = (
     "PULUMI_ACCESS_TOKEN",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -53,8 +53,10 @@ class Known:
         self._forms: list[str] = []  #: the longest first: a secret may be a part of another one
         self._lock = threading.Lock()
         for variable, value in environment.items():
-            if variable in _VARIABLES or variable.startswith(_PREFIX):
+            if variable in _CHOSEN or variable.startswith(_PREFIX):
                 self.add(value, f"the environment variable {variable}")
+            elif variable in _ISSUED:
+                self.add_issued(value, f"the environment variable {variable}")
             elif "://" in value:  # of a proxy, a package index, an endpoint
                 for found in _IN_URL.finditer(value):
                     self.add(unquote(found[1]), f"the environment variable {variable}")
@@ -71,6 +73,12 @@ class Known:
                     self._add(item, name, is_part=True)
             case _:
                 self._add(value, name, is_part=False)
+
+    def add_issued(self, secret: str | None, name: str) -> None:
+        """Remembers a secret that a service issues. These are long: a short one stands for none, as `test` does for
+        AWS's simulators."""
+        if secret is not None and len(secret) >= _ANYWHERE:
+            self.add(secret, name)
 
     def _add(self, secret: Any, name: str, *, is_part: bool) -> None:
         if isinstance(secret, Mapping | list | tuple):

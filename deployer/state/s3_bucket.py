@@ -108,7 +108,7 @@ class Bucket:
     def _made(self, found: _Found, credentials: ReadOnlyCredentials) -> S3Store:
         path_style = self._access.path_style
         for credential in (credentials.secret_key, credentials.token):
-            masking.current().add(credential, "a credential of AWS")
+            masking.current().add_issued(credential, "a credential of AWS")
         config: S3Config = {
             "virtual_hosted_style_request": found.endpoint is None if path_style is None else not path_style,
         }

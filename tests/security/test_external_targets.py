@@ -513,8 +513,8 @@ def test_an_entry_is_removed_by_the_token_of_today(lake: Lake, monkeypatch: pyte
         monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", GIVEN)
         assert sync(lake, server.target).action == "created"
         table_id = lake.open().opened.entry.table_id
-        [record] = lake.store.instance().properties[PREFIX + table_id]  # type: ignore[misc, union-attr]
-        old: Any = {**record, "target": {**record["target"], "token_variable": "CATALOG_TOKEN"}}  # type: ignore[index, dict-item, call-overload]
+        records: Any = lake.store.instance().properties[PREFIX + table_id]
+        old: Any = {**records[0], "target": {**records[0]["target"], "token_variable": "CATALOG_TOKEN"}}
         lake.store.commit(INSTANCE_LOG, [SetInstanceProperties({PREFIX + table_id: [old]})])
         rename_table(lake.store, lake.open().opened.entry, "sky", "departures")
         done = sync_all(lake, server.target, table="departures").targets
