@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.engine.keepers import Keeper, as_config, keeper_of_config
-from deployer.engine.secrets import Secrets, StackKeys
-from deployer.engine.values import UNKNOWN
 from deployer.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from deployer.engine.project import StackRef
+    from deployer.engine.secrets import Secrets, StackKeys
 
 
 @dataclass(frozen=True)
@@ -34,6 +33,8 @@ class StackConfig:
 
     def of_package(self, package: str) -> dict[str, tuple[str, bool]]:
         """Configuration of a provider package: short key to (text, is it secret)."""
+        from deployer.engine.values import UNKNOWN  # it loads protobuf, which most commands do without
+
         prefix = f"{package}:"
         return {
             key.removeprefix(prefix): (UNKNOWN if key in self.hidden else value, key in self.secret_keys)
@@ -59,6 +60,8 @@ def text_of(value: Any) -> str:
 
 def read_keys(stack: StackRef) -> StackKeys:
     """What `Pulumi.STACK.yaml` says of the key of the stack's secrets; refuses what only the Pulumi CLI knows."""
+    from deployer.engine.secrets import StackKeys
+
     provider, keeper = keeper_of_config(_read(stack), stack.config_file)
     return StackKeys(provider, keeper, lambda made: write_keeper(stack, made))
 
