@@ -11,6 +11,7 @@ if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != __file_
 import atexit
 import gc
 import threading
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
@@ -19,13 +20,20 @@ def main() -> None:
     # A command is short and makes many objects that live to its end: looking for cycles often only costs time.
     gc.set_threshold(500_000, 50, 50)
 
+    from deployer import masking
     from deployer.cli.main import run
     from deployer.cli.streams import show_streams
 
     # Lance's log goes to stderr past Python, with names of columns as they are; `LANCE_LOG` asks for it.
     os.environ.setdefault("LANCE_LOG", "lance=off")
-    show_streams()  # to the end of the process: a traceback has texts of others in it
-    _leave(run(sys.argv[1:]))
+    with masking.scope():
+        show_streams()  # to the end of the process: a traceback has texts of others in it
+        try:
+            code = run(sys.argv[1:])
+        except Exception:
+            traceback.print_exc()
+            code = 1
+        _leave(code)
 
 
 def _leave(code: int) -> NoReturn:

@@ -10,10 +10,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from deployer import masking
 from deployer.compute.local import LocalCluster
 from deployer.compute.session import job_session, was_submitted
 from deployer.compute.told import Told, is_to_end, tell
 from deployer.errors import DeployerError, Interrupted
+from deployer.masked_streams import masked_streams
 from deployer.tables.progress import OnProgress, Progress, untold
 
 INTERVAL = 5.0  #: seconds between two words on how far the job is
@@ -22,8 +24,13 @@ INTERVAL = 5.0  #: seconds between two words on how far the job is
 def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     """Does the work, and prints its result as JSON or an error in words; gives the exit code.
 
-    With `key`, the name of the attempt, progress and outcome are told below `root` too.
+    With `key`, the name of the attempt, progress and outcome are told below `root` too. Known secrets are masked.
     """
+    with masking.scope(), masked_streams():
+        return _run(root, key, work)
+
+
+def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     try:
         if was_submitted():
             job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not

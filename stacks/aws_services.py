@@ -121,11 +121,12 @@ class Schedules(pulumi.ComponentResource):
             lambda places: JobCode.from_outputs({"jobs": {architecture: places}}, architecture)
         )
         options: Mapping[str, Any] = each.cluster.options
+        hosts = pulumi.Config("deployer").get("target_hosts") or ""
         if isinstance(cluster, ServerlessCluster):
 
             def start(known: Sequence[Any]) -> str:
                 application, arn, role, job_code = known
-                sizes = submission.settings(options, arn.split(":")[3], "spark.emr-serverless.driverEnv.")
+                sizes = submission.settings(options, arn.split(":")[3], "spark.emr-serverless.driverEnv.", hosts)
                 settings = submission.as_text({**sizes, **job_code.serverless_settings()})
                 return start_job_run(application, role, job_code, settings, self._root, each)
 
@@ -135,7 +136,7 @@ class Schedules(pulumi.ComponentResource):
 
         def step(known: Sequence[Any]) -> str:
             cluster_id, arn, job_code = known
-            sizes = submission.settings({}, arn.split(":")[3], "spark.yarn.appMasterEnv.")
+            sizes = submission.settings({}, arn.split(":")[3], "spark.yarn.appMasterEnv.", hosts)
             settings = submission.as_options({**sizes, **job_code.yarn_settings()})
             return add_steps(cluster_id, job_code, settings, self._root, each)
 

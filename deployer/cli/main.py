@@ -16,7 +16,7 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from deployer import __version__
+from deployer import __version__, masking
 from deployer.cli import (
     agent,
     cost,
@@ -132,8 +132,8 @@ def _style_help(command: Any) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; prints errors, never raises them."""
-    with shown_streams():
+    """Run one command and return its exit code; prints errors, never raises them. Known secrets are masked."""
+    with masking.scope(), shown_streams():
         return _run(arguments)
 
 

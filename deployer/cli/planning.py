@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
-_NO_CHANGES = ("same", "refresh")
 _CUT_OFF = "left over from a run that was cut off"
 #: What programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.provider.sdk", "deployer.specs")
@@ -204,11 +203,17 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
     for operation in operations:
-        if operation.op in _NO_CHANGES or is_in_no_cloud(operation.type, custom=operation.custom):
+        if operation.op == "refresh" or is_in_no_cloud(operation.type, custom=operation.custom):
             continue
         if operation.op == "read" and operation.type == STACK_REFERENCE:
             continue
         address = address_of(operation.urn)
+        if operation.op == "same":
+            if operation.not_compared:
+                what = address or f"{type_of(operation.urn)} {operation.name}"
+                secrets = ", ".join(operation.not_compared)
+                yield Foreign(what, "may change", f"a preview decrypts nothing, so {secrets} cannot be compared")
+            continue
         if address is None:
             yield Foreign(f"{type_of(operation.urn)} {operation.name}", operation.op, operation.reason)
         elif address not in planned:

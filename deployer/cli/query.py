@@ -108,7 +108,14 @@ def query(
 
 
 def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
-    """Writes the rows as asked for; gives their number where it is known."""
+    """Writes the rows as asked for; gives their number where it is known. Rows are data, in which nothing is masked."""
+    from deployer.cli.streams import unmasked_rows
+
+    with unmasked_rows():
+        return _write_rows(rows, format, output, as_json=as_json)
+
+
+def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
     from contextlib import nullcontext
 
     from deployer.cli.lake_data import print_rows, rows_as_json

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
+from deployer.masking import masked
 
 if TYPE_CHECKING:
     from deployer.cli.report_page import DriftView
@@ -41,7 +42,7 @@ def report(
     services = lake_services(workspace.root(lake), now)
     page = report_page(lake.instance.name, lake.instance.root, tables, services, _drift(workspace), now)
     try:
-        html.write_text(page, encoding="utf-8", errors="replace")
+        html.write_text(masked(page), encoding="utf-8", errors="replace")
     except OSError as error:
         raise InvalidInput(
             f"the page cannot be written: {error.strerror}", where=html, remedy="choose another file"

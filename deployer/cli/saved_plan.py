@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
-from deployer import __version__
+from deployer import __version__, masking
 from deployer.cli.planning import Planned, plan_lake
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import InvalidInput, Refused
@@ -36,6 +37,14 @@ def save_plan(
         )
     specs = workspace.specs
     inside = specs.is_relative_to(workspace.dir)
+    changes = plan_as_json(planned.plan)
+    if known := masking.current().name_in(json.dumps(changes)):
+        # a mask would be applied as it is, and the file goes to whoever reviews
+        raise Refused(
+            f"the plan holds the value of {known} in clear, so it was not saved",
+            where=path,
+            remedy="take the secret out of the specs: a lake keeps in clear what declares it",
+        )
     return write_plan(
         path,
         SavedPlan(
@@ -45,7 +54,7 @@ def save_plan(
             tuple(sorted(allow_destroy)),
             planned.lake,
             _read(workspace, planned),
-            plan_as_json(planned.plan),
+            changes,
         ),
         signer,
     )

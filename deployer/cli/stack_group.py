@@ -97,6 +97,52 @@ def import_stack(
     return 0
 
 
+@app.command("change-secrets-provider")
+def change_secrets_provider(
+    provider: Annotated[
+        str,
+        typer.Argument(
+            help="passphrase, or a key in AWS KMS such as 'awskms://alias/NAME?region=REGION'.", show_default=False
+        ),
+    ],
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Encrypt the secrets of the stack's configuration and state with a new key. No resource is touched.
+
+    The key of before is needed. A new passphrase is asked for, or is in DEPLOYER_NEW_PASSPHRASE. Older copies of the
+    state (its .bak and history) keep the key of before.
+    """
+    import os
+    import sys
+
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.workspace import specs_place
+    from deployer.engine import StackRef
+    from deployer.engine.passphrase import NEW_VARIABLE
+    from deployer.engine.rekey import change_keeper
+    from deployer.errors import InvalidInput
+
+    found, _, _ = specs_place(project, stack, specs)
+    if provider == "passphrase" and NEW_VARIABLE not in os.environ:
+        if not sys.stdin.isatty():
+            raise InvalidInput(
+                "nobody can be asked for the new passphrase here", where=NEW_VARIABLE, remedy="set that variable to it"
+            )
+        os.environ[NEW_VARIABLE] = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+    change_keeper(StackRef(found, stack), provider)
+    kind = provider.partition(":")[0]
+    if as_json:
+        print_json({"stack": stack, "provider": kind})
+        return 0
+    stdout().print(f"the secrets of stack {stack} have a new key, by {kind}", soft_wrap=True)
+    note("Older copies of the state (its .bak and history) keep the key of before.")
+    note("Change the secrets themselves too if others know that key.")
+    return 0
+
+
 def _read(file: Path, prefix: str) -> dict[str, Any]:
     """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
     import json

@@ -1,7 +1,8 @@
 """The process's stdout and stderr, between what prints and the terminal, the file or the log.
 
 While a command runs, `sys.stdout` and `sys.stderr` are `ShownStream`s: what a library, a warning, a traceback or code
-that forgot the console prints is shown and not obeyed. The console and exact data go to the streams behind them.
+that forgot the console prints is shown and not obeyed. The console and exact data go to the streams behind them, which
+mask known secrets.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TextIO, cast
 
 from deployer.errors import InvalidInput
+from deployer.masked_streams import MaskedStream, masked_stream
 from deployer.visible import is_command, visible, visible_json, visible_lines, without_command
 
 _SUSPICIOUS = re.compile(r"::|##|---|\+\+\+|~~~|\^\^\^")
@@ -105,19 +107,33 @@ def _remembered(line: str) -> str:
 
 
 def show_streams() -> None:
-    """Has everything that is printed from now on shown and not obeyed."""
-    sys.stdout, sys.stderr = (cast(TextIO, ShownStream(real(stream))) for stream in (sys.stdout, sys.stderr))
+    """Has everything that is printed from now on shown and not obeyed, with known secrets masked."""
+    sys.stdout, sys.stderr = (
+        cast(TextIO, ShownStream(masked_stream(real(stream)))) for stream in (sys.stdout, sys.stderr)
+    )
 
 
 @contextmanager
 def shown_streams() -> Iterator[None]:
-    """Has everything that is printed in a block shown and not obeyed."""
+    """Has everything that is printed in a block shown and not obeyed, with known secrets masked."""
     before = sys.stdout, sys.stderr
     show_streams()
+    shown = sys.stdout, sys.stderr
     try:
         yield
     finally:
+        for stream in shown:
+            with suppress(ValueError, BrokenPipeError):  # it was closed, or the reader went away
+                stream.flush()
         sys.stdout, sys.stderr = before
+
+
+@contextmanager
+def unmasked_rows() -> Iterator[None]:
+    """Has rows of tables that are printed in a block given as they are stored: nothing in data is masked."""
+    stream: object = real(sys.stdout)
+    with stream.as_it_is() if isinstance(stream, MaskedStream) else nullcontext():
+        yield
 
 
 @contextmanager

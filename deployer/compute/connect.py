@@ -9,12 +9,17 @@ from deployer.compute.job_code import JobCode, architecture_of
 from deployer.compute.remote import RemoteCluster
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
+from deployer.specs.target_server import read_hosts
 
 OUTPUT = "clusters"  #: the stack's output
 
 
-def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteCluster:
-    """The cluster as the stack made it. Raises NotFound when it has not."""
+def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str = "") -> RemoteCluster:
+    """The cluster as the stack made it. Raises NotFound when it has not.
+
+    `hosts` are those that METASYNC may publish to there; raises InvalidInput for a list that is not one of hosts.
+    """
+    read_hosts(hosts.split(","), "deployer:target_hosts")
     found = (outputs.get(OUTPUT) or {}).get(cluster.name)
     if not isinstance(found, Mapping):
         what = "has not been applied" if not outputs else f"has made no cluster {cluster.name} yet"
@@ -28,7 +33,8 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteC
 
         template = found.get("template") or {}
         long_lived = found.get("cluster")
-        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, str(found["logs"]), _region())
+        logs = str(found["logs"])
+        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, logs, _region(), hosts=hosts)
     from deployer.compute.emr_serverless import EmrServerless
 
     return EmrServerless(
@@ -39,6 +45,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteC
         code,
         _region(),
         found.get("log_group"),
+        hosts=hosts,
     )
 
 

@@ -46,9 +46,10 @@ class EmrServerless:
         region: str | None = None,
         log_group: str | None = None,
         clock: Clock | None = None,
+        hosts: str = "",
     ) -> None:
         self.name, self._application, self._role = name, application, role
-        self._options, self._code, self._region = options, code, region
+        self._options, self._code, self._region, self._hosts = options, code, region, hosts
         self._log_group = log_group
         self._clock = clock or Clock()
         self._calls = Calls("emr-serverless", f"cluster {name} (EMR Serverless application {application})")
@@ -75,7 +76,7 @@ class EmrServerless:
             "entryPoint": code.script(job.program),
             "entryPointArguments": [f"--tell={key}", *job.arguments],
             "sparkSubmitParameters": as_text(
-                {**settings(self._options, self._region, DRIVER_ENV), **code.serverless_settings()}
+                {**settings(self._options, self._region, DRIVER_ENV, self._hosts), **code.serverless_settings()}
             ),
         }
         deadline, pause = self._clock.monotonic() + ROLE_PATIENCE, 1.0

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from deployer.specs.target_server import HOSTS_VARIABLE
+
 #: What `deployer.compute.local` sets for a session of its own too.
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -14,8 +16,11 @@ _ALWAYS = {
 }
 
 
-def settings(options: Mapping[str, Any], region: str | None, driver_env: str) -> dict[str, str]:
-    """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there."""
+def settings(options: Mapping[str, Any], region: str | None, driver_env: str, hosts: str = "") -> dict[str, str]:
+    """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there.
+
+    `hosts` are those that METASYNC may publish to there. No token is ever among the variables: AWS shows them.
+    """
     found = dict(_ALWAYS)
     if "cores" in options:
         found |= dict.fromkeys(("spark.driver.cores", "spark.executor.cores"), str(options["cores"]))
@@ -25,6 +30,8 @@ def settings(options: Mapping[str, Any], region: str | None, driver_env: str) ->
         found["spark.dynamicAllocation.maxExecutors"] = str(options["max_workers"])
     if region is not None:
         found[f"{driver_env}AWS_REGION"] = found["spark.executorEnv.AWS_REGION"] = region
+    if hosts:
+        found[f"{driver_env}{HOSTS_VARIABLE}"] = hosts
     return found
 
 

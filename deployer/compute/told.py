@@ -13,6 +13,7 @@ from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, InvalidSpecs
 from deployer.live.lance_storage import objects_at
+from deployer.masking import masked_values
 from deployer.state.objects import Missing
 from deployer.tables.progress import Progress
 
@@ -60,7 +61,7 @@ def tell(root: str, key: str, told: Told) -> None:
             "remedy": error.remedy,
             "exit_code": error.exit_code,
         }
-    _put(root, f"{key}.json", document)
+    _put(root, f"{key}.json", masked_values(document))
 
 
 def read_told(root: str, key: str) -> Told:

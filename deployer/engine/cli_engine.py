@@ -18,7 +18,7 @@ from pulumi.automation import events
 from deployer.engine.backend import stack_files
 from deployer.engine.backend_url import is_known
 from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
-from deployer.engine.config import full_key, read_salt, write_salt
+from deployer.engine.config import full_key, read_keys
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import (
     Diagnostic,
@@ -201,7 +201,7 @@ def _take_over_journal(stack: StackRef) -> None:
     files = stack_files(stack)
     if files.journal.exists():
         with locked(files):
-            StackStore(files, read_salt(stack), lambda salt: write_salt(stack, salt)).open(fold=True)
+            StackStore(files, read_keys(stack)).open(fold=True)
 
 
 def _call(do: Callable[[], T]) -> T:

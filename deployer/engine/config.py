@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deployer.engine.keepers import Keeper, as_config, keeper_of_config
 from deployer.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from deployer.engine.project import StackRef
-    from deployer.engine.secrets import Passphrase
+    from deployer.engine.secrets import Secrets, StackKeys
 
 
 @dataclass(frozen=True)
 class StackConfig:
-    """`values` by full key (`aws:region`), all text; objects are JSON. `secret_keys` are those that hold a secret."""
+    """`values` by full key (`aws:region`), all text; objects are JSON. `secret_keys` are those that hold a secret.
+
+    `sealed`: secrets were not decrypted, and a placeholder stands for each.
+    """
 
     values: Mapping[str, str]
     secret_keys: frozenset[str] = frozenset()
+    sealed: bool = False
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The keys whose values are not known."""
+        return self.secret_keys if self.sealed else frozenset()
 
     def of_package(self, package: str) -> dict[str, tuple[str, bool]]:
         """Configuration of a provider package: short key to (text, is it secret)."""
+        from deployer.engine.values import UNKNOWN  # it loads protobuf, which most commands do without
+
         prefix = f"{package}:"
         return {
-            key.removeprefix(prefix): (value, key in self.secret_keys)
+            key.removeprefix(prefix): (UNKNOWN if key in self.hidden else value, key in self.secret_keys)
             for key, value in self.values.items()
             if key.startswith(prefix)
         }
@@ -46,28 +58,48 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else str(value)
 
 
-def read_salt(stack: StackRef) -> str | None:
-    """`encryptionsalt` of `Pulumi.STACK.yaml`; refuses a stack whose secrets are kept by anything but a passphrase."""
-    doc = _read(stack)
-    provider = str(doc.get("secretsprovider") or "")
-    if doc.get("encryptedkey") or (provider and provider != "passphrase"):
-        raise Refused(
-            f"the stack's secrets are kept by {provider or 'a key service'}, and this engine knows passphrases only",
-            where=stack.config_file,
-            remedy="install the Pulumi CLI (`pulumi`); it is then used",
-        )
-    salt = doc.get("encryptionsalt")
-    return str(salt) if salt else None
+def read_keys(stack: StackRef) -> StackKeys:
+    """What `Pulumi.STACK.yaml` says of the key of the stack's secrets; refuses what only the Pulumi CLI knows."""
+    from deployer.engine.secrets import StackKeys
+
+    provider, keeper = keeper_of_config(_read(stack), stack.config_file)
+    return StackKeys(provider, keeper, lambda made: write_keeper(stack, made))
 
 
-def write_salt(stack: StackRef, salt: str) -> None:
-    """Adds `encryptionsalt`, where the CLI puts it, and leaves the rest of the file as it is."""
+def write_keeper(stack: StackRef, keeper: Keeper) -> None:
+    """Puts the key's settings where the CLI puts them, at the top, and leaves the rest of the file as it is."""
     file = stack.config_file
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    file.write_text(f"encryptionsalt: {salt}\n{text}", encoding="utf-8")
+    file.write_text(with_keeper(stack, text, keeper), encoding="utf-8")
 
 
-def read_config(stack: StackRef, passphrase: Passphrase, overrides: Mapping[str, str] | None) -> StackConfig:
+def with_keeper(stack: StackRef, text: str, keeper: Keeper) -> str:
+    """The text of `Pulumi.STACK.yaml` with the key's settings."""
+    there = _read(stack)
+    settings = {name: value for name, value in as_config(keeper).items() if str(there.get(name) or "") != value}
+    rest = [line for line in text.splitlines(keepends=True) if line.partition(":")[0] not in settings]
+    head = [f"{name}: {value}\n" for name, value in settings.items() if value]
+    return "".join((*head, *rest))
+
+
+def secure_values(stack: StackRef) -> list[str]:
+    """The ciphertexts of the stack's configuration."""
+    return list(_secure(_read(stack).get("config")))
+
+
+def _secure(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if value.keys() == {"secure"} and isinstance(value["secure"], str):
+            yield value["secure"]
+        else:
+            for item in value.values():
+                yield from _secure(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secure(item)
+
+
+def read_config(stack: StackRef, secrets: Secrets, overrides: Mapping[str, str] | None) -> StackConfig:
     project = stack.project
     values = dict(project.config_defaults)
     secret_keys: set[str] = set()
@@ -78,7 +110,7 @@ def read_config(stack: StackRef, passphrase: Passphrase, overrides: Mapping[str,
         )
     for key, value in declared.items():
         name = full_key(str(key), project.name)
-        plain, is_secret = _decrypted(value, passphrase)
+        plain, is_secret = _decrypted(value, secrets, name)
         values[name] = text_of(plain)
         if is_secret:
             secret_keys.add(name)
@@ -86,17 +118,17 @@ def read_config(stack: StackRef, passphrase: Passphrase, overrides: Mapping[str,
         name = full_key(key, project.name)
         values[name] = text
         secret_keys.discard(name)
-    return StackConfig(values, frozenset(secret_keys))
+    return StackConfig(values, frozenset(secret_keys), secrets.sealed)
 
 
-def _decrypted(value: Any, passphrase: Passphrase) -> tuple[Any, bool]:
+def _decrypted(value: Any, secrets: Secrets, name: str) -> tuple[Any, bool]:
     if isinstance(value, dict):
         if value.keys() == {"secure"} and isinstance(value["secure"], str):
-            return passphrase.decrypt_config(value["secure"]), True
-        items = {key: _decrypted(item, passphrase) for key, item in value.items()}
+            return secrets.decrypt_config(value["secure"], name), True
+        items = {key: _decrypted(item, secrets, name) for key, item in value.items()}
         return {key: item for key, (item, _) in items.items()}, any(flag for _, flag in items.values())
     if isinstance(value, list):
-        parts = [_decrypted(item, passphrase) for item in value]
+        parts = [_decrypted(item, secrets, name) for item in value]
         return [item for item, _ in parts], any(flag for _, flag in parts)
     return value, False
 

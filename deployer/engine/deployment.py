@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from deployer.engine.keepers import as_state, keeper_of_deployment
 from deployer.engine.resource import from_json, to_json
-from deployer.engine.secrets import Passphrase
+from deployer.engine.secrets import Secrets, StackKeys
 from deployer.engine.snapshot import Pending, Snapshot, in_dependency_order
+from deployer.engine.values import SECRET, SIG
 from deployer.errors import Refused
 
 #: The CLI reads a manifest's version as that of the engine which wrote it; this is the one whose format is followed.
@@ -23,47 +25,40 @@ class Opened:
     """A deployment that was read: the snapshot to change, how to hide its secrets, and fields only carried on."""
 
     snapshot: Snapshot
-    passphrase: Passphrase
+    secrets: Secrets
     metadata: Mapping[str, Any]
 
 
-def recorded_salt(deployment: Mapping[str, Any] | None) -> str | None:
-    """The passphrase salt that a deployment was encrypted with; refuses other secrets providers."""
-    provider = (deployment or {}).get("secrets_providers") or {}
-    kind = provider.get("type") or ""
-    if kind not in {"", "passphrase"}:
-        raise Refused(
-            f"the state's secrets are kept by the provider {kind!r}, and this engine knows passphrases only",
-            where="secrets_providers",
-            remedy="install the Pulumi CLI (`pulumi`); it is then used",
-        )
-    state = provider.get("state")
-    return str(state["salt"]) if isinstance(state, dict) and state.get("salt") else None
-
-
-def open_deployment(
-    deployment: Mapping[str, Any] | None, configured_salt: str | None, save_salt: Callable[[str], None]
-) -> Opened:
-    passphrase = Passphrase(configured_salt, recorded_salt(deployment), save_salt)
+def open_deployment(deployment: Mapping[str, Any] | None, keys: StackKeys, *, sealed: bool = False) -> Opened:
+    """The deployment; `sealed`: nothing in it is decrypted, and no key is asked for."""
+    secrets = Secrets(keys, keeper_of_deployment(deployment), sealed=sealed)
     document = deployment or {}
     for key, what in _UNSUPPORTED.items():
         if document.get(key):
             raise Refused(f"the state has {what}", where=key, remedy="install the Pulumi CLI (`pulumi`)")
-    base = [from_json(doc, passphrase.reveal) for doc in document.get("resources") or ()]
+    base = [from_json(doc, secrets.reveal) for doc in document.get("resources") or ()]
     pending = [
-        Pending(doc["type"], from_json(doc["resource"], passphrase.reveal))
+        Pending(doc["type"], from_json(doc["resource"], secrets.reveal))
         for doc in document.get("pending_operations") or ()
     ]
-    return Opened(Snapshot(base, pending), passphrase, document.get("metadata") or {})
+    return Opened(Snapshot(base, pending), secrets, document.get("metadata") or {})
+
+
+def has_plaintext(value: Any) -> bool:
+    """Whether secrets of a deployment are in clear, as in an export that shows them."""
+    if isinstance(value, Mapping):
+        shown = value.get(SIG) == SECRET and "plaintext" in value
+        return shown or any(map(has_plaintext, value.values()))
+    return isinstance(value, list) and any(map(has_plaintext, value))
 
 
 def to_deployment(
-    snapshot: Snapshot, passphrase: Passphrase, metadata: Mapping[str, Any], pending: Iterable[Pending] | None = None
+    snapshot: Snapshot, secrets: Secrets, metadata: Mapping[str, Any], pending: Iterable[Pending] | None = None
 ) -> dict[str, Any]:
     """The deployment of a snapshot; `pending` stands in for the snapshot's own pending operations."""
-    resources = [to_json(state, passphrase.hide) for state in in_dependency_order(snapshot.resources())]
+    resources = [to_json(state, secrets.hide) for state in in_dependency_order(snapshot.resources())]
     operations = [
-        {"resource": to_json(operation.resource, passphrase.hide), "type": operation.kind}
+        {"resource": to_json(operation.resource, secrets.hide), "type": operation.kind}
         for operation in (snapshot.pending() if pending is None else pending)
     ]
     document: dict[str, Any] = {
@@ -73,8 +68,8 @@ def to_deployment(
             "version": FORMAT_VERSION,
         }
     }
-    if passphrase.salt is not None:
-        document["secrets_providers"] = {"type": "passphrase", "state": {"salt": passphrase.salt}}
+    if secrets.keeper is not None:
+        document["secrets_providers"] = as_state(secrets.keeper)
     if resources:
         document["resources"] = resources
     if operations:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from deployer.engine.goal import Goal
@@ -13,6 +13,7 @@ from deployer.engine.plugin import Diffed
 from deployer.engine.providers import Configured
 from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run
+from deployer.engine.sealed import not_compared
 from deployer.engine.urns import split_reference
 from deployer.engine.values import Properties, changed_keys, same
 
@@ -28,9 +29,10 @@ class Verdict:
     keys: tuple[str, ...] = ()
     stables: tuple[str, ...] = ()
     delete_before_replace: bool = False
+    not_compared: tuple[str, ...] = ()  #: secrets of which a preview does not know whether they change
 
     def details(self) -> dict[str, Any]:
-        return {"detailed_diff": self.detailed, "replace_keys": self.keys}
+        return {"detailed_diff": self.detailed, "replace_keys": self.keys, "not_compared": self.not_compared}
 
 
 def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider: Configured) -> Verdict:
@@ -43,6 +45,8 @@ def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider
         return Verdict("replace", keys=("id",))
     if provider_moved(run, old, new):
         return Verdict("replace", keys=("provider",))
+    if not provider.known and provider.secret:
+        return Verdict("same", not_compared=("the configuration of its provider",))
     if not provider.known:
         run.emit(
             Diagnostic(
@@ -53,7 +57,8 @@ def judge(run: Run, goal: Goal, old: ResourceState, new: ResourceState, provider
         )
         return Verdict("update")
     diffed = compared(provider, old, new.inputs, goal.ignore_changes)
-    return verdict_of(diffed, goal.replace_on_changes, bool(old.init_errors))
+    verdict = verdict_of(diffed, goal.replace_on_changes, bool(old.init_errors))
+    return replace(verdict, not_compared=not_compared(old.inputs, new.inputs)) if run.settings.dry_run else verdict
 
 
 def compared(

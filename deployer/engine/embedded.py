@@ -8,15 +8,17 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deployer import masking
 from deployer.engine.backend import stack_files
 from deployer.engine.choose import PROGRAM_PROCESS
-from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
+from deployer.engine.config import StackConfig, read_config, read_keys
 from deployer.engine.deletion import delete_unseen
-from deployer.engine.deployment import open_deployment
+from deployer.engine.deployment import has_plaintext, open_deployment, to_deployment
+from deployer.engine.leaks import Leaks
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import OnEvent, Operation, PlanResult, UpResult
 from deployer.engine.monitor import Monitor
@@ -113,15 +115,20 @@ class EmbeddedEngine:
 
     def export(self, stack: StackRef) -> dict[str, Any]:
         """The deployment as `pulumi stack export` prints it, secrets encrypted; a crashed run's journal counts."""
-        return StackStore(stack_files(stack), _salt(stack), _save_salt(stack)).export()
+        return StackStore(stack_files(stack), read_keys(stack)).export()
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
         """Puts what `export` gave in place of the stack's state, as `pulumi stack import` does."""
         files = stack_files(stack)
         deployment = exported["deployment"]
-        open_deployment(deployment, _salt(stack), _save_salt(stack))  # refuses what no run could read
+        keys = read_keys(stack)
+        if has_plaintext(deployment):  # of `pulumi stack export --show-secrets`
+            opened = open_deployment(deployment, keys)
+            deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
+        else:
+            open_deployment(deployment, keys, sealed=True)  # refuses what no run could read
         with locked(files):
-            StackStore(files, _salt(stack), _save_salt(stack)).restore(deployment)
+            StackStore(files, keys).restore(deployment)
 
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
         """Removes the stack's locks, whoever holds them, and says whose they were."""
@@ -135,7 +142,8 @@ class EmbeddedEngine:
         if refresh:
             refresh_all(run)
         run.index()
-        monitor = Monitor(run, context.config, StackReferences(context.stack.project))
+        references = StackReferences(context.stack.project, sealed=run.settings.dry_run)
+        monitor = Monitor(run, context.config, references)
         context.serve.monitor = monitor
         failure: DeployerError | None = None
         try:
@@ -162,18 +170,22 @@ class EmbeddedEngine:
         kind: str,
     ) -> Iterator[_Context]:
         files = stack_files(stack)
-        store = StackStore(files, _salt(stack), _save_salt(stack))
+        store = StackStore(files, read_keys(stack))
         started = time.time()
         with contextlib.ExitStack() as stack_of_contexts:
             enter = stack_of_contexts.enter_context
+            enter(masking.scope())
             if not settings.dry_run:
                 enter(locked(files))
             opened = store.open(fold=not settings.dry_run)
-            stack_config = read_config(stack, opened.passphrase, config)
-            run = Run(settings, opened.snapshot, None, opened.passphrase, on_event=on_event)  # type: ignore[arg-type]
+            stack_config = read_config(stack, opened.secrets, config)
+            run = Run(settings, opened.snapshot, None, opened.secrets, on_event=on_event)  # type: ignore[arg-type]
+            run.leaks = Leaks(placeholders=bool(stack_config.hidden))
             service = EngineService(run.emit)
             serve = enter(Served(service))
-            run.providers = Providers(stack.project, self.providers, serve.address, run.report, run.progress)
+            run.providers = Providers(
+                stack.project, self.providers, serve.address, run.report, run.progress, sealed=settings.dry_run
+            )
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
             enter(busy_interpreter())
@@ -216,14 +228,6 @@ def _settings(stack: StackRef, *, dry_run: bool = False, parallel: int | None = 
     return Settings(stack.project.name, stack.name, dry_run=dry_run, parallel=max(1, workers), folder=folder, **more)
 
 
-def _salt(stack: StackRef) -> str | None:
-    return read_salt(stack)
-
-
-def _save_salt(stack: StackRef) -> Callable[[str], None]:
-    return lambda salt: write_salt(stack, salt)
-
-
 def _result(run: Run) -> UpResult:
     return UpResult(run.summary(), blinded(dict(run.outputs)), tuple(run.operations.values()), tuple(run.diagnostics))
 
@@ -231,7 +235,7 @@ def _result(run: Run) -> UpResult:
 def _history(config: StackConfig) -> dict[str, Any]:
     return {
         key: {
-            "string": "" if key in config.secret_keys else value,
+            "string": "" if key in config.secret_keys else masking.masked(value),
             "secret": key in config.secret_keys,
             "object": False,
         }

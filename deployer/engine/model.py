@@ -20,7 +20,8 @@ class Operation:
     """What a run does, or would do, to one resource. Secrets are `[secret]`, values not known yet the unknown sentinel.
 
     `detailed_diff` maps property paths (`columns[3].type`) to kinds; `replace_keys` are the properties that force a
-    replacement; `reason` says in words why the operation is there where the diff does not.
+    replacement; `reason` says in words why the operation is there where the diff does not. `not_compared` are secret
+    inputs that a preview, which decrypts nothing, cannot compare: the operation may be an update because of them.
     """
 
     urn: str
@@ -36,6 +37,7 @@ class Operation:
     replace_keys: tuple[str, ...] = ()
     reason: str = ""
     custom: bool = True  #: whether a provider has it; else it is a group of the program
+    not_compared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,14 @@ from pulumi.runtime.proto import provider_pb2, resource_pb2
 from deployer.engine.config import StackConfig
 from deployer.engine.goal import Goal, Registered
 from deployer.engine.importing import read_resource
-from deployer.engine.model import OutputsChanged
+from deployer.engine.model import Diagnostic, OutputsChanged
 from deployer.engine.naming import Names
 from deployer.engine.plugin import ProviderFailed
 from deployer.engine.provider_steps import ProviderSteps
 from deployer.engine.registration import Registrar
 from deployer.engine.requests import answer_of, goal_of
 from deployer.engine.run import Run
+from deployer.engine.secrets import remember_all
 from deployer.engine.service import RefusedCall
 from deployer.engine.stack_reference import STACK_REFERENCE, StackReferences
 from deployer.engine.threads import Postponed, in_program_thread
@@ -176,7 +177,7 @@ class Monitor:
                 raise self._refuse(what)
         if request.custom and self._needs_worker(request.type, request.provider):
             raise Postponed(lambda: self._register(request))
-        goal = goal_of(request, self._run.require_secrets, self._run.settings.folder)
+        goal = self._without_leaks(goal_of(request, self._run.require_secrets, self._run.settings.folder))
         try:
             if is_provider_type(goal.type):
                 registered = self._providers.register(goal)
@@ -188,6 +189,22 @@ class Monitor:
             rest = postponed.rest
             raise Postponed(lambda: answer_of(rest())) from None
         return answer_of(registered)
+
+    def _without_leaks(self, goal: Goal) -> Goal:
+        """The goal with known secrets that it has in clear made secret, each with a warning. Raises Refused for a name
+        that holds one."""
+        run = self._run
+        urn = self.names.urn(goal.type, goal.name, goal.parent)
+        run.leaks.refuse_name(goal.name, goal.position or goal.type)
+        remember_all(goal.inputs, (urn, "inputs"))
+        inputs, leaks = run.leaks.hidden(goal.inputs)
+        if not leaks:
+            return goal
+        run.require_secrets()
+        for leak in leaks:
+            what = f"the input {leak.path} holds the value of {leak.name} in clear, and is kept as a secret"
+            run.emit(Diagnostic(urn, "warning", f"{what}; read it with config.require_secret in the program"))
+        return replace(goal, inputs=inputs)
 
     def _custom(self, goal: Goal) -> Registered:
         if not goal.provider:
@@ -203,6 +220,11 @@ class Monitor:
     def _register_outputs(self, request: Any) -> Any:
         run, urn = self._run, request.urn
         outputs = from_struct(request.outputs)
+        remember_all(outputs, (urn, "outputs"))
+        if type_of(urn) == STACK_TYPE:
+            run.leaks.refuse("the output", outputs, f"stack {run.settings.stack}")
+        else:
+            outputs, _ = run.leaks.hidden(outputs)
         if contains_secret(outputs):
             run.require_secrets()
         with run.lock:
@@ -244,6 +266,7 @@ class Monitor:
             dependencies=tuple(sorted(request.dependencies)),
             additional_secret_outputs=tuple(request.additionalSecretOutputs),
         )
+        goal = self._without_leaks(goal)
         urn = self.names.claim(goal)
         if request.type == STACK_REFERENCE:
             outputs = self._references.read(str(goal.inputs.get("name") or request.id))

@@ -62,6 +62,7 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
         "folder": str(stack.project.program_folder),
         "config": dict(config.values),
         "secret_keys": sorted(config.secret_keys),
+        "hidden_keys": sorted(config.hidden),
         "known": known_as_json(),
     }
     with Isolated(f"{PROGRAM_PROCESS}:main", lambda line: run.emit(ProgramOutput(line))) as process:

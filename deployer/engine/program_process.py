@@ -30,6 +30,7 @@ from pulumi.runtime import settings as runtime_settings
 from pulumi.runtime.proto import engine_pb2, source_pb2
 from pulumi.runtime.stack import run_in_stack
 
+from deployer.engine.hidden_config import hidden_config
 from deployer.engine.protocol import (
     ANSWER,
     ANSWER_HEADER,
@@ -96,12 +97,13 @@ def _run(asked: Mapping[str, Any], calls: _Calls) -> None:
     loop.set_default_executor(_CallsFirst())
     try:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
+        with hidden_config(asked["hidden_keys"]):
+            loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
     except (Exception, SystemExit) as error:
         _ignore_followers(loop)
         if isinstance(error, DeployerError):
             raise
-        raise _failure(error, folder, project) from None
+        raise _failure(error, folder, project, is_sealed=bool(asked["hidden_keys"])) from None
     finally:
         with contextlib.suppress(Exception):
             _drain(loop)
@@ -292,8 +294,11 @@ def _short_stack_traces() -> Callable[[], source_pb2.StackTrace]:
     return short
 
 
-def _failure(error: BaseException, folder: Path, project: Path) -> EngineFailed:
+def _failure(error: BaseException, folder: Path, project: Path, *, is_sealed: bool) -> EngineFailed:
     """An error of the program in one line, at the innermost line of the program's own files."""
+    remedy = "correct the program"
+    if is_sealed:
+        remedy += "; a preview decrypts no secret configuration: read it with require_secret and the like"
     if isinstance(error, SyntaxError) and error.filename:
         return EngineFailed(
             f"the program does not parse: {error.msg}",
@@ -306,9 +311,7 @@ def _failure(error: BaseException, folder: Path, project: Path) -> EngineFailed:
         return EngineFailed(str(error), where=_place(error, folder, project))
     text = str(error) or "no message"
     kind = "" if type(error) is Exception else f"{type(error).__name__}: "
-    return EngineFailed(
-        f"the program failed: {kind}{text}", where=_place(error, folder, project), remedy="correct the program"
-    )
+    return EngineFailed(f"the program failed: {kind}{text}", where=_place(error, folder, project), remedy=remedy)
 
 
 def _place(error: BaseException, folder: Path, project: Path) -> str | None:

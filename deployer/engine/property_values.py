@@ -48,7 +48,7 @@ def to_property(value: Any) -> PropertyValue:
         case None:
             return PropertyValue({key: to_property(item) for key, item in value.items()})
         case sig if sig == SECRET:
-            return to_property(value.get("value")).with_secret(True)
+            return to_property(value.get("value", UNKNOWN)).with_secret(True)
         case sig if sig == ASSET:
             return PropertyValue(_asset(value))
         case sig if sig == ARCHIVE:

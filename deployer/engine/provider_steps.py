@@ -45,8 +45,8 @@ class ProviderSteps:
 
     def _register_default(self, package: str, version: str, url: str) -> str | ProviderFailed:
         inputs: dict[str, Any] = {
-            name: secret(value) if hidden else value
-            for name, (value, hidden) in self._config.of_package(package).items()
+            name: secret(value) if is_hidden else value
+            for name, (value, is_hidden) in self._config.of_package(package).items()
         }
         name = "default" + "".join(f"_{part}" for part in re.split(r"[.+\-]", version) if part)
         if url:

@@ -13,8 +13,9 @@ from deployer.engine.plugin import Checked, Diffed, Features, OnStepProgress, Pr
 from deployer.engine.process import PluginProcess, Report, find_plugin
 from deployer.engine.project import Project
 from deployer.engine.remote import RemoteProvider
+from deployer.engine.sealed import Sealed
 from deployer.engine.urns import package_of
-from deployer.engine.values import Properties, contains_unknown
+from deployer.engine.values import Properties, contains_secret, contains_unknown
 from deployer.errors import EngineFailed
 
 if TYPE_CHECKING:
@@ -27,11 +28,13 @@ _ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know."""
+    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know;
+    `secret` then says that secrets are among them, which a preview does not decrypt."""
 
     client: ProviderClient
     features: Features
     known: bool = True
+    secret: bool = False
 
 
 def for_provider(inputs: Properties) -> dict[str, Any]:
@@ -48,7 +51,7 @@ class Providers:
 
     `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
     `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for providers of
-    this process; executables tell the service.
+    this process; executables tell the service. `sealed`: stored secrets are not decrypted, as in previews.
     """
 
     def __init__(
@@ -58,8 +61,10 @@ class Providers:
         engine_address: Callable[[], str],
         report: Report,
         progress: OnStepProgress,
+        *,
+        sealed: bool = False,
     ) -> None:
-        self._project, self._sources = project, sources
+        self._project, self._sources, self._sealed = project, sources, sealed
         self._engine_address, self._report, self._progress = engine_address, report, progress
         self._lock = threading.RLock()
         self._idle: dict[str, list[ProviderClient]] = {}
@@ -108,7 +113,7 @@ class Providers:
             if ready is None:
                 client = self._take(package)
                 if contains_unknown(settings):
-                    ready = Configured(client, Features(), known=False)
+                    ready = Configured(client, Features(), known=False, secret=contains_secret(settings))
                 else:
                     self._refuse_second_configuration(package)
                     ready = Configured(client, client.configure(urn, id_, package, settings))
@@ -127,6 +132,8 @@ class Providers:
             if idle := self._idle.get(package):
                 return idle.pop()
             client = self._open(package)
+            if self._sealed:
+                client = Sealed(client)
             self._clients.append(client)
             return client
 

@@ -132,7 +132,7 @@ class Registrar:
         verdict = judge(run, goal, old, new, provider)
         if verdict.op == "same":
             stable = replace(new, id=old.id, outputs=old.outputs)
-            self._same(key, old, stable, announce=not imported)
+            self._same(key, old, stable, announce=not imported, not_compared=verdict.not_compared)
             return Registered(new.urn, old.id, old.outputs, verdict.stables)
         return self._change(goal, provider, key, old, new, verdict, "import" if imported else "update")
 
@@ -170,10 +170,18 @@ class Registrar:
             return dict(checked.inputs)
         return keep_secrecy(dict(checked.inputs), news)
 
-    def _same(self, key: str, old: ResourceState, new: ResourceState, *, announce: bool = True) -> None:
+    def _same(
+        self,
+        key: str,
+        old: ResourceState,
+        new: ResourceState,
+        *,
+        announce: bool = True,
+        not_compared: tuple[str, ...] = (),
+    ) -> None:
         run = self._run
         if announce:
-            run.record(operation(new, "same", old))
+            run.record(operation(new, "same", old, not_compared=not_compared))
         if new == old:
             run.end(None, keep=key, settles=new.urn)
         else:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-Transform = Callable[[Any], Any]
+#: What hides or reveals the secrets of a value at a place: the resource's URN, then the field that it is in.
+Transform = Callable[[Any, tuple[str | int, ...]], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,9 @@ def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
         if value := getattr(state, attribute):
             doc[key] = value
     if state.inputs:
-        doc["inputs"] = encrypt(state.inputs)
+        doc["inputs"] = encrypt(state.inputs, (state.urn, "inputs"))
     if state.outputs:
-        doc["outputs"] = encrypt(state.outputs)
+        doc["outputs"] = encrypt(state.outputs, (state.urn, "outputs"))
     for attribute, key in (*_FLAGS, *_TEXTS[1:]):
         if value := getattr(state, attribute):
             doc[key] = value
@@ -107,7 +108,7 @@ def to_json(state: ResourceState, encrypt: Transform) -> dict[str, Any]:
         if value := getattr(state, attribute):
             doc[key] = dict(value)
     if state.replacement_trigger is not None:
-        doc["replacementTrigger"] = encrypt({"v": state.replacement_trigger})["v"]
+        doc["replacementTrigger"] = encrypt(state.replacement_trigger, (state.urn, "replacementTrigger"))
     doc.update(state.extra)
     return doc
 
@@ -116,15 +117,15 @@ def from_json(doc: Mapping[str, Any], decrypt: Transform) -> ResourceState:
     """The reverse of `to_json`; fields of the format that are not interpreted are kept in `extra`."""
     values: dict[str, Any] = {attribute: doc[key] for attribute, key in (*_FLAGS, *_TEXTS, *_MAPS) if key in doc}
     values.update({attribute: tuple(doc[key]) for attribute, key in _LISTS if key in doc})
-    if doc.get("replacementTrigger") is not None:
-        values["replacement_trigger"] = decrypt({"v": doc["replacementTrigger"]})["v"]
     urn = str(doc["urn"])
+    if doc.get("replacementTrigger") is not None:
+        values["replacement_trigger"] = decrypt(doc["replacementTrigger"], (urn, "replacementTrigger"))
     return ResourceState(
         urn=urn,
         type=str(doc.get("type") or urn.split("::", 3)[2].rsplit("$", 1)[-1]),
         custom=bool(doc.get("custom")),
-        inputs=decrypt(doc.get("inputs") or {}),
-        outputs=decrypt(doc.get("outputs") or {}),
+        inputs=decrypt(doc.get("inputs") or {}, (urn, "inputs")),
+        outputs=decrypt(doc.get("outputs") or {}, (urn, "outputs")),
         extra={key: value for key, value in doc.items() if key not in _KNOWN},
         **values,
     )

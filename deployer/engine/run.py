@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.engine.journal import Journal
+from deployer.engine.leaks import Leaks
 from deployer.engine.model import (
     Diagnostic,
     Event,
@@ -25,11 +26,12 @@ from deployer.engine.model import (
 )
 from deployer.engine.providers import Configured, Providers
 from deployer.engine.resource import ResourceState
-from deployer.engine.secrets import Passphrase
+from deployer.engine.secrets import Secrets, remember_all
 from deployer.engine.snapshot import Begin, End, Pending, PendingKind, Snapshot
 from deployer.engine.urns import name_of, split_reference
 from deployer.engine.values import blinded, contains_secret
 from deployer.errors import DeployerError, EngineFailed, Interrupted
+from deployer.masking import masked
 from deployer.state.failpoints import reached
 
 
@@ -54,7 +56,7 @@ class Run:
     settings: Settings
     snapshot: Snapshot
     providers: Providers
-    passphrase: Passphrase
+    secrets: Secrets
     journal: Journal | None = None
     on_event: OnEvent | None = None
     operations: dict[str, Operation] = field(default_factory=dict)
@@ -69,6 +71,7 @@ class Run:
     deleted: set[str] = field(default_factory=set)
     outputs: Mapping[str, Any] = field(default_factory=dict)
     fatal: DeployerError | None = None
+    leaks: Leaks = field(default_factory=Leaks)
     stopping: threading.Event = field(default_factory=threading.Event)
     lock: threading.RLock = field(default_factory=threading.RLock)
     _steps: int = 0
@@ -112,13 +115,13 @@ class Run:
             reached("engine.step.done")
         with self.lock:
             resolves = tuple(p for p, found in self.snapshot.inherited() if found.resource.urn == settles)
-            if add is not None and not self._can_keep(add):
-                add = replace(add, outputs={k: v for k, v in add.outputs.items() if not contains_secret(v)})
-            entry = End(step, add, drop, put or {}, resolves if settles else (), keep)
+            add = None if add is None else self._storable(add)
+            changed = {each: self._storable(state) for each, state in (put or {}).items()}
+            entry = End(step, add, drop, changed, resolves if settles else (), keep)
             key = self.snapshot.apply(entry)
-            for changed, state in entry.put.items():
-                if not state.delete and state.urn in self.olds and self.olds[state.urn][0] == changed:
-                    self.olds[state.urn] = (changed, state)
+            for each, state in entry.put.items():
+                if not state.delete and state.urn in self.olds and self.olds[state.urn][0] == each:
+                    self.olds[state.urn] = (each, state)
             if key:
                 self.live[self.snapshot[key].urn] = key
             number = self.journal.append(entry) if self.journal else 0
@@ -128,17 +131,24 @@ class Run:
             reached("engine.step.end")
         return key
 
-    def _can_keep(self, state: ResourceState) -> bool:
-        """Whether secret outputs can be saved. A provider may make one up, after it is too late to refuse the step:
-        then the resource is saved without it, and the run fails."""
-        if self.settings.dry_run or not contains_secret(state.outputs):
-            return True
+    def _storable(self, state: ResourceState) -> ResourceState:
+        """The resource as it is saved: known secrets in clear are made secret, and every secret is masked from now on.
+
+        A provider may make a secret up, after it is too late to refuse the step: where it cannot be saved, the resource
+        is saved without it, and the run fails.
+        """
+        if self.settings.dry_run:
+            return state
+        state = self.leaks.kept(state)
+        if not contains_secret(state.outputs):
+            return state
+        remember_all(state.outputs, (state.urn, "outputs"))
         try:
-            self.passphrase.require()
+            self.secrets.require()
         except DeployerError as error:
             self.fatal = self.fatal or error
-            return False
-        return True
+            return replace(state, outputs={k: v for k, v in state.outputs.items() if not contains_secret(v)})
+        return state
 
     def state(self, urn: str) -> ResourceState | None:
         """The resource as it is now: as this run left it, else as it was before."""
@@ -148,14 +158,24 @@ class Run:
             return self.olds[urn][1] if urn in self.olds else None
 
     def require_secrets(self) -> None:
-        """Refuses a run that is going to save a secret and has no passphrase to hide it with."""
+        """Refuses a run that is going to save a secret and has no key to hide it with."""
         if not self.settings.dry_run:
             with self.lock:
-                self.passphrase.require()
+                self.secrets.require()
 
     # --- events
 
     def emit(self, event: Event) -> None:
+        """Tells an event, known secrets masked: messages are of the program and of providers."""
+        match event:
+            case Diagnostic(message=message):
+                event = replace(event, message=masked(message))
+            case StepFailed(message=message):
+                event = replace(event, message=masked(message))
+            case StepProgress(doing=doing):
+                event = replace(event, doing=masked(doing))
+            case _:
+                pass
         if isinstance(event, Diagnostic):
             with self.lock:
                 self.diagnostics.append(event)
@@ -190,6 +210,7 @@ class Run:
         self.emit(StepFinished(urn, op, time.monotonic() - timer.started, blinded(dict(timer.outputs))))
 
     def fail(self, urn: str, op: StepOp, message: str, *, skipped: bool = False) -> None:
+        message = masked(message)
         with self.lock:
             self.failures[urn] = message
             if skipped:

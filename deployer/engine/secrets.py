@@ -1,167 +1,219 @@
-"""Secrets by passphrase, byte for byte as the Pulumi CLI keeps them.
+"""A stack's secrets: encrypted in its state and configuration, and decrypted by runs that change something.
 
-The key is PBKDF2-HMAC-SHA256 of the passphrase (1,000,000 rounds) over an 8-byte salt; values are AES-256-GCM,
-written `v1:NONCE:CIPHERTEXT` in base64. The stack's `encryptionsalt` is `v1:SALT:` followed by the word "pulumi"
-encrypted so, which is how a wrong passphrase is noticed.
+Previews decrypt nothing. In them a stored secret is *sealed*: `{SIG: SECRET, "ciphertext": …}`, as the state has it.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import hashlib
 import json
-import os
-from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from deployer.engine.values import SECRET, SIG
+from deployer import masking
+from deployer.engine.crypter import Crypter, WrongKey
+from deployer.engine.keepers import PASSPHRASE, ByKms, ByPassphrase, Keeper, new_keeper, open_keeper, refuse_storing
+from deployer.engine.values import BLINDED, SECRET, SIG, contains_secret
 from deployer.errors import Corrupt, InvalidInput, Refused
 
-_ROUNDS = 1_000_000
-_PROOF = "pulumi"
+#: Where a value is: the URN of its resource, then `inputs` or `outputs`, then the way to it.
+Place = tuple[str | int, ...]
 
 
-class Crypter:
-    """Encrypts and decrypts with one key. Equal plain texts keep the ciphertext they had, so a state stays as it is."""
+@dataclass(frozen=True)
+class StackKeys:
+    """What a stack's configuration says of its key: which `provider`, and the key once there is one. `save` keeps a
+    key that had to be made."""
 
-    def __init__(self, key: bytes, salt: str) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        self._aes = AESGCM(key)
-        self._known: dict[str, str] = {}
-        self.salt = salt
-
-    def encrypt(self, plain: str) -> str:
-        if plain in self._known:
-            return self._known[plain]
-        nonce = os.urandom(12)
-        cipher = self._aes.encrypt(nonce, plain.encode(), None)
-        text = f"v1:{base64.b64encode(nonce).decode()}:{base64.b64encode(cipher).decode()}"
-        self._known[plain] = text
-        return text
-
-    def decrypt(self, text: str) -> str:
-        from cryptography.exceptions import InvalidTag
-
-        parts = text.split(":")
-        if len(parts) != 3 or parts[0] != "v1":
-            raise Corrupt("a stored secret is not in the form `v1:nonce:ciphertext`", remedy="restore the state's .bak")
-        try:
-            nonce, cipher = base64.b64decode(parts[1]), base64.b64decode(parts[2])
-            plain = self._aes.decrypt(nonce, cipher, None).decode()
-        except (InvalidTag, ValueError):
-            raise Refused(
-                "a stored secret cannot be decrypted with this passphrase",
-                remedy="set PULUMI_CONFIG_PASSPHRASE to the passphrase of the stack",
-            ) from None
-        self._known.setdefault(plain, text)
-        return plain
+    provider: str = PASSPHRASE
+    configured: Keeper | None = None
+    save: Callable[[Keeper], None] = lambda _: None
 
 
-@lru_cache(maxsize=16)
-def _key(phrase: str, salt: bytes) -> bytes:
-    return hashlib.pbkdf2_hmac("sha256", phrase.encode(), salt, _ROUNDS, 32)
+class Secrets:
+    """The secrets of a run. The key is asked for when there is something to hide or to reveal, and not before.
 
-
-def open_crypter(phrase: str, state: str) -> Crypter:
-    """The crypter of a stack's salt; refuses a wrong passphrase."""
-    version, _, rest = state.partition(":")
-    salt, _, proof = rest.partition(":")
-    if version != "v1" or not proof:
-        raise Corrupt("`encryptionsalt` is not in the form `v1:salt:proof`", remedy="restore Pulumi.STACK.yaml")
-    crypter = Crypter(_key(phrase, base64.b64decode(salt)), state)
-    try:
-        right = crypter.decrypt(proof) == _PROOF
-    except Refused:
-        right = False
-    if not right:
-        raise Refused(
-            "the passphrase is not the one of this stack",
-            where="PULUMI_CONFIG_PASSPHRASE",
-            remedy="set it to the passphrase that the stack was made with",
-        )
-    return crypter
-
-
-def new_crypter(phrase: str) -> Crypter:
-    salt = os.urandom(8)
-    crypter = Crypter(_key(phrase, salt), "")
-    crypter.salt = f"v1:{base64.b64encode(salt).decode()}:{crypter.encrypt(_PROOF)}"
-    return crypter
-
-
-class Passphrase:
-    """A stack's secrets. The passphrase is asked for only when there is something to hide or to reveal.
-
-    `configured` is the salt of `Pulumi.STACK.yaml`, `recorded` the one of the checkpoint. `save` keeps a salt that
-    had to be made.
+    `recorded` is the key of the checkpoint; it differs from the configured one after the stack's key was changed.
     """
 
-    def __init__(self, configured: str | None, recorded: str | None, save: Callable[[str], None]) -> None:
-        self._configured, self._recorded, self._save = configured, recorded, save
-        self._crypters: dict[str, Crypter] = {}
+    def __init__(
+        self,
+        keys: StackKeys,
+        recorded: Keeper | None,
+        *,
+        sealed: bool = False,
+        crypters: Mapping[Keeper, Crypter] | None = None,
+    ) -> None:
+        """`sealed`: nothing is decrypted. `crypters` are of keys that are open already."""
+        self._keys, self._configured, self._recorded = keys, keys.configured, recorded
+        self.sealed = sealed
+        self._given = frozenset(crypters or ())
+        self._crypters: dict[Keeper, Crypter] = dict(crypters or {})
+        self._kept: dict[tuple[Place, str], str] = {}  #: ciphertext by place and plain text
 
     @property
-    def salt(self) -> str | None:
-        """The salt that goes into the checkpoint; None while nothing was ever secret."""
+    def keeper(self) -> Keeper | None:
+        """The key that goes into the checkpoint; None while nothing was ever secret."""
         return self._configured or self._recorded
 
-    def require(self) -> None:
-        """Makes sure that secrets can be kept, before there is one to lose; makes the salt when there is none."""
-        self.encrypt(None)
+    @property
+    def is_moved(self) -> bool:
+        """Whether secrets of the checkpoint have another key than those that are stored from now on."""
+        return None not in (self._configured, self._recorded) and self._configured != self._recorded
 
-    def decrypt_config(self, text: str) -> str:
+    @property
+    def _is_new_provider(self) -> bool:
+        """Whether the configuration names KMS, has no key of it yet, and the checkpoint has another kind."""
+        by_passphrase = isinstance(self._recorded, ByPassphrase)
+        return self._configured is None and self._keys.provider != PASSPHRASE and by_passphrase
+
+    def require(self) -> None:
+        """Makes sure that secrets can be kept, before there is one to lose; makes the key when there is none."""
+        self._storing()
+
+    def decrypt_config(self, text: str, name: str) -> str:
+        """A `secure:` value of the configuration; a placeholder where nothing is decrypted."""
+        if self.sealed:
+            return BLINDED
         if self._configured is None:
             raise InvalidInput(
                 "the configuration has a `secure:` value but no `encryptionsalt`",
-                remedy="restore `encryptionsalt` in Pulumi.STACK.yaml",
+                remedy="restore `encryptionsalt` (or `encryptedkey`) in Pulumi.STACK.yaml",
             )
-        return self._crypter(self._configured).decrypt(text)
-
-    def decrypt(self, ciphertext: str) -> Any:
-        # the two differ when the stack's passphrase was changed; a journal is already written with the new one
-        salts = dict.fromkeys(salt for salt in (self._recorded, self._configured) if salt is not None)
-        if not salts:
-            raise Corrupt("the state has secrets but no salt", remedy="restore Pulumi.STACK.yaml or the state's .bak")
-        *others, last = salts
-        for salt in others:
-            with contextlib.suppress(Refused):
-                return json.loads(self._crypter(salt).decrypt(ciphertext))
-        return json.loads(self._crypter(last).decrypt(ciphertext))
+        plain = self._crypter(self._configured).decrypt(text)
+        masking.current().add(plain, f"the secret configuration {name}")
+        return plain
 
     def encrypt(self, value: Any) -> str:
-        salt = self.salt
-        if salt is None:
-            crypter = new_crypter(_passphrase())
-            salt = self._configured = crypter.salt
-            self._crypters[salt] = crypter
-            self._save(salt)
-        return self._crypter(salt).encrypt(json.dumps(value, separators=(",", ":")))
+        """Raises Refused where the key cannot be had, or is one that anybody has."""
+        return self._storing().encrypt(json.dumps(value, separators=(",", ":")))
 
-    def reveal(self, value: Any) -> Any:
-        """A stored property value with its secrets decrypted."""
+    def reveal(self, value: Any, place: Place) -> Any:
+        """A stored property value with its secrets decrypted; as it is where nothing is decrypted."""
+        return self._reveal(value, place) if contains_secret(value) else value
+
+    def _reveal(self, value: Any, place: Place) -> Any:
         if isinstance(value, dict):
             if value.get(SIG) == SECRET:
-                hidden = json.loads(value["plaintext"]) if "plaintext" in value else self.decrypt(value["ciphertext"])
-                return {SIG: SECRET, "value": self.reveal(hidden)}
-            return {key: self.reveal(item) for key, item in value.items()}
-        return [self.reveal(item) for item in value] if isinstance(value, list) else value
+                return self._revealed(value, place)
+            return {key: self._reveal(item, (*place, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._reveal(item, (*place, index)) for index, item in enumerate(value)]
+        return value
 
-    def hide(self, value: Any) -> Any:
-        """A property value in its stored form, secrets encrypted."""
+    def _revealed(self, stored: dict[str, Any], place: Place) -> Any:
+        ciphertext = stored.get("ciphertext")
+        if "plaintext" in stored:
+            hidden = _parsed(stored["plaintext"])
+        elif not isinstance(ciphertext, str):
+            raise Corrupt("a stored secret has no ciphertext", where=str(place[0]), remedy="restore the state's .bak")
+        elif self.sealed:
+            return {SIG: SECRET, "ciphertext": ciphertext}
+        else:
+            hidden = self._decrypted(ciphertext)
+            if not self.is_moved:
+                self._kept[place, _text(hidden)] = ciphertext
+        revealed = self.reveal(hidden, place)
+        remember(revealed, place)
+        return {SIG: SECRET, "value": revealed}
+
+    def hide(self, value: Any, place: Place) -> Any:
+        """A property value in its stored form. A secret that stayed the same at its place keeps its ciphertext, and no
+        other has that: equal secrets do not look alike."""
+        return self._hide(value, place) if contains_secret(value) else value
+
+    def _hide(self, value: Any, place: Place) -> Any:
         if isinstance(value, dict):
             if value.get(SIG) == SECRET:
-                return {SIG: SECRET, "ciphertext": self.encrypt(_plain(value.get("value")))}
-            return {key: self.hide(item) for key, item in value.items()}
-        return [self.hide(item) for item in value] if isinstance(value, list) else value
+                return {SIG: SECRET, "ciphertext": self._hidden(value, place)}
+            return {key: self._hide(item, (*place, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._hide(item, (*place, index)) for index, item in enumerate(value)]
+        return value
 
-    def _crypter(self, salt: str) -> Crypter:
-        if salt not in self._crypters:
-            self._crypters[salt] = open_crypter(_passphrase(), salt)
-        return self._crypters[salt]
+    def _hidden(self, value: dict[str, Any], place: Place) -> str:
+        if "value" not in value and "ciphertext" in value:
+            return str(value["ciphertext"])  # it is sealed
+        plain = _plain(value.get("value"))
+        key = place, _text(plain)
+        if key not in self._kept:
+            self._kept[key] = self.encrypt(plain)
+        return self._kept[key]
+
+    def _decrypted(self, ciphertext: str) -> Any:
+        # the two differ when the stack's key was changed; a journal is already written with the new one
+        keepers = [each for each in dict.fromkeys((self._recorded, self._configured)) if each is not None]
+        if not keepers:
+            raise Corrupt("the state has secrets but no key", remedy="restore Pulumi.STACK.yaml or the state's .bak")
+        refusal: Refused | None = None
+        for keeper in keepers:
+            try:
+                return _parsed(self._crypter(keeper).decrypt(ciphertext))
+            except Refused as error:
+                # a key that cannot be had says more than that the other one did not fit
+                refusal = error if refusal is None or isinstance(refusal, WrongKey) else refusal
+        assert refusal is not None  # noqa: S101 -- there was a keeper
+        raise refusal
+
+    def _storing(self) -> Crypter:
+        keeper = self.keeper
+        if keeper is None or self._is_new_provider:
+            keeper, crypter = new_keeper(self._keys.provider)
+            self._configured, self._crypters[keeper] = keeper, crypter
+            self._kept.clear()  # what is kept has the key of before
+            self._keys.save(keeper)
+        if keeper not in self._given:
+            self._refuse_unconfigured(keeper)
+            refuse_storing(keeper)
+        return self._crypter(keeper)
+
+    def _refuse_unconfigured(self, keeper: Keeper) -> None:
+        """Raises Refused for a key in KMS that only the state names: whoever writes the state could name one of their
+        own, and read what is stored with it. A passphrase has its own proof."""
+        if isinstance(keeper, ByKms) and self._configured is None:
+            raise Refused(
+                f"the state's secrets are kept by {keeper.url}, and the stack's configuration does not name that key",
+                where="secretsprovider",
+                remedy="if it is yours, restore `secretsprovider` and `encryptedkey` in Pulumi.STACK.yaml",
+            )
+
+    def _crypter(self, keeper: Keeper) -> Crypter:
+        if self.sealed:
+            raise AssertionError("a preview asks for no key")
+        if keeper not in self._crypters:
+            self._crypters[keeper] = open_keeper(keeper)
+        return self._crypters[keeper]
+
+
+def remember_all(value: Any, place: Place) -> None:
+    """As `remember`, for every secret in a value."""
+    if isinstance(value, Mapping):
+        if value.get(SIG) == SECRET:
+            remember(value, place)
+        else:
+            for key, item in value.items():
+                remember_all(item, (*place, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            remember_all(item, (*place, index))
+
+
+def remember(value: Any, place: Place) -> None:
+    """Masks what is secret at a place from now on, in all that is printed and kept."""
+    where = ".".join(map(str, place[2:]))
+    urn = str(place[0]).rpartition("::")[2]
+    masking.current().add(_plain(value), f"the secret {where} of {urn}" if where else f"a secret of {urn}")
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        raise Corrupt("a stored secret is not a value", remedy="restore the state's .bak") from None
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def _plain(value: Any) -> Any:
@@ -170,22 +222,3 @@ def _plain(value: Any) -> Any:
             return _plain(value.get("value"))
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _passphrase() -> str:
-    if (phrase := os.environ.get("PULUMI_CONFIG_PASSPHRASE")) is not None:
-        return phrase
-    if file := os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE"):
-        try:
-            return Path(file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise InvalidInput(
-                f"cannot read the passphrase: {error.strerror}",
-                where=file,
-                remedy="correct the path or its permissions",
-            ) from None
-    raise Refused(
-        "the stack has secrets and no passphrase is set",
-        where="PULUMI_CONFIG_PASSPHRASE",
-        remedy="set it, or name a file in PULUMI_CONFIG_PASSPHRASE_FILE",
-    )

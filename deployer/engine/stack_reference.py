@@ -7,9 +7,10 @@ from typing import Any
 
 from deployer.engine.backend import StackFiles, read_checkpoint
 from deployer.engine.backend_url import open_backend
-from deployer.engine.config import read_salt
+from deployer.engine.config import read_keys
 from deployer.engine.deployment import open_deployment
 from deployer.engine.project import Project, StackRef, check_name
+from deployer.engine.secrets import StackKeys
 from deployer.engine.urns import STACK_TYPE
 from deployer.engine.values import is_secret
 from deployer.errors import InvalidInput, NotFound, Refused
@@ -19,9 +20,13 @@ STACK_REFERENCE = "pulumi:pulumi:StackReference"
 
 @dataclass(frozen=True)
 class StackReferences:
-    """Reads stacks of the project's own backend; those of other backends need the CLI."""
+    """Reads stacks of the project's own backend; those of other backends need the CLI.
+
+    `sealed`: nothing is decrypted.
+    """
 
     project: Project
+    sealed: bool = False
 
     def read(self, name: str) -> dict[str, Any]:
         """The properties of a stack reference: `name`, `outputs`, `secretOutputNames`."""
@@ -42,8 +47,8 @@ class StackReferences:
         deployment = read_checkpoint(StackFiles(open_backend(self.project), project, stack)).deployment
         if deployment is None:
             raise NotFound("there is no such stack in this backend", where=name, remedy="apply that stack first")
-        salt = read_salt(StackRef(self.project, stack)) if project == self.project.name else None
-        opened = open_deployment(deployment, salt, lambda _: None)
+        keys = read_keys(StackRef(self.project, stack)) if project == self.project.name else StackKeys()
+        opened = open_deployment(deployment, keys, sealed=self.sealed)
         outputs = next((state.outputs for state in opened.snapshot.resources() if state.type == STACK_TYPE), {})
         return {
             "name": name,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from deployer.engine.backend import (
 from deployer.engine.deployment import Opened, open_deployment, to_deployment
 from deployer.engine.journal import Journal, fingerprint, read_journal
 from deployer.engine.journal_parts import JournalParts
+from deployer.engine.secrets import Secrets, StackKeys
 from deployer.engine.snapshot import Begin, Snapshot, in_dependency_order
 from deployer.errors import Conflict
 from deployer.state.failpoints import reached
@@ -33,11 +34,13 @@ _ATTEMPTS = 3
 
 @dataclass
 class StackStore:
-    """Reads and writes one stack. Whoever calls `open(fold=True)`, `begin`, `finish` or `restore` holds its lock."""
+    """Reads and writes one stack. Whoever calls `open(fold=True)`, `begin`, `finish` or `restore` holds its lock.
+
+    Only what is opened to be changed (`fold`) is decrypted.
+    """
 
     files: StackFiles
-    salt: str | None
-    save_salt: Callable[[str], None]
+    keys: StackKeys
     _read: Checkpoint = field(default_factory=lambda: Checkpoint(None))
     _journal: JournalParts = field(init=False)
 
@@ -49,23 +52,26 @@ class StackStore:
 
         Without `fold` no lock is needed: a run that ends in between is seen either before or after.
         """
-        for _ in range(0 if fold else _ATTEMPTS):
-            with contextlib.suppress(Missing, Conflict):
-                return self._open(fold=False)
-        return self._open(fold=fold)
+        return self._open(fold=True) if fold else self._look(sealed=True)
 
-    def _open(self, *, fold: bool) -> Opened:
+    def _look(self, *, sealed: bool) -> Opened:
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(Missing, Conflict):
+                return self._open(fold=False, sealed=sealed)
+        return self._open(fold=False, sealed=sealed)
+
+    def _open(self, *, fold: bool, sealed: bool = False) -> Opened:
         self._read = read_checkpoint(self.files)
-        opened = open_deployment(self._read.deployment, self.salt, self.save_salt)
+        opened = open_deployment(self._read.deployment, self.keys, sealed=sealed)
         return self._replayed(opened, fold=fold)
 
     def begin(self, opened: Opened) -> Journal:
         """The journal of a run. Its secrets are encrypted as in the checkpoint."""
-        return Journal(self._journal, fingerprint(self._read.raw), opened.passphrase.hide)
+        return Journal(self._journal, fingerprint(self._read.raw), opened.secrets.hide)
 
     def finish(self, journal: Journal, opened: Opened) -> None:
         """Folds the run into the checkpoint and removes its journal."""
-        content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.passphrase, opened.metadata))
+        content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.secrets, opened.metadata))
         reached("engine.checkpoint.begin")
         journal.folded(fingerprint(content))
         self._read = write_checkpoint(self.files, content, self._read)
@@ -77,7 +83,9 @@ class StackStore:
         opened = self.open(fold=False)
         deployment = self._read.deployment
         if deployment is None or self._journal.exists():
-            deployment = to_deployment(opened.snapshot, opened.passphrase, opened.metadata)
+            if opened.secrets.is_moved:  # the journal's secrets have another key than the checkpoint's
+                opened = self._look(sealed=False)
+            deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
         return {"version": 3, "deployment": deployment}
 
     def restore(self, deployment: Mapping[str, Any]) -> None:
@@ -85,6 +93,15 @@ class StackStore:
         self._read = read_checkpoint(self.files)
         write_checkpoint(self.files, encode_checkpoint(self.files, dict(deployment)), self._read)
         self._journal.remove()
+
+    def rekey(self, opened: Opened, secrets: Secrets) -> None:
+        """Puts what was opened in place of the checkpoint, if there is one, its secrets encrypted with another key.
+
+        Of the checkpoint before a `.bak` is kept, whose secrets have the key of before.
+        """
+        if self._read.deployment is not None:
+            deployment = to_deployment(opened.snapshot, secrets, opened.metadata)
+            self._read = write_checkpoint(self.files, encode_checkpoint(self.files, deployment), self._read)
 
     def record(self, *, kind: str, started: float, succeeded: bool, changes: dict[str, int], config: Any) -> None:
         add_history(
@@ -98,7 +115,7 @@ class StackStore:
         )
 
     def _replayed(self, opened: Opened, *, fold: bool) -> Opened:
-        found = read_journal(self._journal, opened.passphrase.reveal)
+        found = read_journal(self._journal, opened.secrets.reveal)
         if found is None:
             if fold:
                 self._journal.remove()  # what a removal that was cut off may have left
@@ -124,7 +141,9 @@ class StackStore:
         if not fold:
             replayed = Snapshot(in_dependency_order(opened.snapshot.resources()), opened.snapshot.pending())
             return replace(opened, snapshot=replayed)
-        content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.passphrase, opened.metadata))
+        content = encode_checkpoint(self.files, to_deployment(opened.snapshot, opened.secrets, opened.metadata))
         self._read = write_checkpoint(self.files, content, self._read)
         self._journal.remove()
-        return open_deployment(self._read.deployment, self.salt or opened.passphrase.salt, self.save_salt)
+        return open_deployment(
+            self._read.deployment, replace(self.keys, configured=self.keys.configured or opened.secrets.keeper)
+        )

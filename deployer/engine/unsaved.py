@@ -27,7 +27,7 @@ def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None
                 raise
             return
         file = stack.project.dir / f"{stack.project.name}.{stack.name}.unsaved.json"
-        deployment = to_deployment(opened.snapshot, opened.passphrase, opened.metadata)
+        deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as kept:
             json.dump({"version": 3, "deployment": deployment}, kept)

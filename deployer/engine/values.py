@@ -1,8 +1,10 @@
 """Property values as the engine holds them: JSON values, with Pulumi's special objects as dicts under a signature key.
 
-A secret is `{SIG: SECRET, "value": v}`, an asset `{SIG: ASSET, "text"|"path"|"uri": …, "hash": …}`, a value that a
-preview cannot know yet the string `UNKNOWN`. This is the form of Pulumi's wire protocol, so that crossing it is one
-walk in each direction; whole numbers become `int`, as in a checkpoint's JSON.
+A secret is `{SIG: SECRET, "value": v}`, or `{SIG: SECRET, "ciphertext": c}` where it is sealed: a preview decrypts
+nothing that is stored, so to everybody it is a secret that is not known. An asset is
+`{SIG: ASSET, "text"|"path"|"uri": …, "hash": …}`, a value that a preview cannot know yet is the string `UNKNOWN`. This
+is the form of Pulumi's wire protocol, so that crossing it is one walk in each direction; whole numbers become `int`, as
+in a checkpoint's JSON.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ def _fill(target: struct_pb2.Value, value: Any) -> None:
     elif isinstance(value, Mapping):
         fields = target.struct_value.fields
         target.struct_value.SetInParent()
-        for key, item in value.items():
+        for key, item in (value if not is_sealed(value) else secret_unknown()).items():
             _fill(fields[key], item)
     else:
         target.list_value.SetInParent()
@@ -99,6 +101,22 @@ def is_secret(value: Any) -> bool:
     return isinstance(value, dict) and value.get(SIG) == SECRET
 
 
+def is_sealed(value: Any) -> bool:
+    """Whether it is a stored secret that was not decrypted."""
+    return isinstance(value, dict) and value.get(SIG) == SECRET and "value" not in value
+
+
+def secret_unknown() -> dict[str, Any]:
+    """A secret that is not known, as the program and providers see one that is sealed."""
+    return {SIG: SECRET, "value": UNKNOWN}
+
+
+def contains_sealed(value: Any) -> bool:
+    if isinstance(value, dict):
+        return is_sealed(value) or any(contains_sealed(item) for item in value.values())
+    return isinstance(value, list) and any(contains_sealed(item) for item in value)
+
+
 def contains_secret(value: Any) -> bool:
     if isinstance(value, dict):
         return value.get(SIG) == SECRET or any(contains_secret(item) for item in value.values())
@@ -109,26 +127,26 @@ def contains_unknown(value: Any) -> bool:
     if isinstance(value, str):
         return value == UNKNOWN
     if isinstance(value, dict):
-        return any(contains_unknown(item) for item in value.values())
+        return is_sealed(value) or any(contains_unknown(item) for item in value.values())
     return isinstance(value, list) and any(contains_unknown(item) for item in value)
 
 
 def without_secrets(value: Any) -> Any:
     """The value with every secret replaced by what it hides: for providers that do not take secrets."""
-    return _replace_secrets(value, lambda hidden: without_secrets(hidden))
+    return _replace_secrets(value, without_secrets, UNKNOWN)
 
 
 def blinded(value: Any) -> Any:
     """The value with every secret replaced by `[secret]`: the only form that is ever shown."""
-    return _replace_secrets(value, lambda _: BLINDED)
+    return _replace_secrets(value, lambda _: BLINDED, BLINDED)
 
 
-def _replace_secrets(value: Any, put: Any) -> Any:
+def _replace_secrets(value: Any, put: Any, sealed: str) -> Any:
     if isinstance(value, dict):
         if value.get(SIG) == SECRET:
-            return put(value.get("value"))
-        return {key: _replace_secrets(item, put) for key, item in value.items()}
-    return [_replace_secrets(item, put) for item in value] if isinstance(value, list) else value
+            return put(value["value"]) if "value" in value else sealed
+        return {key: _replace_secrets(item, put, sealed) for key, item in value.items()}
+    return [_replace_secrets(item, put, sealed) for item in value] if isinstance(value, list) else value
 
 
 def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
@@ -142,13 +160,29 @@ def keep_secrecy(new: Properties, known: Properties) -> dict[str, Any]:
             continue
         if isinstance(value, dict) and SIG not in value and isinstance(out[key], dict):
             out[key] = keep_secrecy(out[key], value)
-        elif contains_secret(value):
+        elif not _is_as_secret(out[key], value):
             out[key] = secret(out[key])
     return out
 
 
+def _is_as_secret(new: Any, known: Any) -> bool:
+    """Whether everything that is secret in `known` is so in `new`, in its place."""
+    if not contains_secret(known) or is_secret(new):
+        return True
+    if isinstance(known, list) and isinstance(new, list):
+        return len(known) == len(new) and all(map(_is_as_secret, new, known))
+    if isinstance(known, dict) and isinstance(new, dict) and SIG not in known:
+        return all(key in new and _is_as_secret(new[key], item) for key, item in known.items())
+    return False
+
+
 def same(left: Any, right: Any) -> bool:
-    """Deep equality that tells booleans from numbers (Python does not) and ignores what is secret."""
+    """Deep equality that tells booleans from numbers (Python does not) and ignores what is secret.
+
+    A sealed secret counts as the same as whatever is in its place: it cannot be compared (`deployer.engine.sealed`).
+    """
+    if is_sealed(left) or is_sealed(right):
+        return True
     left = left.get("value") if is_secret(left) else left
     right = right.get("value") if is_secret(right) else right
     if isinstance(left, bool) != isinstance(right, bool):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deployer.errors import DeployerError, EngineFailed, InvalidSpecs, Position, Problem
+from deployer.masking import masked_values
 
 _LONGEST = 20_000
 _MOST_PROBLEMS = 10_000
@@ -26,8 +27,8 @@ def error_as_bytes(error: DeployerError) -> bytes:
 
 
 def error_of(data: bytes) -> DeployerError:
-    """The error with its words. One of an unknown kind or shape becomes an EngineFailed."""
-    document = json_of(data)
+    """The error with its words, known secrets masked. One of an unknown kind or shape becomes an EngineFailed."""
+    document = masked_values(json_of(data))
     if not isinstance(document, dict):
         return EngineFailed("the program failed, and its process did not say how")
     what, remedy = text_of(document.get("what")) or "no message", text_of(document.get("remedy"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from deployer.plan.outside import Outside, begins_to_send
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
@@ -115,12 +116,17 @@ def _change(planned: PlannedChange) -> dict[str, Any]:
         "bytes": planned.assessment.bytes,
         **({"bytes_about": True} if planned.assessment.about else {}),
         "why": planned.assessment.why,
+        **({"sends_to": [_catalog(each) for each in sent]} if (sent := begins_to_send(change)) else {}),
         "cause": str(planned.cause) if planned.cause else None,
         "refused": planned.refused,
         "details": {
             item.name: value_as_json(getattr(change, item.name)) for item in fields(change) if item.name != "address"
         },
     }
+
+
+def _catalog(catalog: Outside) -> dict[str, Any]:
+    return {"target": catalog.kind, "name": catalog.name, "token_variable": catalog.token or None}
 
 
 def value_as_json(value: object) -> Any:

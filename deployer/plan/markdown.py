@@ -19,7 +19,7 @@ from deployer.plan.words import count, describe, size
 #: GitHub refuses comments of more characters. We count UTF-8 bytes, of which a text has never fewer.
 COMMENT_LIMIT = 65_536
 _ROOM_FOR_NOTES = 400  #: for the lines that say what was left out
-_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.DESTROYS: "🔴"}
+_MARKS = {Risk.SAFE: "🟢", Risk.REWRITES: "🟡", Risk.EXTERNAL: "🟣", Risk.DESTROYS: "🔴"}
 _STANDINGS = {"mandatory": "⛔", "advisory": "⚠️", "approved": "✅"}
 
 
@@ -85,7 +85,7 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
         signed = f", signed by {markdown_code(saved.signed_by)}" if saved.signed_by else ""
         command = markdown_code(apply_command(saved))
         lines += ["", f"Saved as {markdown_code(saved.digest)}{signed}. To apply exactly this: {command}"]
-    facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
+    facts = [f"{_MARKS[risk]} **{risk.value}** {markdown_text(words)}" for risk, words in extents(plan)]
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
     if plan.denied:

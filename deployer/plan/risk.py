@@ -1,4 +1,5 @@
-"""What a change does to data: nothing, a rewrite of so many rows and bytes, or the loss of some. One rule a change."""
+"""What a change does to data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the loss
+of some. One rule a change."""
 
 from __future__ import annotations
 
@@ -11,14 +12,17 @@ from typing import assert_never
 from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.column_bytes import Bytes, column_bytes
+from deployer.plan.outside import begins_to_send, places
 from deployer.specs.types import Column
 
 
 class Risk(StrEnum):
-    """In rising order: `safe` changes no data, `rewrites` writes data anew, `destroys` loses data."""
+    """In rising order: `safe` changes no data, `rewrites` writes data anew, `external` publishes the table to a catalog
+    beyond the lake, `destroys` loses data."""
 
     SAFE = "safe"
     REWRITES = "rewrites"
+    EXTERNAL = "external"
     DESTROYS = "destroys"
 
 
@@ -50,6 +54,9 @@ def assess(
     Of a change of one column the bytes are that column's (`deployer.plan.column_bytes`); `before` and `after` are the
     table's columns.
     """
+    if catalogs := begins_to_send(change):
+        sends = "sends the table's name, place, schema, keys and split points to"
+        return Assessment(Risk.EXTERNAL, why=f"{sends} {places(catalogs)}")
     match change:
         case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
             return _rewrite(statistics, "rows are placed anew, by keys of the wider type")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deployer.plan.verdict import Verdict, Violation
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
-_RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.DESTROYS: "bold red"}
+_RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.EXTERNAL: "bold magenta", Risk.DESTROYS: "bold red"}
 _STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "green"}
 
 

@@ -1,4 +1,5 @@
-"""What a whole plan comes to: resources by action, and the rows and bytes that it rewrites or destroys."""
+"""What a whole plan comes to: resources by action, the rows and bytes that it rewrites or destroys, and the catalogs
+beyond the lake that it publishes to."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deployer.live.model import TableStatistics
+from deployer.plan.outside import begins_to_send, places
 from deployer.plan.plan import Action, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Assessment, Risk
 from deployer.plan.words import about_size, count
@@ -70,10 +72,15 @@ def foreign_title(plan: Plan) -> str:
 
 
 def extents(plan: Plan) -> list[tuple[Risk, str]]:
-    """What is destroyed and what is rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
-    found = []
-    for risk in (Risk.DESTROYS, Risk.REWRITES):
+    """What is destroyed, sent out and rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
+    found: list[tuple[Risk, str]] = []
+    for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
         total = extent(plan, risk)
+        if risk is Risk.EXTERNAL:
+            if total.tables:
+                sent = [each for change in plan.changes for each in begins_to_send(change.change)]
+                found.append((risk, f"{count(total.tables, 'table')} published to {places(sent)}"))
+            continue
         if total.tables:
             where = f"in {count(total.tables, 'resource')}"
             known = f"{count(total.rows, 'row')}, {about_size(total.bytes, about=total.about)}"
@@ -86,13 +93,13 @@ def extents(plan: Plan) -> list[tuple[Risk, str]]:
 
 
 def is_risky(change: PlannedChange) -> bool:
-    """Whether a reviewer must see it: it touches data, or is refused."""
+    """Whether a reviewer must see it: it touches data, sends something out, or is refused."""
     return change.assessment.risk is not Risk.SAFE or change.refused is not None
 
 
 def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[PlannedChange, ...]]:
     """The risky changes of a resource, the worst first, and the safe ones in their order."""
-    order = [Risk.DESTROYS, Risk.REWRITES, Risk.SAFE]
+    order = [Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES, Risk.SAFE]
     risky = sorted(filter(is_risky, resource.changes), key=lambda change: order.index(change.assessment.risk))
     return tuple(risky), tuple(change for change in resource.changes if not is_risky(change))
 

@@ -12,6 +12,7 @@ from typing import Any
 from deployer.plan.words import count, size
 from deployer.policy.model import Check, Found, Unchecked
 from deployer.policy.rows import ChangeRow, PlanView
+from deployer.specs.target_server import is_named
 
 Options = Mapping[str, Any]
 _FLAG = {"type": "boolean"}
@@ -69,6 +70,21 @@ def _destroys_data(_: Options) -> Check:
         for change in plan.changes:
             if change.risk == "destroys":
                 yield change.violation(f"{change.summary}: what destroys data needs an approval")
+
+    return check
+
+
+_ALLOWED = r"(glue|directory|plugin):.+|(\*\.)?[a-zA-Z0-9._-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?"
+
+
+def _external_targets(options: Options) -> Check:
+    allowed: list[str] = options.get("allow", [])
+
+    def check(plan: PlanView) -> Iterator[Found]:
+        for change in plan.changes:
+            for name in change.sends_to:
+                if not any(is_named(name, each) for each in allowed):
+                    yield change.violation(f"it publishes the table to {name}, which the rule's `allow` does not list")
 
     return check
 
@@ -192,6 +208,22 @@ BUILTIN: Mapping[str, Builtin] = MappingProxyType(
             "Tables, and columns if wanted, say what they are.",
             {"tables": _FLAG, "columns": _FLAG, "new_only": _NEW_ONLY},
             _descriptions,
+        ),
+        "external-targets": Builtin(
+            "Tables are published to no catalog beyond the lake but those that are listed.",
+            {
+                "allow": {
+                    "type": "array",
+                    "items": {
+                        "type": "string",
+                        "pattern": f"^({_ALLOWED})$",
+                        "patternErrorMessage": "write a host such as catalog.example.com or *.example.com, or "
+                        "glue:…, directory:… or plugin:…",
+                    },
+                    "description": "Hosts of REST servers, and `glue:PLACE`, `directory:FOLDER`, `plugin:NAME`.",
+                }
+            },
+            _external_targets,
         ),
     }
 )

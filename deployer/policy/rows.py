@@ -26,6 +26,7 @@ class ChangeRow:
     `rows` and `bytes` are what it rewrites or destroys; `sizes_known` is False in `preview --against`. `before` and
     `after` are texts: a name, a type, keys with commas between them, else JSON. `added_at` (UTC) is when a column that
     is dropped was added, None when that is not known. `tags` are the table's as declared, else as they are live.
+    `sends_to` are the catalogs beyond the lake that the change begins to publish to: hosts, or `KIND:PLACE`.
     """
 
     address: str
@@ -34,7 +35,7 @@ class ChangeRow:
     name: str
     action: str  #: what happens to the resource: `create`, `update` or `delete`
     change: str
-    risk: str  #: `safe`, `rewrites` or `destroys`
+    risk: str  #: `safe`, `rewrites`, `external` or `destroys`
     summary: str
     column: str = ""
     before: str | None = None
@@ -45,6 +46,8 @@ class ChangeRow:
     added_at: dt.datetime | None = None
     added_at_is_bound: bool = False  #: the column is older, how much is not kept
     refused: str | None = None
+    sends_to: tuple[str, ...] = ()
+    token_variables: tuple[str, ...] = ()  #: whose tokens are sent there
     tags: Mapping[str, str] = field(default_factory=dict)
     at: Position | None = None
 

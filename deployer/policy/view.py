@@ -14,6 +14,7 @@ from deployer.live.column_age import Since
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan import changes as c
 from deployer.plan.as_json import value_as_json
+from deployer.plan.outside import begins_to_send
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.words import describe, dotted
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
@@ -85,6 +86,7 @@ def _change_row(
     resource: ResourcePlan, planned: PlannedChange, spec: Spec | None, live: LiveLake, since: ColumnSince | None
 ) -> ChangeRow:
     change, assessment = planned.change, planned.assessment
+    catalogs = begins_to_send(change)
     sides = _sides(change)
     before = _live_table(resource.address, spec, live)
     table = spec if isinstance(spec, TableSpec) else before.spec if before else None
@@ -108,6 +110,8 @@ def _change_row(
         added_at=added.at if added else None,
         added_at_is_bound=added.at_least if added else False,
         refused=planned.refused,
+        sends_to=tuple(dict.fromkeys(each.name for each in catalogs)),
+        token_variables=tuple(dict.fromkeys(each.token for each in catalogs if each.token)),
         tags=_kept(shown.tags) if shown else _NO_TAGS,
         at=planned.cause,
     )

@@ -47,9 +47,13 @@ class LakeProvider:
 
     def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
         self.stores.start_run()
-        return sdk.ConfigureResponse(accept_secrets=False, accept_outputs=False, supports_preview=True)
+        # secrets are taken to be refused: a lake's log and its catalogs keep in clear what declares it
+        return sdk.ConfigureResponse(accept_secrets=True, accept_outputs=False, supports_preview=True)
 
     def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
+        if secret := [name for name, value in request.new_inputs.items() if _has_secret(value)]:
+            reason = "it is secret, or holds a secret, and a lake keeps in clear what declares it: leave the secret out"
+            return sdk.CheckResponse(request.new_inputs, [sdk.CheckFailure(name, reason) for name in sorted(secret)])
         inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
         if not failures and self.stores.declared is not None:
             failures = self.stores.declared.check(address_of(request.urn) or "", inputs)
@@ -110,6 +114,18 @@ def _kind(urn: str) -> Kind:
             f"the provider lake has no resource type {type_of(urn)}", where=urn, remedy=f"use one of {', '.join(KINDS)}"
         )
     return found
+
+
+def _has_secret(value: PropertyValue) -> bool:
+    if value.is_secret:
+        return True
+    match value.value:
+        case None | str() | bool() | float() | int() | Computed():
+            return False
+        case Mapping() as mapping:
+            return any(map(_has_secret, mapping.values()))
+        case items:
+            return any(map(_has_secret, items))  # type: ignore[arg-type]
 
 
 def _plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:

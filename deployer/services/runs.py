@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.masking import masked, masked_values
 from deployer.state.clock import Clock
 from deployer.state.model import JSON, TableState
 from deployer.state.requirements import TableRequirement
@@ -134,7 +136,7 @@ class HeldRun:
         """Ends the run. Raises Conflict when it was lost."""
         with self._lock:
             last = self._progress if progress is None else progress
-            update = RunEnded(self.run_id, status, figures or Figures(), reason, last)
+            update = RunEnded(self.run_id, status, _masked(figures or Figures()), masked(reason), last)
             # The id settles a repetition after an answer that was lost.
             txn_id = f"end-{self.run_id}-{self._holder}"
             state = self._store.commit(self._table_id, [update], self.requirements(), txn_id=txn_id)
@@ -203,7 +205,7 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
         with suppress(Conflict):
             match run.status:
                 case "QUEUED":
-                    ended = RunEnded(run_id, "CANCELLED", reason=reason)
+                    ended = RunEnded(run_id, "CANCELLED", reason=masked(reason))
                     after = store.commit(table_id, [ended], to_end_queued_run(run_id), author=author)
                 case "RUNNING":
                     after = store.commit(table_id, [CancelWished(run_id)], to_ask_to_end(run_id), author=author)
@@ -214,8 +216,13 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
 
 def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalStatus, *, reason: str) -> Run:
     """Ends a run that nobody started, such as one that could not be. Raises Conflict when somebody did."""
-    update = RunEnded(run_id, status, reason=reason)
+    update = RunEnded(run_id, status, reason=masked(reason))
     return find_run(store.commit(table_id, [update], to_end_queued_run(run_id)), run_id)
+
+
+def _masked(figures: Figures) -> Figures:
+    """Figures whose texts, such as failures of catalogs, hold no known secret."""
+    return replace(figures, before=masked_values(figures.before), after=masked_values(figures.after))
 
 
 def dead_runs(state: TableState, now: int) -> list[Run]:

@@ -12,10 +12,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
+from deployer import masking
 from deployer.compute.clusters import local_cluster
 from deployer.compute.local import LocalCluster
 from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
+from deployer.masked_streams import masked_streams
 from deployer.services.run import run_service
 from deployer.services.running import Asked
 from deployer.services.runs import find_run
@@ -27,7 +29,11 @@ NICENESS = 10
 
 def main(argv: Sequence[str]) -> int:
     """Does the run, and gives the exit code."""
-    root, table, run_id = argv
+    with masking.scope(), masked_streams():
+        return _main(*argv)
+
+
+def _main(root: str, table: str, run_id: str) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the run is CANCELLED, and keeps what it committed
     try:
         with closing(open_store(root)) as store:

@@ -23,14 +23,13 @@ from deployer.specs.schema_parts import (
     text,
 )
 from deployer.specs.sizes import bytes_of, in_words
+from deployer.specs.target_schema import TARGET_SCHEMAS
 from deployer.specs.words import one_of
 
 if TYPE_CHECKING:
     from deployer.state.services import ServiceKind
 
 MODES = ("AUTOMATIC", "ON_DEMAND")
-#: What a target of METASYNC may be.
-TARGETS = ("glue", "directory", "rest", "plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,75 +41,6 @@ class _Kind:
     trigger: Mapping[str, Any]
     required: tuple[str, ...] = ()
 
-
-_FOLDER: Json = {
-    "pattern": "^(/.*|s3://[^@\\s]+)$",
-    "patternErrorMessage": "write a path that begins with / or an s3:// URI without credentials",
-}
-_TARGET_SCHEMAS: list[Json] = [
-    object_schema(
-        "Glue target",
-        "The AWS Glue Data Catalog: a database of the instance, an entry for each table.",
-        ("type",),
-        {
-            "type": constant("glue", "Which catalog."),
-            "database": text(
-                "Name of the Glue database; of the names of the instance and the table's database unless set.",
-                pattern="^[a-z0-9_]{1,255}$",
-                patternErrorMessage="use a-z, 0-9 and _, as Glue does",
-            ),
-            "catalog_id": text("Id of the catalog; the account's own unless set.", pattern="^[0-9]{12}$")
-            | {"patternErrorMessage": 'write the 12 digits of an AWS account in quotes, such as "123456789012"'},
-            "region": text("AWS region; that of the session unless set.", examples=["eu-central-1"]),
-        },
-    ),
-    object_schema(
-        "Directory target",
-        "A Lance directory namespace, in which LanceDB and others find tables by name.",
-        ("type",),
-        {
-            "type": constant("directory", "Which catalog."),
-            "root": text(
-                "The namespace's folder or s3:// URI, above the tables; the lake's root unless set.", **_FOLDER
-            ),
-        },
-    ),
-    object_schema(
-        "REST target",
-        "A Lance REST namespace.",
-        ("type", "uri"),
-        {
-            "type": constant("rest", "Which catalog."),
-            "uri": text(
-                "Address of the server.", pattern="^https?://[^@?#\\s]+$", examples=["https://catalog.example.com"]
-            )
-            | {"patternErrorMessage": "write http:// or https://, no credentials and no query"},
-            "root": text(
-                "The folder or s3:// URI from which the server counts locations; it is told whole URIs unless set.",
-                **_FOLDER,
-            ),
-            "token_variable": text(
-                "The environment variable of the job that holds a bearer token; the token itself is kept nowhere.",
-                pattern="^[A-Za-z_][A-Za-z0-9_]*$",
-                patternErrorMessage="write the name of a variable, such as CATALOG_TOKEN",
-            ),
-        },
-    ),
-    object_schema(
-        "Plug-in target",
-        "A catalog that a package of one's own knows, installed beside deployer where jobs run.",
-        ("type", "name"),
-        {
-            "type": constant("plugin", "Which catalog."),
-            "name": ref("dashed_name", "Name of the package's entry point in the group `deployer.metasync_targets`."),
-            "options": {
-                "type": "object",
-                "description": "What the plug-in is told. It is kept in the state, so no credentials.",
-                "additionalProperties": {"type": ["string", "number", "boolean"], "description": "Text, number, flag."},
-            },
-        },
-    ),
-]
 
 _FILE_BYTES: Json = size("Files are written up to this size.", default="256MB")
 _KINDS: Mapping[str, _Kind] = {
@@ -175,7 +105,7 @@ _KINDS: Mapping[str, _Kind] = {
             "targets": {
                 "type": "array",
                 "description": "Where to.",
-                "items": {"oneOf": _TARGET_SCHEMAS},
+                "items": {"oneOf": TARGET_SCHEMAS},
                 "minItems": 1,
             }
         },

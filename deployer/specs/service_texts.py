@@ -15,7 +15,6 @@ from deployer.specs.service_form import service_to_json
 from deployer.specs.service_schema import (
     KINDS,
     MODES,
-    TARGETS,
     declared_options,
     option_names,
     option_schema,
@@ -24,6 +23,7 @@ from deployer.specs.service_schema import (
 )
 from deployer.specs.services import Defaults, read_services
 from deployer.specs.shape_checks import Problems, compiled
+from deployer.specs.target_schema import TARGETS
 from deployer.specs.types import Column
 from deployer.specs.words import one_of
 from deployer.specs.yaml import Node

@@ -14,6 +14,7 @@ from deployer.errors import InvalidInput, Problem
 from deployer.specs.json_schema import json_schema
 from deployer.specs.rules import Rule
 from deployer.specs.sizes import bytes_of
+from deployer.specs.target_server import server_of
 from deployer.specs.type_text import BadType, read_type
 from deployer.specs.words import fields_remedy, one_of, said, wanted_remedy
 from deployer.specs.yaml import Node
@@ -232,8 +233,17 @@ def _string(schema: Schema) -> Check:
             problems.append(
                 Problem(node.at, f"{label} cannot be `{shown}`", schema["patternErrorMessage"], Rule.BAD_TEXT)
             )
+        elif schema.get("format") == "server-uri":
+            _server(node, label, value, problems)
 
     return check
+
+
+def _server(node: Node, label: str, value: str, problems: Problems) -> None:
+    try:
+        server_of(value)
+    except InvalidInput as error:
+        problems.append(Problem(node.at, f"{label} cannot be `{value}`: {error.what}", error.remedy, Rule.BAD_TEXT))
 
 
 def _column_type(node: Node, label: str, problems: Problems) -> None:

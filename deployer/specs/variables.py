@@ -14,7 +14,7 @@ from deployer.specs.yaml import Node, Value, resolve_plain
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Keys of the same Pulumi namespace that are settings of the tool and not variables.
-SETTINGS = ("specs", "aws", "jobs")
+SETTINGS = ("specs", "aws", "jobs", "target_hosts")
 
 Scalar = bool | int | float | str
 

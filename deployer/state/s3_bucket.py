@@ -17,6 +17,7 @@ from botocore.configprovider import ConfiguredEndpointProvider
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, ProfileNotFound
 from obstore.store import S3Store
 
+from deployer import masking
 from deployer.errors import DeployerError
 from deployer.state.aws_session import aws_session
 from deployer.state.dynamodb_requests import role_refused, setting_missing
@@ -106,6 +107,8 @@ class Bucket:
 
     def _made(self, found: _Found, credentials: ReadOnlyCredentials) -> S3Store:
         path_style = self._access.path_style
+        for credential in (credentials.secret_key, credentials.token):
+            masking.current().add_issued(credential, "a credential of AWS")
         config: S3Config = {
             "virtual_hosted_style_request": found.endpoint is None if path_style is None else not path_style,
         }

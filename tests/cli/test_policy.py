@@ -274,7 +274,7 @@ def test_rules_that_are_broken_at_the_base_are_named_there(base: Path, deployer:
         [
             "main:policies/new.py:2:1: the file cannot be run: ZeroDivisionError: division by zero; mend it",
             "main:policies/rules.yaml:2:7: there is no built-in rule `names`; use one of column-age, key-change, "
-            "destroys-data, rewrite-size, naming, required-tags, descriptions",
+            "destroys-data, rewrite-size, naming, required-tags, descriptions, external-targets",
         ],
     )
 

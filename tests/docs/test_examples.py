@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from deployer.cli.main import app
 from deployer.cli.reference import reference
 from deployer.cost.prices import read_prices
+from deployer.engine.aws_kms import parse_kms
 from deployer.engine.backend_url import s3_place
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
@@ -38,6 +39,9 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
     documents = list(yaml.safe_load_all(text))
     if "config" in documents[0]:  # a stack's configuration
         assert all(key.startswith(("deployer:", "aws:")) for key in documents[0]["config"])
+        return
+    if "secretsprovider" in documents[0]:  # a stack's configuration too
+        assert parse_kms(documents[0]["secretsprovider"]).key.startswith("alias/")
         return
     if documents[0].keys() == {"backend"}:  # a part of Pulumi.yaml
         assert s3_place(documents[0]["backend"]["url"])[0].startswith("s3://")

@@ -203,7 +203,7 @@ BAD_STATES = {
     "cloud secrets": (
         '{"version": 3, "checkpoint": {"latest": {"secrets_providers": {"type": "cloud"}}}}',
         Refused,
-        "passphrases only",
+        "passphrases and AWS KMS",
     ),
     "snippets": ('{"version": 3, "checkpoint": {"latest": {"snippets": [{}]}}}', Refused, "PCL snippets"),
 }

@@ -7,7 +7,9 @@ import json
 import pytest
 import yaml
 
-from deployer.engine.secrets import Passphrase, new_crypter, open_crypter
+from deployer.engine.keepers import ByPassphrase
+from deployer.engine.passphrase import new_salt, open_salt
+from deployer.engine.secrets import Secrets, StackKeys
 from deployer.errors import EngineFailed, InvalidInput, Refused
 from tests.engine.conftest import Lab
 
@@ -75,11 +77,12 @@ def test_secrets_are_readable_for_a_plugin_and_the_program(lab: Lab) -> None:
 
 def test_a_changed_passphrase_reads_the_old_secrets_and_writes_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "x")
-    old, new = new_crypter("x"), new_crypter("x")
-    secrets = Passphrase(new.salt, old.salt, lambda _: None)
-    assert secrets.decrypt(old.encrypt('"before"')) == "before"
-    assert secrets.decrypt(new.encrypt('"after"')) == "after"
-    assert secrets.salt == new.salt
+    (old_salt, old), (new_salt_, new) = new_salt("x"), new_salt("x")
+    secrets = Secrets(StackKeys(configured=ByPassphrase(new_salt_)), ByPassphrase(old_salt))
+    for crypter, text in ((old, "before"), (new, "after")):
+        stored = {SIG: SECRET, "ciphertext": crypter.encrypt(json.dumps(text))}
+        assert secrets.reveal(stored, ("urn", "inputs")) == {SIG: SECRET, "value": text}
+    assert secrets.keeper == ByPassphrase(new_salt_)
     assert new.decrypt(secrets.encrypt("more")) == '"more"'
 
 
@@ -111,20 +114,20 @@ def test_the_passphrase_may_come_from_a_file(lab: Lab, monkeypatch: pytest.Monke
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     (lab.dir / "phrase").write_text("correct horse\n")
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(lab.dir / "phrase"))
-    assert not lab.preview().changes
+    assert lab.up().summary.keys() == {"same"}
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", str(lab.dir / "none"))
     with pytest.raises(InvalidInput, match="cannot read the passphrase"):
-        lab.preview()
+        lab.engine().up(lab.stack())
 
 
 def test_secret_configuration_is_decrypted_and_stays_secret(lab: Lab) -> None:
-    crypter = new_crypter("correct horse")
+    salt, crypter = new_salt("correct horse")
     config = {
         "demo:plain": "seen",
         "demo:hidden": {"secure": crypter.encrypt("hush-hush")},
         "demo:nested": {"user": "me", "password": {"secure": crypter.encrypt("hush-hush")}},
     }
-    (lab.dir / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"encryptionsalt": crypter.salt, "config": config}))
+    (lab.dir / "Pulumi.dev.yaml").write_text(yaml.safe_dump({"encryptionsalt": salt, "config": config}))
     result = lab.up(
         """
         config = pulumi.Config()
@@ -138,21 +141,23 @@ def test_secret_configuration_is_decrypted_and_stays_secret(lab: Lab) -> None:
     assert b"hush" not in lab.checkpoint.read_bytes()
 
 
-def test_the_salt_of_the_go_implementation_opens() -> None:
-    assert open_crypter(GO_PHRASE, GO_SALT).salt == GO_SALT
+def test_the_salt_of_the_go_implementation_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", GO_PHRASE)
+    assert open_salt(GO_SALT)
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "123")
     with pytest.raises(Refused, match="not the one of this stack"):
-        open_crypter("123", GO_SALT)
+        open_salt(GO_SALT)
 
 
 def test_values_of_every_kind_survive(monkeypatch: pytest.MonkeyPatch) -> None:
-    crypter = new_crypter("x")
-    saved: list[str] = []
+    salt, _ = new_salt("x")
+    saved: list[object] = []
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "x")
-    secrets = Passphrase(crypter.salt, None, saved.append)
+    secrets = Secrets(StackKeys(configured=ByPassphrase(salt), save=saved.append), None)
     value = {"a": {SIG: SECRET, "value": {"b": [1, 2.5, None, True, "ü"]}}, "c": "plain"}
-    stored = secrets.hide(value)
+    stored = secrets.hide(value, ("urn", "inputs"))
     assert "ü" not in json.dumps(stored, ensure_ascii=False)
-    assert secrets.reveal(stored) == value
+    assert secrets.reveal(stored, ("urn", "inputs")) == value
     assert saved == []
 
 

@@ -93,6 +93,20 @@ TABLES: dict[str, TableSpec] = {
     "service_on_demand": serviced(replace(CLEAN, trigger=None)),
     "service_options": serviced(replace(CLEAN, options={"older_than": "2d", "dry_run": True})),
     "service_options_unchecked": serviced(replace(CLEAN, options={"older_than": "2w"}, unsafe_raw=True)),
+    "service_external": serviced(
+        CLEAN,
+        ServiceSpec(
+            "METASYNC",
+            Trigger(commits=1),
+            None,
+            {
+                "targets": [
+                    {"type": "glue"},
+                    {"type": "rest", "uri": "https://catalog.example.com", "token_variable": "DEPLOYER_TOKEN_CATALOG"},
+                ]
+            },
+        ),
+    ),
     "service_cluster": serviced(replace(CLEAN, cluster="small")),
     "storage_format": replace(FLIGHTS, storage=Storage(data_storage_version="2.2")),
     "storage_sizes": replace(FLIGHTS, storage=Storage(max_rows_per_file=1000)),

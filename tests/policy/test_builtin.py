@@ -11,6 +11,7 @@ from deployer.live.model import LiveLake
 from deployer.plan.verdict import Verdict
 from deployer.policy.builtin import BUILTIN
 from deployer.policy.rows import PlanView
+from deployer.specs.model import ServiceSpec, TableSpec
 from deployer.specs.types import Column, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, with_column, without_column
 from tests.policy.plans import aged, unknown, verdict_in, view_of, without_sizes
@@ -40,6 +41,15 @@ RENAMED = replace(FLIGHTS, name="Departures", renamed_from="flights")
 ADDED = replace(FLIGHTS, columns=(*FLIGHTS.columns, Column("Late", Struct((Column("ByHours", Scalar("int8")),)))))
 CAPITAL = with_column("delay", Column("Delay", Scalar("int32"), renamed_from="delay"))
 OWNED = replace(EMPTY, tags={"owner": "team-a"}, description="Nothing yet.")
+
+
+def published(*targets: dict[str, str], raw: bool = False) -> TableSpec:
+    options = {"targets": str(targets)} if raw else {"targets": list(targets)}
+    return replace(EMPTY, services=(ServiceSpec("METASYNC", None, None, options, raw),))
+
+
+CATALOG = {"type": "rest", "uri": "https://catalog.example.com/lance", "token_variable": "DEPLOYER_TOKEN_CATALOG"}
+NOT_LISTED = "it publishes the table to {}, which the rule's `allow` does not list"
 
 # name: (rule, options, plan, what its violations say, what its remarks say)
 CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] = {
@@ -191,6 +201,55 @@ CASES: dict[str, tuple[str, dict[str, object], PlanView, list[str], list[str]]] 
         {"columns": "[a-z]+", "new_only": True},
         view_of(CAPITAL, EMPTY),
         ["the name of column Delay is not [a-z]+"],
+        [],
+    ),
+    "external_host": (
+        "external-targets",
+        {},
+        view_of(FLIGHTS, published(CATALOG, {"type": "glue"}, {"type": "directory"})),
+        [NOT_LISTED.format("catalog.example.com")],
+        [],
+    ),
+    "external_of_a_new_table": (
+        "external-targets",
+        {"allow": ["example.com", "*.example.org"]},
+        view_of(FLIGHTS, published(CATALOG), live=LiveLake(None)),
+        [NOT_LISTED.format("catalog.example.com")],
+        [],
+    ),
+    "external_elsewhere": (
+        "external-targets",
+        {"allow": ["catalog.example.com"]},
+        view_of(
+            FLIGHTS,
+            published(
+                {"type": "glue", "catalog_id": "123456789012", "database": "theirs"},
+                {"type": "directory", "root": "/srv"},
+                {"type": "plugin", "name": "json"},
+            ),
+        ),
+        [NOT_LISTED.format(name) for name in ("glue:123456789012/theirs", "directory:/srv", "plugin:json")],
+        [],
+    ),
+    "external_unchecked": (
+        "external-targets",
+        {"allow": ["*.example.com", "catalog.example.com"]},
+        view_of(FLIGHTS, published(CATALOG, raw=True)),
+        [NOT_LISTED.format("unchecked:whatever its options name")],
+        [],
+    ),
+    "external_listed": (
+        "external-targets",
+        {"allow": ["catalog.example.com:443", "plugin:json"]},
+        view_of(FLIGHTS, published(CATALOG, {"type": "plugin", "name": "json"})),
+        [],
+        [],
+    ),
+    "external_below_a_domain": (
+        "external-targets",
+        {"allow": ["*.example.com"]},
+        view_of(FLIGHTS, published(CATALOG)),
+        [],
         [],
     ),
     "owner": ("required-tags", {}, view_of(FLIGHTS, OWNED), ["it has no tag owner"], []),

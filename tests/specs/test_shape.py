@@ -18,6 +18,7 @@ from deployer.specs.json_schema import KINDS, json_schema
 from deployer.specs.shape import check_shape
 from deployer.specs.shape_checks import CHECKED, DESCRIBING, Problems
 from deployer.specs.sizes import bytes_of
+from deployer.specs.target_server import server_of
 from deployer.specs.type_text import BadType, read_type
 from deployer.specs.yaml import Node, parse_yaml
 
@@ -35,6 +36,11 @@ def _is_column_type(value: object) -> bool:
 @formats.checks("bytes", raises=InvalidInput)
 def _is_size(value: object) -> bool:
     return not isinstance(value, str) or bytes_of(value) > 0
+
+
+@formats.checks("server-uri", raises=InvalidInput)
+def _is_server(value: object) -> bool:
+    return not isinstance(value, str) or bool(server_of(value))
 
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema(), format_checker=formats)

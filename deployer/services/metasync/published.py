@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.errors import Corrupt
 from deployer.services.metasync.target import Catalog, Place, is_same_catalog
 from deployer.state.json_values import JSON
 from deployer.state.model import INSTANCE_LOG, InstanceState
@@ -38,8 +39,17 @@ class Record:
 
     @staticmethod
     def of_json(form: Mapping[str, Any]) -> Record:
-        database, name = form["place"]
-        return Record(form["target"], tuple(form["catalog"]), (database, name), form["location"])
+        """Raises Corrupt for what is not a record."""
+        try:
+            database, name = map(str, form["place"])
+            target, catalog, location = dict(form["target"]), tuple(map(str, form["catalog"])), str(form["location"])
+        except (KeyError, TypeError, ValueError):
+            raise Corrupt(
+                "a record of what METASYNC published cannot be read",
+                where=f"a property {PREFIX}… of the instance",
+                remedy="restore the state from an export",
+            ) from None
+        return Record(target, catalog, (database, name), location)
 
 
 def records_of(instance: InstanceState, table_id: str) -> list[Record]:

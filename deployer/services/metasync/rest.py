@@ -8,16 +8,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deployer.errors import InvalidInput
+from deployer.plan.escaping import plain
 from deployer.services.metasync.namespaces import found_entry, namespace_wanted, new_properties
 from deployer.services.metasync.publication import Publication, relative_to, uri_of
 from deployer.services.metasync.target import Catalog, Found, Parts, Place, TargetFailed
+from deployer.services.metasync.token import read_token
+from deployer.specs.target_server import HOSTS_VARIABLE, require_allowed, server_of
 
 if TYPE_CHECKING:
     from lance_namespace_urllib3_client.api_client import ApiClient
 
-CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 60.0  # seconds
 SEPARATOR = "$"  #: of the parts of an id in an address; no name has it
 NOT_FOUND, CONFLICT = 404, 409  # of HTTP
+_MOST_SAID = 500  #: characters of a server's own words in an error
 T = TypeVar("T")
 
 
@@ -32,13 +35,16 @@ class _Answered(TargetFailed):
 class RestTarget:
     """Fulfils `target.Target`. Tables' databases are namespaces.
 
-    A bearer token is read from the environment when it is sent, and is kept and shown nowhere.
+    A bearer token is read from the environment when it is sent, and is kept and shown nowhere. Raises InvalidInput for
+    a server that the environment does not allow, and for a variable that is not for tokens, whoever declared them.
     """
 
     def __init__(self, declared: Mapping[str, Any]) -> None:
         self._uri = str(declared["uri"]).rstrip("/")
         self._root: str | None = declared.get("root")
         self._variable: str | None = declared.get("token_variable")
+        self._server = server_of(self._uri)
+        require_allowed(self._server, self._variable, os.environ.get(HOSTS_VARIABLE, ""))
         self.title = f"rest {self._uri}"
         self.catalog: Catalog = ("rest", self._uri)
 
@@ -55,7 +61,7 @@ class RestTarget:
         try:
             entry = self._call(
                 lambda: TableApi(self._client).describe_table(
-                    SEPARATOR.join(place), DescribeTableRequest(), delimiter=SEPARATOR, _request_timeout=_TIMES
+                    SEPARATOR.join(place), DescribeTableRequest(), delimiter=SEPARATOR
                 )
             )
         except _Answered as answer:
@@ -85,7 +91,7 @@ class RestTarget:
         try:
             self._call(
                 lambda: TableApi(self._client).deregister_table(
-                    SEPARATOR.join(place), DeregisterTableRequest(), delimiter=SEPARATOR, _request_timeout=_TIMES
+                    SEPARATOR.join(place), DeregisterTableRequest(), delimiter=SEPARATOR
                 )
             )
         except _Answered as answer:
@@ -97,11 +103,7 @@ class RestTarget:
         from lance_namespace_urllib3_client.api.table_api import TableApi
 
         request = RegisterTableRequest(location=location, mode=mode, properties=dict(properties))
-        self._call(
-            lambda: TableApi(self._client).register_table(
-                SEPARATOR.join(place), request, delimiter=SEPARATOR, _request_timeout=_TIMES
-            )
-        )
+        self._call(lambda: TableApi(self._client).register_table(SEPARATOR.join(place), request, delimiter=SEPARATOR))
 
     def _create_namespace(self, name: str) -> None:
         from lance_namespace import CreateNamespaceRequest
@@ -109,9 +111,7 @@ class RestTarget:
 
         try:
             self._call(
-                lambda: NamespaceApi(self._client).create_namespace(
-                    name, CreateNamespaceRequest(), delimiter=SEPARATOR, _request_timeout=_TIMES
-                )
+                lambda: NamespaceApi(self._client).create_namespace(name, CreateNamespaceRequest(), delimiter=SEPARATOR)
             )
         except _Answered as answer:
             if answer.status != CONFLICT:  # else it is there
@@ -139,18 +139,12 @@ class RestTarget:
         from lance_namespace_urllib3_client.api_client import ApiClient
         from lance_namespace_urllib3_client.configuration import Configuration
 
-        return ApiClient(Configuration(host=self._uri, access_token=self._token()))
+        from deployer.services.metasync.checked_http import CheckedHttp
 
-    def _token(self) -> str | None:
-        if self._variable is None:
-            return None
-        token = os.environ.get(self._variable, "")
-        if not token or not token.isascii() or not token.isprintable():
-            raise InvalidInput(
-                f"the environment variable {self._variable} holds no token",
-                remedy="set it to the bearer token where the run is, or leave `token_variable` out",
-            )
-        return token
+        token = None if self._variable is None else read_token(self._variable)
+        client = ApiClient(Configuration(host=self._uri, access_token=token))
+        client.rest_client = CheckedHttp(self._server)
+        return client
 
     def _call(self, call: Callable[[], T]) -> T:
         """What a call gives. Raises TargetFailed; none of its words are of a request, which has the token."""
@@ -161,15 +155,13 @@ class RestTarget:
             return call()
         except ApiException as failure:
             status = int(failure.status or 0)
-            said = str(getattr(failure.data, "error", None) or failure.reason or "").strip()
+            said = plain(str(getattr(failure.data, "error", None) or failure.reason or ""))[:_MOST_SAID]
             remedy = "see that the token is right" if status in (401, 403) else "see what the server's log says"
-            raise _Answered(status, f"the server answered {status}: {said}"[:500], remedy=remedy) from None
+            raise _Answered(status, f"the server answered {status}: {said}", remedy=remedy) from None
         except HTTPError as failure:
-            what = f"the server gave no answer: {type(failure).__name__}"
+            cause = getattr(failure, "reason", None)
+            what = f"the server gave no answer: {type(cause if isinstance(cause, Exception) else failure).__name__}"
             raise TargetFailed(what, remedy="check the address and the network, then run again") from None
         except (OpenApiException, ValueError) as failure:
             what = f"the server's answer is no Lance namespace's: {type(failure).__name__}"
             raise TargetFailed(what, remedy="check the target's `uri`") from None
-
-
-_TIMES = (CONNECT_WITHIN, ANSWER_WITHIN)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.plan.escaping import plain
 from deployer.plan.words import count
-from deployer.services.metasync.publication import Publication, is_same_place, relative_to
+from deployer.services.metasync.publication import Publication, is_same_place, relative_to, uri_of
 from deployer.services.metasync.published import Record, published_tables, records_of, remember
 from deployer.services.metasync.results import Metasynced, Published
 from deployer.services.metasync.target import Found, Place, Target, is_same_catalog
@@ -46,7 +48,7 @@ def sync(
         done.append(_published(table, publication, declared, open_target))
     on_progress(Progress("looking for entries that are out of date", len(targets), len(targets), "targets"))
     done += _remove_old(table, targets, open_target, all_of_them)
-    gone = _remove_gone(table, open_target)
+    gone = _remove_gone(table, targets, open_target)
     status, why = _outcome(done, gone, publication)
     seconds = time.monotonic() - started
     name, version = table.entry.full_name, publication.version
@@ -131,8 +133,9 @@ def _require_ours(
     else:
         ours = record is not None and relative_to(found.location, publication.root) is not None
     if not ours:
+        where = plain(found.location)
         raise Refused(
-            f"{'.'.join(place)} is there already and was not published from this lake: it is at {found.location}",
+            f"{'.'.join(place)} is there already and was not published from this lake: it is at {where}",
             remedy="remove or rename it there, or publish to another place",
         )
 
@@ -149,24 +152,37 @@ def _remove_old(
             now = [each for each in map(open_target, targets) if is_same_catalog(each.catalog, record.catalog)]
             if any(each.place(entry.database, entry.name) == record.place for each in now):
                 return None
-            return _remove(table, table_id, record, open_target(record.target)) if now or all_of_them else None
+            return (
+                _remove(table, table_id, record, _target_of(record, now, open_target)) if now or all_of_them else None
+            )
 
         found.append(_removed(record, remove))
     return [each for each in found if each is not None]
 
 
-def _remove_gone(table: OpenTable, open_target: Callable[[Declared], Target]) -> list[Published]:
+def _remove_gone(
+    table: OpenTable, targets: Sequence[Declared], open_target: Callable[[Declared], Target]
+) -> list[Published]:
     """Entries of tables that are deleted: their own METASYNC does not run any more."""
     instance = table.store.instance()
+    declared: list[Target] = []
+    for each in targets:
+        with suppress(DeployerError):  # it was told already
+            declared.append(open_target(each))
     removed = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
         for record in records_of(instance, table_id):
 
             def remove(table_id: str = table_id, record: Record = record) -> Published | None:
-                return _remove(table, table_id, record, open_target(record.target))
+                return _remove(table, table_id, record, _target_of(record, declared, open_target))
 
             removed.append(_removed(record, remove))
     return [each for each in removed if each is not None]
+
+
+def _target_of(record: Record, declared: Sequence[Target], open_target: Callable[[Declared], Target]) -> Target:
+    """The record's target as it is declared now, whose token is that of today; else as it was declared then."""
+    return next((each for each in declared if each.catalog == record.catalog), None) or open_target(record.target)
 
 
 def _removed(record: Record, remove: Callable[[], Published | None]) -> Published | None:
@@ -184,13 +200,22 @@ def _remove(table: OpenTable, table_id: str, record: Record, target: Target) -> 
     title, before = _title(target, record.place), found.version if found is not None else None
     done = Published(title, "removed", before, changed_by_others=() if found is not None else ("removed",))
     if found is not None:
-        if found.table_id == table_id or (not found.table_id and is_same_place(found.location, record.location)):
+        if _is_removable(table, table_id, record, found):
             target.remove(record.place, found)
         else:
             done = Published(title, "left", before)
     instance = table.store.instance()
     remember(table.store, table_id, [each for each in records_of(instance, table_id) if each != record])
     return None if found is not None and found.table_id in {*instance.tables} - {table_id} else done
+
+
+def _is_removable(table: OpenTable, table_id: str, record: Record, found: Found) -> bool:
+    """Whether an entry is the one that the record is about, and of this lake by what the entry itself says: a record
+    alone, which whoever writes the state can make, removes nothing."""
+    if found.table_id:
+        return found.table_id == table_id and is_same_place(found.root, uri_of(table.root))
+    is_below = relative_to(found.location, uri_of(table.root)) is not None
+    return is_below and is_same_place(found.location, record.location)
 
 
 def _title(target: Target, place: Place) -> str:

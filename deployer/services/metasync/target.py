@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from deployer.errors import DeployerError
+from deployer.plan.escaping import plain
 from deployer.services.metasync.publication import FINGERPRINT, ROOT, TABLE_ID, VERSION, Publication, is_same_place
 
 Place = tuple[str, str]  #: database (or namespace) and name in the catalog
 Catalog = tuple[str, ...]  #: which catalog a target is: its type, then what tells it from others; "" is unknown
 Parts = Mapping[str, str]  #: what an entry says, part by part, in a form that is the same however it was written
+_MOST_PARTS = 100  #: that a fingerprint names
 
 
 class TargetFailed(DeployerError):
@@ -109,4 +111,7 @@ def _fingerprints(properties: Mapping[str, str]) -> dict[str, str]:
         found = json.loads(properties.get(FINGERPRINT, ""))
     except ValueError:
         return {}
-    return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    # names go into the record of a run, and whoever writes the catalog chooses them
+    return {plain(str(name)): str(value) for name, value in list(found.items())[:_MOST_PARTS]}

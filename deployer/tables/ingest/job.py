@@ -22,7 +22,7 @@ from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.source_files import is_on_s3
-from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, splits_of
+from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, refuse_credentials, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
 from deployer.tables.progress import OnProgress, untold
 
@@ -49,6 +49,10 @@ class IngestRequest:
     engine: Engine = "auto"
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
     services: bool = True  #: for the job that asks: run the table's services that are due then
+
+    def __post_init__(self) -> None:
+        """Raises InvalidInput for addresses that have credentials in them."""
+        refuse_credentials([*self.paths, *([self.bad_rows] if isinstance(self.bad_rows, str) else [])])
 
 
 @dataclass(frozen=True, slots=True)

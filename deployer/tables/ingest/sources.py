@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -79,6 +80,29 @@ class Split:
     stop: int
     rows: int
     bytes: int
+
+
+_CREDENTIALS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<user>[^/?#]*@)?(?P<place>[^?#]*)(?P<query>[?#].*)?"
+)
+
+
+def refuse_credentials(paths: Iterable[str]) -> None:
+    """Raises InvalidInput for an address with credentials in it, such as a presigned URL: addresses are in messages, in
+    the arguments of jobs on clusters, and in their records. What the error shows has none."""
+    for path in paths:
+        found = _CREDENTIALS.fullmatch(path)
+        if found is None:
+            continue
+        query = found["query"] or ""  # on S3 it may be the rest of a glob
+        signed = "x-amz-" in query.lower() if found["scheme"] == "s3" else query
+        if found["user"] or signed:
+            raise InvalidInput(
+                "the address has credentials in it",
+                where=f"{found['scheme']}://{found['place']}",
+                remedy="leave them out: credentials come from the environment or the AWS profile; download what a "
+                "presigned URL leads to",
+            )
 
 
 def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Source]:

@@ -92,9 +92,9 @@ def test_by_command(loaded: Run) -> None:  # noqa: F811
     code, out, _ = loaded("service", "run", "flights", "metasync", "-o", "targets=directory", "--json")
     document = json.loads(out)
     assert (document["status"], document["targets"][0]["action"]) == ("SKIPPED", "unchanged")
-    target = json.dumps([{"type": "rest", "uri": "http://127.0.0.1:1", "token_variable": "NOT_SET"}])
+    target = json.dumps([{"type": "rest", "uri": "http://127.0.0.1:1", "token_variable": "DEPLOYER_TOKEN_NOT_SET"}])
     code, _, said = loaded("service", "run", "flights", "metasync", "-o", f"targets={target}")
-    assert code == 1 and "the environment variable NOT_SET holds no token" in " ".join(said.split())
+    assert code == 1 and "the environment variable DEPLOYER_TOKEN_NOT_SET holds no token" in " ".join(said.split())
     assert loaded("drift")[0] == 0  # what was published is nothing that specs declare
 
 

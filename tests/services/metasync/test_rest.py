@@ -87,7 +87,11 @@ class Catalog(ThreadingHTTPServer):
 
     @property
     def target(self) -> dict[str, str]:
-        return {"type": "rest", "uri": f"http://127.0.0.1:{self.server_port}", "token_variable": "CATALOG_TOKEN"}
+        return {
+            "type": "rest",
+            "uri": f"http://127.0.0.1:{self.server_port}",
+            "token_variable": "DEPLOYER_TOKEN_CATALOG",
+        }
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -138,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     server = Catalog()
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("CATALOG_TOKEN", TOKEN)
+    monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", TOKEN)
     yield server
     server.shutdown()
     server.server_close()
@@ -163,14 +167,14 @@ def test_a_server_that_keeps_properties_is_told_each_version_in_one_step(lake: L
 
 def test_the_token_is_sent_and_written_nowhere(lake: Lake, catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     sync(lake, catalog.target)
-    monkeypatch.setenv("CATALOG_TOKEN", "wrong-" + TOKEN)
+    monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", "wrong-" + TOKEN)
     with pytest.raises(
         NotPublished, match=r"the server answered 401: who are you\?; see that the token is right"
     ) as no:
         sync(lake, catalog.target)
     assert TOKEN not in str(no.value)
-    monkeypatch.delenv("CATALOG_TOKEN")
-    with pytest.raises(NotPublished, match="the environment variable CATALOG_TOKEN holds no token"):
+    monkeypatch.delenv("DEPLOYER_TOKEN_CATALOG")
+    with pytest.raises(NotPublished, match="the environment variable DEPLOYER_TOKEN_CATALOG holds no token"):
         sync(lake, catalog.target)
     assert not [path for path in lake.folder.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
 

@@ -1,0 +1,221 @@
+"""Addresses of REST catalogs, the hosts that a process may send to, and the variables that may hold a token.
+
+Specs and state name a server and a variable. They do not decide whether the process that has the token sends it there:
+its environment does (`DEPLOYER_TARGET_HOSTS`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deployer.errors import InvalidInput
+
+#: The beginning of every variable that may hold a token. No other variable is read for a target.
+TOKEN_PREFIX = "DEPLOYER_TOKEN_"  # noqa: S105 -- a name
+TOKEN_PATTERN = f"^{TOKEN_PREFIX}[A-Za-z0-9_]{{1,100}}$"
+#: The variable of the process that publishes: the hosts it may publish to.
+HOSTS_VARIABLE = "DEPLOYER_TARGET_HOSTS"
+
+_URI = re.compile(r"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?(/[!-~]*)?", re.IGNORECASE)
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")  #: a last label that URL parsers read as a part of an IPv4 address
+_IN_PATH = re.compile(r"[\\@?#]")
+#: Metadata services of clouds at addresses that are not link-local: AWS over IPv6, Alibaba, Oracle, Azure, Google.
+_METADATA = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd20:ce::254"),
+    )
+)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REMEDY = "write https://HOST or https://HOST:PORT/PATH, without credentials and query"
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Where a REST catalog is. `host` is in lower case: a DNS name, or an IP address without brackets."""
+
+    scheme: str
+    host: str
+    port: int | None = None
+
+    @property
+    def address(self) -> Address | None:
+        """The host, where it is an IP address."""
+        try:
+            return ipaddress.ip_address(self.host)
+        except ValueError:
+            return None
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the host is this machine by its name alone, whatever DNS says."""
+        address = self.address
+        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+            return address.ipv4_mapped.is_loopback
+        return self.host == "localhost" if address is None else address.is_loopback
+
+    @property
+    def place(self) -> str:
+        """`catalog.example.com`, `catalog.example.com:8080`, `[::1]:2333`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+def server_of(uri: str) -> Server:
+    """The server that a target's `uri` names. Raises InvalidInput for an address that is not safe to send to.
+
+    Parsers disagree about unusual addresses (user information, backslashes, IPv4 addresses as one number, names that
+    are not ASCII), so every such form is refused.
+    """
+    found = _URI.fullmatch(uri)
+    if found is None or _IN_PATH.search(found[4] or ""):
+        raise InvalidInput("the address is not a plain URL of a server", remedy=_REMEDY)
+    scheme, host, port = found[1].lower(), found[2].lower(), int(found[3]) if found[3] else None
+    if port is not None and not 1 <= port <= 65_535:
+        raise InvalidInput(f"the port {port} does not exist", remedy="use 1 to 65535")
+    server = Server(scheme, _host(host), port)
+    address = server.address
+    if address is not None and (why := refused_address(address)):
+        raise InvalidInput(f"{server.host} is {why}", remedy="name the catalog's server")
+    if scheme == "http" and not server.is_loopback:
+        raise InvalidInput(
+            "http:// sends in clear what anybody on the way can read",
+            remedy="write https://; http:// is for localhost alone",
+        )
+    return server
+
+
+def _host(host: str) -> str:
+    """A host in the one form that hosts are compared in."""
+    if host.startswith("["):
+        try:
+            return str(ipaddress.IPv6Address(host[1:-1]))
+        except ValueError:
+            raise InvalidInput(f"{host} is not an IPv6 address", remedy=_REMEDY) from None
+    labels = host.split(".")
+    if _NUMBER.fullmatch(labels[-1]):
+        try:
+            return str(ipaddress.IPv4Address(host))
+        except ValueError:
+            raise InvalidInput(
+                f"the host {host} is an unusual form of an IP address", remedy="write it as in 192.0.2.1, or a name"
+            ) from None
+    if len(host) > 253 or not all(map(_LABEL.fullmatch, labels)):
+        raise InvalidInput(
+            f"the host {host} is not a plain DNS name",
+            remedy="write it as in catalog.example.com: no dot at the end, other scripts in their xn-- form",
+        )
+    return host
+
+
+def plain_address(address: Address) -> Address:
+    """The IPv4 address that an IPv6 address stands for, else the address itself."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address.sixtofour is not None:
+            return address.sixtofour
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+def refused_address(address: Address) -> str:
+    """Why nothing is ever sent to an address, whatever host has it; empty for an address that may be used.
+
+    Link-local addresses and the metadata services of clouds give out credentials. Private addresses are allowed:
+    catalogs of a company are there.
+    """
+    plain = plain_address(address)
+    if address in _METADATA or plain in _METADATA or plain.is_link_local:
+        return "a link-local address, or the metadata service of a cloud"
+    if plain.is_unspecified or plain.is_multicast:
+        return "not the address of one server"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedHost:
+    """One entry of a list of hosts: `HOST`, `*.DOMAIN` (any name below it), with `:PORT`; `=VARIABLE` allows the token
+    of that variable alone to go there."""
+
+    host: str
+    port: int | None = None
+    variable: str | None = None
+
+    def matches(self, server: Server) -> bool:
+        """Whether the server is one that the entry names. Without a port the entry stands for every port."""
+        if self.port is not None and self.port != (server.port or (443 if server.scheme == "https" else 80)):
+            return False
+        if self.host.startswith("*."):
+            return server.address is None and server.host.endswith(self.host[1:])
+        return server.host == self.host
+
+
+def read_hosts(entries: Iterable[str], where: str) -> tuple[AllowedHost, ...]:
+    """A list of hosts. Raises InvalidInput for an entry that names none; `where` is what has the list."""
+    found = []
+    for entry in (each.strip() for each in entries):
+        if not entry:
+            continue
+        place, _, variable = entry.partition("=")
+        if variable and not re.fullmatch(TOKEN_PATTERN, variable):
+            raise InvalidInput(
+                f"{variable} is not a variable for tokens", where=where, remedy=f"begin its name with {TOKEN_PREFIX}"
+            )
+        wildcard = place.startswith("*.")
+        try:
+            server = server_of(f"https://{place.removeprefix('*.')}")
+        except InvalidInput as error:
+            raise InvalidInput(
+                f"the entry {entry!r} is not a host: {error.what}",
+                where=where,
+                remedy="write hosts such as catalog.example.com, *.example.com or catalog.example.com:8443",
+            ) from None
+        if "/" in place or (wildcard and server.address is not None):
+            raise InvalidInput(f"the entry {entry!r} is not a host", where=where, remedy="write the host alone")
+        found.append(AllowedHost(f"*.{server.host}" if wildcard else server.host, server.port, variable or None))
+    return tuple(found)
+
+
+def is_named(name: str, entry: str) -> bool:
+    """Whether an entry of a policy names a catalog: a host, with or without its port, by an entry of a list of hosts;
+    `KIND:PLACE` by the same text."""
+    if entry == name:
+        return True
+    try:
+        [allowed] = read_hosts([entry], "")
+        return allowed.variable is None and allowed.matches(server_of(f"https://{name}"))
+    except (InvalidInput, ValueError):
+        return False
+
+
+def require_allowed(server: Server, variable: str | None, hosts: str) -> None:
+    """Raises InvalidInput unless a process whose `DEPLOYER_TARGET_HOSTS` is `hosts` may publish to the server, with
+    the token of `variable`. Servers of this machine need no permission."""
+    allowed = read_hosts(hosts.split(","), HOSTS_VARIABLE)
+    if any(each.matches(server) and each.variable in (None, variable or each.variable) for each in allowed):
+        return
+    if server.is_loopback:
+        return
+    token = f" with the token of {variable}" if variable else ""
+    raise InvalidInput(
+        f"nothing may be sent to {server.place}{token} from here",
+        remedy=f"if that server is yours, add {server.place} to {HOSTS_VARIABLE} in the environment of the process "
+        "that publishes",
+    )
+
+
+def require_token_variable(name: str) -> None:
+    """Raises InvalidInput for a variable that is not one for tokens: others hold secrets that are not a catalog's."""
+    if not re.fullmatch(TOKEN_PATTERN, name):
+        raise InvalidInput(
+            f"{name} is not a variable for tokens, so it is not read",
+            remedy=f"keep the token in a variable whose name begins with {TOKEN_PREFIX}",
+        )
