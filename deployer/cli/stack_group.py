@@ -31,12 +31,12 @@ def export(
     Secrets are encrypted in it as they are in the state. What the lake holds is not in it: see `state export`.
     """
     import json
-    import os
 
     from deployer.cli.output import print_json, stdout
     from deployer.cli.planning import engine_for
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput, NotFound, Refused
+    from deployer.files.private import write_private
     from deployer.plan.words import count
 
     workspace = open_workspace(project, stack, specs)
@@ -48,8 +48,7 @@ def export(
     resources = _resources(exported)
     if not resources and not exported["deployment"].get("pending_operations"):
         raise NotFound(f"stack {stack} has no state", where=workspace.dir, remedy="check --stack and the backend's URL")
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
-        json.dump(exported, written, indent=4)
+    write_private(file, json.dumps(exported, indent=4))
     if as_json:
         print_json({"file": str(file), "resources": len(resources)})
     else:

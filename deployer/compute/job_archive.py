@@ -42,6 +42,7 @@ def build_archive(
         _download(platforms, python, pins, wheels, on_progress)
         unfinished = wheels / file.name
         pack(sorted(wheels.glob("*.whl")), unfinished, on_progress)
+        unfinished.chmod(0o600)
         unfinished.replace(file)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from deployer.compute.job_code import REMOTE_KINDS, architecture_of
 from deployer.compute.job_requirements import pins
 from deployer.compute.job_wheel import NAME, build_wheel, job_programs
 from deployer.errors import InvalidInput
+from deployer.files.private import make_private_folder, write_private
 from deployer.specs.model import Cluster
 from deployer.tables.progress import OnProgress, untold
 
@@ -58,9 +58,10 @@ def build_package(
     Only what changed is made again: an archive takes a download, the rest a moment. Raises DeployerError when pip does
     not find a package, InvalidInput for an architecture or Python that cannot be.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        make_private_folder(folder, folder)
     if not (ignore := folder / ".gitignore").exists():
-        ignore.write_text("*\n", encoding="utf-8")
+        write_private(ignore, "*\n")
     needed = pins()
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
     archives = {}
@@ -132,8 +133,5 @@ def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
 def _written(path: Path, contents: bytes) -> PackagedFile:
     """Put in place whole, since other runs may read it; a file that is as it should be is left alone."""
     if is_new := not path.is_file() or path.read_bytes() != contents:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(contents)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        write_private(path, contents)
     return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
+from deployer.files.private import write_private
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.risk import assess
@@ -148,12 +149,9 @@ def write_plan(path: Path, saved: SavedPlan) -> None:
         "changes": saved.changes,
     }
     document["checksum"] = _checksum(document)
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        write_private(path, json.dumps(document, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InvalidInput(
             f"the plan cannot be written: {error.strerror}", where=path, remedy="choose another"
         ) from error

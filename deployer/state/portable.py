@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.files.private import replacing
 from deployer.state.audit import described
 from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
@@ -68,27 +69,22 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
     digests: dict[str, str] = {}
     logs: dict[str, dict[str, Any]] = {}
     entries = snapshots = 0
-    beside = path.with_name(f".{path.name}.partial")
-    try:
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
 
-            def add(name: str, data: bytes) -> None:
-                archive.writestr(name, data)
-                digests[name] = digest(data).hex()
+        def add(name: str, data: bytes) -> None:
+            archive.writestr(name, data)
+            digests[name] = digest(data).hex()
 
-            for log, version in sorted(newest.items()):
-                held = _read(log, version, backend, objects)
-                entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
-                lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
-                add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
-                for name, data in held.files.items():
-                    add(name, data)
-                logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
-            manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
-            archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        for log, version in sorted(newest.items()):
+            held = _read(log, version, backend, objects)
+            entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
+            lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
+            add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
+            for name, data in held.files.items():
+                add(name, data)
+            logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
+        manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
+        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
     return Exported(newest, entries, snapshots)
 
 
