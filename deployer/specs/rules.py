@@ -96,4 +96,6 @@ class Rule(StrEnum):
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"
     RENAMED_FROM_TWICE = "renamed-from-twice"
+    # SQL of columns
     SQL_OF_A_FIELD = "sql-of-a-field"
+    SQL_EXPRESSION = "sql-expression"
