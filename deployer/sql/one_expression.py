@@ -38,6 +38,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
 _PAIRS = {")": "(", "]": "["}
 _CONNECTIVES = frozenset(("and", "or", "when", "then", "else"))
 # What each adds to the depth. Chains of AND and OR are cheaper; BETWEEN is made of two copies of its left side.
@@ -85,8 +86,13 @@ class _Level:
             self.here += _WORD
 
 
-def check_one_expression(text: str, longest: int = LONGEST) -> None:
-    """Raises NotOneExpression when the text is not one expression, or one that is too long or too deep to compute."""
+def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = False) -> None:
+    """Raises NotOneExpression when the text is not one expression, or one that is too long or too deep to compute.
+
+    `lenient`: comments and a name for the value may be in it, as in what earlier releases stored.
+    """
+    if lenient:
+        text = _COMMENT.sub(lambda found: found[1] or " ", text)
     if len(text) > longest:
         raise NotOneExpression(f"more than {longest:,} characters", longest + 1)
     levels, operators, before = [_Level()], 0, "open"
@@ -102,7 +108,8 @@ def check_one_expression(text: str, longest: int = LONGEST) -> None:
             operators += 1
             if operators > MOST_OPERATORS:
                 raise NotOneExpression(f"more than {MOST_OPERATORS:,} names and operators", place + 1)
-        _count(levels, kind, piece, place + 1)
+        if not (lenient and len(levels) == 1 and piece.lower() == "as"):
+            _count(levels, kind, piece, place + 1)
         before = before if kind == "blank" else kind
         place = found.end()
     if len(levels) > 1:
