@@ -1,8 +1,8 @@
-"""The process that computes SQL for another one: `python -m deployer.sql.worker MEMORY`.
+"""The process that computes SQL for another one: `python -m deployer.sql.worker MEMORY ANSWER`.
 
 It reads requests from stdin and answers on stdout. Both are frames: the length of a JSON header and the number of
 tables behind it, the header, and each table as an Arrow IPC stream behind its length. MEMORY is how many bytes it may
-take more than it has after its start. It writes no file, and ends with its stdin.
+take more than it has after its start, ANSWER how many an answer may have. It writes no file, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import pyarrow as pa
 
 HEAD = struct.Struct("<II")  #: bytes of the header, and how many tables follow, each behind its own `SIZE`
 SIZE = struct.Struct("<Q")
-MOST_BYTES = 256 * 2**20  #: of an answer
 
 
 def write_frame(stream: IO[bytes], header: Mapping[str, Any], tables: Sequence[pa.Table]) -> None:
@@ -56,7 +55,8 @@ def main() -> None:
             raise EOFError
         return data
 
-    _limit(int(sys.argv[1]))
+    memory, most = map(int, sys.argv[1:])
+    _limit(memory)
     write_frame(stdout, {"ready": True}, [])
     while True:
         try:
@@ -64,14 +64,9 @@ def main() -> None:
         except EOFError:
             return
         try:
-            answer = (
-                _expression(datafusion, header, tables)
-                if "expression" in header
-                else _query(datafusion, header, tables)
-            )
-            size = answer.nbytes
-            if size > MOST_BYTES:
-                write_frame(stdout, {"too_large": size}, [])
+            answer = (_expression if "expression" in header else _query)(datafusion, header, tables)
+            if answer.nbytes > most:
+                write_frame(stdout, {"too_large": True}, [])
             else:
                 write_frame(stdout, {}, [answer])
         except BaseException as failure:  # what Rust panics of is no Exception
