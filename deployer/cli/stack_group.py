@@ -98,12 +98,11 @@ def import_stack(
 
 def _read(file: Path, prefix: str) -> dict[str, Any]:
     """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
-    import json
-
     from deployer.errors import InvalidInput, NotFound
+    from deployer.files.reading import MAX_JSON_BYTES, TooDeep, parse_json, read_limited
 
     try:
-        exported = json.loads(file.read_bytes())
+        exported = parse_json(read_limited(file, MAX_JSON_BYTES))
         resources = _resources(exported)
         others = sorted(
             {urn.rpartition("::")[2] for each in resources if not (urn := str(each["urn"])).startswith(prefix)}
@@ -111,6 +110,10 @@ def _read(file: Path, prefix: str) -> dict[str, Any]:
         version = exported["version"]
     except FileNotFoundError:
         raise NotFound("no such file", where=file, remedy="give a file of `deployer stack export`") from None
+    except OSError as error:
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
+    except TooDeep as error:
+        raise InvalidInput(f"not an export of a stack: {error}", where=file, remedy="write it again") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(
             "not an export of a stack", where=file, remedy="write one by `deployer stack export`"

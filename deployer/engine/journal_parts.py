@@ -17,6 +17,7 @@ from typing import Protocol
 from deployer.engine.backend_url import Backend
 from deployer.errors import Corrupt
 from deployer.files.private import create_file, is_shared, make_private_folder, sync_folder
+from deployer.files.reading import open_regular
 from deployer.state.objects import ObjectStore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.([0-9]{8})")
@@ -59,7 +60,8 @@ class InFile:
 
     def read(self) -> bytes | None:
         try:
-            return self._path.read_bytes()
+            with os.fdopen(open_regular(self._path), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             return None
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.files.private import write_private
+from deployer.files.reading import MAX_JSON_BYTES, parse_json, read_limited
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.risk import assess
@@ -164,12 +165,12 @@ def read_plan(path: Path, *, deployer: str) -> SavedPlan:
     for one of a later format or another release.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = parse_json(read_limited(path, MAX_JSON_BYTES))
     except FileNotFoundError:
         raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InvalidInput("this is no plan, or one that was cut off", where=path, remedy=_AGAIN) from None
     version = document.get("format") if isinstance(document, dict) else None
     if not isinstance(version, int) or "checksum" not in document:

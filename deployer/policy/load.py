@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.files.reading import read_limited
 from deployer.policy.declared import read_declared, repeated_name, unknown_rule
 from deployer.policy.model import Approval, Policies, Policy
 from deployer.policy.python_rules import read_python_rules
 from deployer.policy.sql_rules import read_sql_rule
+from deployer.specs.yaml import MAX_BYTES
 
 FOLDER = "policies"  #: beside Pulumi.yaml
 SUFFIXES = (".yaml", ".yml", ".py", ".sql")
@@ -37,7 +39,7 @@ def load_policies(project: Path, ref: str = "") -> Policies:
             problems.append(Problem(Position(file), what, "copy the file here", "include-outside"))
             continue
         try:
-            data = path.read_bytes()
+            data = read_limited(path, MAX_BYTES)
         except OSError as error:
             what = f"the file cannot be read: {error.strerror}"
             problems.append(Problem(Position(file), what, "check that it is there and may be read", "unreadable-file"))

@@ -25,6 +25,7 @@ class Rule(StrEnum):
     INCLUDE_MATCHES_NOTHING = "include-matches-nothing"
     INCLUDE_OUTSIDE = "include-outside"
     INCLUDE_CYCLE = "include-cycle"
+    SPECS_LIMIT = "specs-limit"
     # shape
     UNKNOWN_KIND = "unknown-kind"
     UNKNOWN_FIELD = "unknown-field"

@@ -14,8 +14,10 @@ from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from deployer.errors import Position, Problem
 from deployer.specs.yaml_problems import MAX_DEPTH, TooDeep, stray_tabs, syntax_problem
 
-MAX_BYTES = 64 * 1024 * 1024
-MAX_ALIASED_NODES = 100_000  # what aliases may add to a file; stops documents that expand without end
+MAX_BYTES = 16 * 1024 * 1024
+# What aliases may add to a file; stops documents that expand without end, or to a long text many times.
+MAX_ALIASED_NODES = 100_000
+MAX_ALIASED_CHARACTERS = 1_000_000
 
 
 class Node(NamedTuple):
@@ -77,7 +79,7 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
         problems.append(syntax_problem(error, data, file))
         broken = True
     for root in roots:
-        reader = _Reader(file)
+        reader = _Reader(file, has_aliases=b"*" in data and b"&" in data)
         try:
             node = reader.node(root)
         except _Stop as stop:
@@ -149,12 +151,13 @@ class _Stop(Exception):
 class _Reader:
     """One document's composed nodes to `Node`s."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, *, has_aliases: bool) -> None:
+        self.file, self.has_aliases = file, has_aliases
         self.problems: list[Problem] = []
         self.seen: set[int] = set()
         self.open: set[int] = set()
         self.aliased = 0  # how many nodes were made out of ones that had been read before
+        self.characters = 0  # of scalars among them
 
     def at(self, node: Any) -> Position:
         return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
@@ -168,6 +171,8 @@ class _Reader:
         quoted = tag is not _PLAIN
         value: Value
         if node.__class__ is ScalarNode:
+            if self.has_aliases:
+                self.count_scalar(node)
             value = resolve_plain(node.value) if tag is _PLAIN else self.scalar(node)
         else:
             if tag is not _TEXT:
@@ -212,6 +217,15 @@ class _Reader:
             what = f"aliases expand to more than {MAX_ALIASED_NODES:,} nodes"
             raise _Stop(self.at(node), "alias-limit", what, "write fewer aliases of aliases")
 
+    def count_scalar(self, node: Any) -> None:
+        if id(node) not in self.seen:
+            self.seen.add(id(node))
+            return
+        self.characters += len(node.value)
+        if self.characters > MAX_ALIASED_CHARACTERS:
+            what = f"aliases expand to more than {MAX_ALIASED_CHARACTERS:,} characters"
+            raise _Stop(self.at(node), "alias-limit", what, "shorten the text that they repeat")
+
     def mapping(self, node: Any) -> dict[str, Node]:
         own: dict[str, Node] = {}
         merges: list[Any] = []
@@ -219,6 +233,8 @@ class _Reader:
             if key.__class__ is ScalarNode and key.tag is _PLAIN and key.value == "<<":
                 merges.append((key, value))
                 continue
+            if self.has_aliases and key.__class__ is ScalarNode:
+                self.count_scalar(key)
             name = self.key(key)
             if name is None:
                 continue

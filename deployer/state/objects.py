@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from deployer.files.private import is_shared, make_folder, make_private_folder, new_file_beside, sync_folder
+from deployer.files.reading import open_regular
 
 
 class Missing(Exception):
@@ -80,7 +81,8 @@ class LocalObjects:
 
     def get(self, path: str) -> bytes:
         try:
-            return (self._root / path).read_bytes()
+            with os.fdopen(open_regular(self._root / path), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             raise Missing(path) from None
 

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.files.archives import member_digest, open_archive
 from deployer.files.private import replacing
+from deployer.files.reading import parse_json
 from deployer.state.audit import described
 from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
-from deployer.state.envelope import digest, seal, unseal
+from deployer.state.envelope import DIGEST_BYTES, digest, seal, unseal
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.objects import Missing, ObjectStore
 from deployer.state.snapshots import manifest_of
@@ -139,8 +141,8 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     Raises InvalidInput for a file that is none, Refused for a newer format, Corrupt for a damaged one.
     """
     try:
-        archive = zipfile.ZipFile(path)
-        manifest = json.loads(archive.read(_MANIFEST))
+        archive = open_archive(path)
+        manifest = parse_json(archive.read(_MANIFEST))
         kind = manifest["kind"]
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
@@ -157,7 +159,7 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     _refuse_odd_names(manifest, path)
     for name, expected in manifest["digests"].items():
         try:
-            whole = digest(archive.read(name)).hex() == expected
+            whole = member_digest(archive, name, DIGEST_BYTES).hex() == expected
         except _UNREADABLE:
             whole = False
         if not whole:
