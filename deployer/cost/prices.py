@@ -103,7 +103,8 @@ def _checked(data: bytes, source: str) -> PriceList:
 
     parsed = parse_yaml(data, source)
     for problem in parsed.problems:
-        raise InvalidInput(problem.what, where=problem.at, remedy=problem.remedy)
+        what = f"not valid YAML: {problem.what}"
+        raise InvalidInput(what, where=problem.at, remedy="write it as docs/cost.md says")
     document = parsed.documents[0].plain() if len(parsed.documents) == 1 else None
     if not isinstance(document, dict):
         raise wrong("not a mapping")

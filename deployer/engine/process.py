@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import secrets
 import shutil
 import subprocess
 import threading
@@ -15,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from deployer.errors import EngineFailed, NotFound
+from deployer.provider.callers import TOKEN_VARIABLE
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
@@ -50,6 +52,7 @@ class PluginProcess:
 
     def __init__(self, executable: Path, engine_address: str, directory: Path, report: Report) -> None:
         self.name = executable.name
+        self.token = secrets.token_urlsafe(32)  #: what a plugin of deployer's wants to be sent with each call
         self._report = report
         self._process = subprocess.Popen(
             [str(executable), engine_address],
@@ -57,6 +60,7 @@ class PluginProcess:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env={**os.environ, TOKEN_VARIABLE: self.token},
             start_new_session=True,  # Ctrl-C is for the engine, which then lets running steps finish
         )
         self._tail: list[str] = []
