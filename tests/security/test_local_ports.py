@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
@@ -22,6 +23,9 @@ from deployer.engine.service import EngineService
 from deployer.engine.serving import Served
 from deployer.provider import callers
 from deployer.provider.callers import TOKEN_KEY, TOKEN_VARIABLE, Callers, user_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PLUGIN = Path(sys.executable).parent / "pulumi-resource-lake"
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -168,3 +172,32 @@ def test_a_connection_of_which_nothing_is_known_is_refused(peer: str) -> None:
     assert found.refusal(Context()) == (
         "the connection belongs to an unknown user, and only the user who started this server may call it"
     )
+
+
+def listening(process: int) -> list[int]:
+    """The ports that a process listens on."""
+    links = [str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir()]
+    sockets = {link[8:-1] for link in links if link.startswith("socket:")}
+    rows = [row for table in callers._TABLES for row in callers._rows(table)]
+    return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in sockets]
+
+
+@pytest.mark.spark
+@on_linux
+def test_the_ports_of_spark_want_a_secret(spark: SparkSession) -> None:
+    """F34: other users reached Spark's ports for calls and for blocks. The gateway's has a secret of its own."""
+    gateway = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    body = b"anything"
+    request = struct.pack(">QBQI", 8 + 1 + 8 + 4 + len(body), 3, 1, len(body)) + body  # Spark's RpcRequest
+    said = []
+    for port in listening(gateway):
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            said.append((port, connection.recv(4096)))
+    answers = [answer for _, answer in said if b"java" in answer]
+    assert len(answers) == 2, said
+    assert all(b"crypto.AuthRpcHandler" in answer for answer in answers), said
+    options = Path(f"/proc/{gateway}/cmdline").read_bytes() + Path(f"/proc/{gateway}/environ").read_bytes()
+    assert b"spark.authenticate=true" in options
+    assert b"spark.authenticate.secret" not in options and b"_SPARK_AUTH_SECRET" not in options
