@@ -36,7 +36,7 @@ SafeCsv = Annotated[
     typer.Option(
         "--safe-csv",
         help="With --format csv: put ' before text and column names that begin with = + - @, a tab or a line break, so "
-        "that a spreadsheet shows them and does not run them as formulas. Numbers stay as they are.",
+        "that a spreadsheet shows them and does not run them as formulas; quote all text. Numbers stay as they are.",
     ),
 ]
 Limit = Annotated[

@@ -13,6 +13,7 @@ from deployer.policy.sql_rules import read_sql_rule
 from deployer.specs.yaml import MAX_BYTES
 
 FOLDER = "policies"  #: beside Pulumi.yaml
+MAX_FILES = 1_000
 SUFFIXES = (".yaml", ".yml", ".py", ".sql")
 
 
@@ -30,7 +31,12 @@ def load_policies(project: Path, ref: str = "") -> Policies:
     problems: list[Problem] = []
     rules: list[Policy] = []
     approvals: list[Approval] = []
-    for path in sorted(folder.iterdir()):
+    paths = sorted(folder.iterdir())
+    if len(paths) > MAX_FILES:
+        raise InvalidInput(
+            f"there are more than {MAX_FILES:,} files", where=folder, remedy="put rules into fewer files"
+        )
+    for path in paths:
         if path.suffix not in SUFFIXES or path.name.startswith(".") or path.is_dir():
             continue
         file = f"{ref}:{FOLDER}/{path.name}" if ref else f"{FOLDER}/{path.name}"

@@ -200,7 +200,7 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
         for log in sorted(logs, key=lambda name: (name == INSTANCE_LOG, name)):
             described = logs[log]["snapshots"]
             lines = archive.read(f"{log}/entries.jsonl").splitlines()
-            documents = [json.loads(line) for line in lines]
+            documents = [parse_json(line) for line in lines]
             records = [
                 Record(log, document["version"], document["txn_id"], seal(line))
                 for document, line in zip(documents, lines, strict=True)

@@ -19,9 +19,10 @@ from deployer.files.private import replacing
 def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str], *, safe: bool = False) -> None:
     """Writes a header line and a line for each row: null is empty, nested values are JSON, binary is base64.
 
-    `safe`: names and values of text that a spreadsheet would run as formulas get a `'` in front.
+    `safe`: names and values of text that a spreadsheet would run as formulas get a `'` in front; all text is quoted.
     """
-    writer = csv.writer(sink, lineterminator="\n")
+    quoting = csv.QUOTE_NONNUMERIC if safe else csv.QUOTE_MINIMAL
+    writer = csv.writer(_Lines(sink), lineterminator="\r\n", quoting=quoting)
     writer.writerow([_without_formula(name) for name in schema.names] if safe else schema.names)
     for batch in batches:
         columns = [[_csv_value(value) for value in plain_values(column)] for column in batch.columns]
@@ -90,6 +91,20 @@ def _plain(value: Any) -> Any:
             return str(value)
 
 
+class _Lines:
+    """Ends lines with a line feed alone.
+
+    The writer is told to end them with a carriage return too, so that it quotes values with either: programs take a lone
+    carriage return for a line end.
+    """
+
+    def __init__(self, sink: IO[str]) -> None:
+        self._sink = sink
+
+    def write(self, line: str) -> None:
+        self._sink.write(f"{line[:-2]}\n")
+
+
 #: Characters that begin a formula, as OWASP's page "CSV Injection" lists them.
 _FORMULA = frozenset("=+-@\t\r\n")
 
@@ -110,13 +125,8 @@ def _without_formula(value: Any) -> Any:
 
 def _is_number_or_time(kind: pa.DataType) -> bool:
     types = pa.types
-    return (
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_decimal(kind)
-        or types.is_boolean(kind)
-        or types.is_temporal(kind)
-    )
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_temporal)
+    return any(check(kind) for check in checks)
 
 
 def _csv_value(value: Any) -> Any:

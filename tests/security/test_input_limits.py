@@ -21,7 +21,7 @@ from deployer.files import archives
 from deployer.files.reading import MAX_JSON_DEPTH, NotAFile, TooLarge, parse_json, read_limited
 from deployer.plan.plan_file import read_plan
 from deployer.policy.load import load_policies
-from deployer.specs import lake, limits, load_lake
+from deployer.specs import limits, load_lake
 from deployer.specs.yaml import MAX_BYTES, parse_yaml
 from deployer.state.envelope import FORMAT, MAGIC, digest, seal, unseal
 from deployer.state.objects import LocalObjects
@@ -48,10 +48,15 @@ def device(path: Path) -> Path:
     return path
 
 
+def folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
 KINDS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "pipe": (pipe, "a pipe"),
     "device": (device, "a device"),
-    "folder": (lambda path: (path.mkdir(), path)[1], "a folder"),
+    "folder": (folder, "a folder"),
 }
 READERS: dict[str, Callable[[Path], object]] = {
     "Pulumi.yaml": load_yaml,
@@ -238,7 +243,6 @@ def test_specs_are_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.M
     (folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     monkeypatch.setattr(limits, "MAX_TOTAL_BYTES", 2**30)
     assert rules_of(folder) == [("unreadable-file", "the file cannot be read: it has more than 16 MiB")]
-    assert lake.check_text([]) is None
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])

@@ -72,7 +72,7 @@ def as_nobody(kind: str, port: int, root: Path) -> str:
 def started(monkeypatch: pytest.MonkeyPatch, folder: Path, *, token: bool) -> Iterator[PluginProcess]:
     """The plugin as this engine starts it, or as Pulumi's CLI does: without a secret."""
     if not token:
-        popen = subprocess.Popen
+        popen: Any = subprocess.Popen
 
         def without_token(*arguments: Any, env: dict[str, str], **more: Any) -> Any:
             return popen(*arguments, env={key: env[key] for key in env if key != TOKEN_VARIABLE}, **more)
@@ -185,19 +185,22 @@ def listening(process: int) -> list[int]:
 @pytest.mark.spark
 @on_linux
 def test_the_ports_of_spark_want_a_secret(spark: SparkSession) -> None:
-    """F34: other users reached Spark's ports for calls and for blocks. The gateway's has a secret of its own."""
+    """F34: other users reached Spark's ports for calls and for blocks. The gateway's port has wanted one before."""
     gateway = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    started_at = spark.sparkContext._gateway.gateway_parameters.port  # type: ignore[union-attr]
     body = b"anything"
     request = struct.pack(">QBQI", 8 + 1 + 8 + 4 + len(body), 3, 1, len(body)) + body  # Spark's RpcRequest
+    with socket.create_connection(("127.0.0.1", started_at), timeout=30) as connection:
+        connection.sendall(b"r\nu\njava.lang.Runtime\ne\n")
+        assert b"Authentication error" in connection.recv(4096)
     said = []
-    for port in listening(gateway):
+    for port in set(listening(gateway)) - {started_at}:
         with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
             said.append((port, connection.recv(4096)))
-    answers = [answer for _, answer in said if b"java" in answer]
-    assert len(answers) == 2, said
-    assert all(b"crypto.AuthRpcHandler" in answer for answer in answers), said
+    assert len(said) == 2
+    assert all(b"crypto.AuthRpcHandler" in answer for _, answer in said), said
     options = Path(f"/proc/{gateway}/cmdline").read_bytes() + Path(f"/proc/{gateway}/environ").read_bytes()
     assert b"spark.authenticate=true" in options
     assert b"spark.authenticate.secret" not in options and b"_SPARK_AUTH_SECRET" not in options
