@@ -135,9 +135,9 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (RecursionError, MemoryError) as error:
         what = "a value is nested too deep" if isinstance(error, RecursionError) else "there is not enough memory"
-        words = DeployerError(f"{what} to be read or written", remedy="look at the files and the lake that are named")
-        print_error(words, as_json=as_json)
-        return words.exit_code
+        remedy = "look at the files and the lake that are named"
+        print_error(DeployerError(f"{what} to be read or written", remedy=remedy), as_json=as_json)
+        return DeployerError.exit_code
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0

@@ -21,8 +21,9 @@ def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str
 
     `safe`: names and values of text that a spreadsheet would run as formulas get a `'` in front; all text is quoted.
     """
-    quoting = csv.QUOTE_NONNUMERIC if safe else csv.QUOTE_MINIMAL
-    writer = csv.writer(_Lines(sink), lineterminator="\r\n", quoting=quoting)
+    writer = csv.writer(
+        _Lines(sink), lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC if safe else csv.QUOTE_MINIMAL
+    )
     writer.writerow([_without_formula(name) for name in schema.names] if safe else schema.names)
     for batch in batches:
         columns = [[_csv_value(value) for value in plain_values(column)] for column in batch.columns]
@@ -94,8 +95,8 @@ def _plain(value: Any) -> Any:
 class _Lines:
     """Ends lines with a line feed alone.
 
-    The writer is told to end them with a carriage return too, so that it quotes values with either: programs take a lone
-    carriage return for a line end.
+    The writer is told to end them with a carriage return too, so that it quotes values with either: programs take a
+    lone carriage return for a line end.
     """
 
     def __init__(self, sink: IO[str]) -> None:
