@@ -97,7 +97,7 @@ class _Reader:
         self.allowed = (project, outside)
         self.environment = environment
         self.sources = Sources()
-        self.bytes = 0  # of all files
+        self.bytes = self.values = 0  # of all files
         self.declared: list[Node] = []
         self.variables: list[Node] = []
         self.overlays: list[Node] = []
@@ -149,12 +149,13 @@ class _Reader:
             sources.incomplete = True
             return
         self.bytes += len(data)
-        if (problem := check_files(len(sources.files), self.bytes, file)) is not None:
+        if (problem := check_files(len(sources.files), self.bytes, self.values, file)) is not None:
             if not sources.over_limit:
                 sources.problems.append(problem)
             sources.over_limit = sources.incomplete = True
             return
         parsed = parse_yaml(data, file)
+        self.values += parsed.values
         sources.problems += parsed.problems
         sources.incomplete |= parsed.broken
         if b"${" in data:

@@ -16,6 +16,7 @@ from deployer.specs.types import Column, children
 
 MAX_FILES = 20_000
 MAX_TOTAL_BYTES = 256 * 2**20  #: of all files
+MAX_TOTAL_VALUES = 5_000_000  #: of all files
 MAX_SUBSTITUTED = 10_000_000  #: characters that values of variables may have, each time that they are written
 MAX_TEXT = 64 * 2**20  #: characters of all tables' descriptions, expressions and tags
 
@@ -40,12 +41,14 @@ class SubstitutedText:
         return self.characters > MAX_SUBSTITUTED
 
 
-def check_files(count: int, size: int, file: str) -> Problem | None:
-    """The problem when `file` is one more than may be, or makes all files larger than they may be."""
+def check_files(count: int, size: int, values: int, file: str) -> Problem | None:
+    """The problem when `file` is one more than may be, or when all before it and its bytes are more than may be."""
     if count > MAX_FILES:
         what, remedy = f"there are more than {MAX_FILES:,} spec files", "put several documents into one file"
     elif size > MAX_TOTAL_BYTES:
         what, remedy = f"the spec files have more than {MAX_TOTAL_BYTES:,} bytes", "split the lake into several"
+    elif values > MAX_TOTAL_VALUES:
+        what, remedy = f"the spec files have more than {MAX_TOTAL_VALUES:,} values", "split the lake into several"
     else:
         return None
     return Problem(Position(file), what, remedy, Rule.SPECS_LIMIT)

@@ -21,7 +21,7 @@ from deployer.files import archives
 from deployer.files.reading import MAX_JSON_DEPTH, NotAFile, TooLarge, parse_json, read_limited
 from deployer.plan.plan_file import read_plan
 from deployer.policy.load import load_policies
-from deployer.specs import limits, load_lake
+from deployer.specs import limits, load_lake, yaml
 from deployer.specs.yaml import MAX_BYTES, parse_yaml
 from deployer.state.envelope import FORMAT, MAGIC, digest, seal, unseal
 from deployer.state.objects import LocalObjects
@@ -201,6 +201,16 @@ def test_short_texts_of_aliases_are_no_problem() -> None:
     assert not parse_yaml(data.encode(), "a.yaml").problems
 
 
+def test_a_file_has_so_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F24: two bytes of YAML are a value of 400 bytes of memory; a document of its own is one too."""
+    monkeypatch.setattr(yaml, "MAX_VALUES", 1_000)
+    for data in (b"a: [" + b"b," * 2_000 + b"b]", b"---\n" * 2_000, b"--- a\n" * 2_000):
+        parsed = parse_yaml(data, "a.yaml")
+        [problem] = parsed.problems
+        assert (problem.rule, problem.what) == ("yaml-limit", "the file has more than 1,000 values")
+        assert parsed.broken
+
+
 def lake_of(folder: Path, **files: str) -> Path:
     for name, text in {"demo": INSTANCE, **files}.items():
         (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
@@ -240,8 +250,11 @@ def test_specs_are_so_many_files_and_bytes(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(limits, "MAX_FILES", 30)
     monkeypatch.setattr(limits, "MAX_TOTAL_BYTES", 400)
     assert rules_of(folder) == [("specs-limit", "the spec files have more than 400 bytes")]
-    (folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     monkeypatch.setattr(limits, "MAX_TOTAL_BYTES", 2**30)
+    monkeypatch.setattr(limits, "MAX_TOTAL_VALUES", 40)
+    assert rules_of(folder) == [("specs-limit", "the spec files have more than 40 values")]
+    monkeypatch.setattr(limits, "MAX_TOTAL_VALUES", 2**30)
+    (folder / "large.yaml").write_bytes(b"#" * (MAX_BYTES + 1))
     assert rules_of(folder) == [("unreadable-file", "the file cannot be read: it has more than 16 MiB")]
 
 
