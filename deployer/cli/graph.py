@@ -34,6 +34,7 @@ def graph(
     from deployer.cli.output import note, print_document
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
+    from deployer.files.private import write_private
     from deployer.graph import build_graph
     from deployer.graph.drawing import graph_as_svg
     from deployer.graph.mermaid import graph_as_mermaid
@@ -44,7 +45,7 @@ def graph(
         print_document(text)
         return 0
     try:
-        output.write_text(text, encoding="utf-8")
+        write_private(output, text, keeps_mode=True)
     except OSError as error:
         raise InvalidInput(
             f"the graph cannot be written: {error.strerror}", where=output, remedy="choose another file"

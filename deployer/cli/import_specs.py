@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from secrets import token_hex
 
 from deployer.cli.workspace import Workspace
 from deployer.errors import Conflict, DeployerError, InvalidInput, InvalidSpecs
@@ -58,9 +59,10 @@ def write_specs(workspace: Workspace, tables: Sequence[TableSpec]) -> list[str]:
 
 
 def _replace(file: Path, text: str) -> None:
-    written = file.with_name(f".{file.name}.new")
-    written.write_text(text, encoding="utf-8")
-    written.replace(file)
+    beside = file.with_name(f".{file.name}.{token_hex(8)}")
+    with beside.open("x", encoding="utf-8") as written:  # never through a link
+        written.write(text)
+    beside.replace(file)
 
 
 def _place(workspace: Workspace, table: TableSpec) -> Path:

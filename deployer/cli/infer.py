@@ -55,10 +55,12 @@ def infer(
     if out is None:
         print_data(text)
         return 0
-    if out.exists():
-        raise InvalidInput("the file exists already", where=out, remedy="choose another one")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with out.open("x", encoding="utf-8") as file:  # a link that leads nowhere is something too
+            file.write(text)
+    except FileExistsError:
+        raise InvalidInput("the file exists already", where=out, remedy="choose another one") from None
     note(f"wrote {out}")
     return 0
 

@@ -154,6 +154,11 @@ def _run(arguments: Sequence[str]) -> int:
             error = _of_the_lake(error)
         print_error(error, as_json=as_json)
         return error.exit_code
+    except (RecursionError, MemoryError) as error:
+        what = "a value is nested too deep" if isinstance(error, RecursionError) else "there is not enough memory"
+        remedy = "look at the files and the lake that are named"
+        print_error(DeployerError(f"{what} to be read or written", remedy=remedy), as_json=as_json)
+        return DeployerError.exit_code
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as with `deployer query … | head`
         return 0

@@ -97,8 +97,10 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
                 plan = _with_foreign(plan, found.operations)
         if not plan.is_empty:
             from deployer.tables.column_sizes import sized_on_disk
+            from deployer.tables.default_trial import refuse_defaults_over_limits
             from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
+            refuse_defaults_over_limits(lake, live)
             plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
         plan = judged(workspace, plan, lake, live, policies)
     plan = with_cost(workspace, plan, lake, live, recorded.aws)

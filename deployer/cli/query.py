@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +30,14 @@ RowFormatOption = Annotated[
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write to this file instead of stdout.", show_default=False)
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv",
+        help="With --format csv: put ' before text and column names that begin with = + - @, a tab or a line break, so "
+        "that a spreadsheet shows them and does not run them as formulas; quote all text. Numbers stay as they are.",
+    ),
 ]
 Limit = Annotated[
     int | None,
@@ -77,6 +85,7 @@ def query(
     limit: Limit = None,
     format: RowFormatOption = RowFormat.TABLE,
     output: Output = None,
+    safe_csv: SafeCsv = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -97,7 +106,7 @@ def query(
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted
     rows = opened.scan(where, names, at, wanted, found_keys, found_ranges)
-    shown = write_rows(rows, format, output, as_json=as_json)
+    shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
     if found_keys or found_ranges:
         note(f"opened {rows.opened} of {rows.total} fragments")
     if for_people and shown is not None and shown == wanted:
@@ -107,23 +116,31 @@ def query(
     return 0
 
 
-def write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
-    """Writes the rows as asked for; gives their number where it is known. Rows are data, in which nothing is masked."""
+def write_rows(
+    rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool, safe_csv: bool = False
+) -> int | None:
+    """Writes the rows in the format that was asked for; returns their number where it is known.
+
+    Rows are data, in which nothing is masked.
+    """
     from deployer.cli.streams import unmasked_rows
 
     with unmasked_rows():
-        return _write_rows(rows, format, output, as_json=as_json)
+        return _write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
 
 
-def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool) -> int | None:
-    from contextlib import nullcontext
+def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: bool, safe_csv: bool) -> int | None:
+    import io
 
     from deployer.cli.lake_data import print_rows, rows_as_json
     from deployer.cli.output import note, print_json
     from deployer.cli.streams import data_stream
     from deployer.errors import InvalidInput
+    from deployer.files.private import replacing
     from deployer.tables.export import write_csv, write_json_lines, write_parquet
 
+    if safe_csv and (as_json or format is not RowFormat.CSV):
+        raise InvalidInput("--safe-csv changes CSV only", remedy="add --format csv, or leave --safe-csv out")
     if as_json:
         found = rows_as_json(rows.batches)
         print_json({"rows": found, "opened": rows.opened, "fragments": rows.total})
@@ -138,14 +155,22 @@ def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: 
         if output is not None:
             raise InvalidInput("--format table is for people", remedy="give --format csv, json or parquet for a file")
         return print_rows(rows.schema, rows.batches)
-    out = nullcontext(data_stream(as_json=format is RowFormat.JSON))
+
+    def write(sink: IO[str]) -> None:
+        if format is RowFormat.CSV:
+            write_csv(rows.schema, rows.batches, sink, safe=safe_csv)
+        else:
+            write_json_lines(rows.batches, sink)
+        sink.flush()
+
     try:
-        with output.open("w", encoding="utf-8", newline="") if output else out as sink:
-            if format is RowFormat.CSV:
-                write_csv(rows.schema, rows.batches, sink)
-            else:
-                write_json_lines(rows.batches, sink)
-            sink.flush()
+        if output is None:
+            write(data_stream(as_json=format is RowFormat.JSON))
+        else:
+            with replacing(output, keeps_mode=True) as file:
+                text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+                write(text)
+                text.detach()
     except BrokenPipeError:
         raise
     except OSError as failure:

@@ -33,6 +33,7 @@ def report(
     from deployer.cli.report_services import lake_services
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
+    from deployer.files.private import write_private
     from deployer.tables.report import lake_report
 
     workspace = open_workspace(project, stack, specs)
@@ -42,7 +43,7 @@ def report(
     services = lake_services(workspace.root(lake), now)
     page = report_page(lake.instance.name, lake.instance.root, tables, services, _drift(workspace), now)
     try:
-        html.write_text(masked(page), encoding="utf-8", errors="replace")
+        write_private(html, masked(page), keeps_mode=True)
     except OSError as error:
         raise InvalidInput(
             f"the page cannot be written: {error.strerror}", where=html, remedy="choose another file"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
-from deployer.cli.query import SHOWN, Limit, Output, RowFormat, RowFormatOption, write_rows
+from deployer.cli.query import SHOWN, Limit, Output, RowFormat, RowFormatOption, SafeCsv, write_rows
 
 
 def sql(
@@ -17,6 +17,7 @@ def sql(
     limit: Limit = None,
     format: RowFormatOption = RowFormat.TABLE,
     output: Output = None,
+    safe_csv: SafeCsv = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -39,11 +40,12 @@ def sql(
         rows = run_sql(store, root, statement)
         left = limited(rows.batches, wanted + 1 if wanted is not None and for_people else wanted)
         if not for_people or wanted is None:
-            write_rows(replace(rows, batches=left), format, output, as_json=as_json)
+            write_rows(replace(rows, batches=left), format, output, as_json=as_json, safe_csv=safe_csv)
             return 0
         batches = list(left)
         found = sum(batch.num_rows for batch in batches)
-        write_rows(replace(rows, batches=limited(iter(batches), wanted)), format, output, as_json=as_json)
+        shown = replace(rows, batches=limited(iter(batches), wanted))
+        write_rows(shown, format, output, as_json=as_json, safe_csv=safe_csv)
         if found > wanted:
             note("there are more rows (--limit 0 shows all)")
     return 0

@@ -31,12 +31,12 @@ def export(
     Secrets are encrypted in it as they are in the state. What the lake holds is not in it: see `state export`.
     """
     import json
-    import os
 
     from deployer.cli.output import print_json, stdout
     from deployer.cli.planning import engine_for
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput, NotFound, Refused
+    from deployer.files.private import write_private
     from deployer.plan.words import count
 
     workspace = open_workspace(project, stack, specs)
@@ -48,8 +48,7 @@ def export(
     resources = _resources(exported)
     if not resources and not exported["deployment"].get("pending_operations"):
         raise NotFound(f"stack {stack} has no state", where=workspace.dir, remedy="check --stack and the backend's URL")
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as written:
-        json.dump(exported, written, indent=4)
+    write_private(file, json.dumps(exported, indent=4))
     if as_json:
         print_json({"file": str(file), "resources": len(resources)})
     else:
@@ -145,12 +144,11 @@ def change_secrets_provider(
 
 def _read(file: Path, prefix: str) -> dict[str, Any]:
     """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
-    import json
-
     from deployer.errors import InvalidInput, NotFound
+    from deployer.files.reading import MAX_JSON_BYTES, TooDeep, parse_json, read_limited
 
     try:
-        exported = json.loads(file.read_bytes())
+        exported = parse_json(read_limited(file, MAX_JSON_BYTES))
         resources = _resources(exported)
         others = sorted(
             {urn.rpartition("::")[2] for each in resources if not (urn := str(each["urn"])).startswith(prefix)}
@@ -158,6 +156,10 @@ def _read(file: Path, prefix: str) -> dict[str, Any]:
         version = exported["version"]
     except FileNotFoundError:
         raise NotFound("no such file", where=file, remedy="give a file of `deployer stack export`") from None
+    except OSError as error:
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
+    except TooDeep as error:
+        raise InvalidInput(f"not an export of a stack: {error}", where=file, remedy="write it again") from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInput(
             "not an export of a stack", where=file, remedy="write one by `deployer stack export`"

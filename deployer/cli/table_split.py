@@ -118,6 +118,7 @@ def estimate(
     """Find split points that part the rows of files into leaves of about the same size, from a sample of their keys."""
     from deployer.cli.output import note, print_data, print_json, stdout
     from deployer.errors import InvalidInput
+    from deployer.files.private import write_private
     from deployer.plan.words import count
     from deployer.specs.write import split_point_document
     from deployer.tables.split_estimate import estimate_split_points
@@ -132,7 +133,7 @@ def estimate(
     documents = [split_point_document(point, found.keys) for point in found.points]
     written: list[str] = []
     if out is not None:
-        out.write_text(split_points_text(found.points, found.keys, in_base64=in_base64), encoding="utf-8")
+        write_private(out, split_points_text(found.points, found.keys, in_base64=in_base64), keeps_mode=True)
         written.append(str(out))
     if write_spec and spec is not None:
         written.append(_declare(project, stack, specs, spec, documents))

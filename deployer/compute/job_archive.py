@@ -51,6 +51,7 @@ def build_archive(
         digests = {wheel.name: _checked(wheel, packages) for wheel in sorted(wheels.glob("*.whl"))}
         unfinished = wheels / file.name
         pack(sorted(wheels.glob("*.whl")), unfinished, on_progress)
+        unfinished.chmod(0o600)
         unfinished.replace(file)
     return digests
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from deployer.compute.job_requirements import pins
 from deployer.compute.job_wheel import NAME, build_wheel, job_programs
 from deployer.compute.package_lock import Hashes, hashes_of
 from deployer.errors import InvalidInput
+from deployer.files.private import make_private_folder, write_private
 from deployer.specs.model import Cluster
 from deployer.tables.progress import OnProgress, untold
 
@@ -65,9 +65,10 @@ def build_package(
     the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,
     InvalidInput for an architecture or Python that cannot be, and for a package of which no hash is known.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir():
+        make_private_folder(folder, folder)
     if not (ignore := folder / ".gitignore").exists():
-        ignore.write_text("*\n", encoding="utf-8")
+        write_private(ignore, "*\n")
     needed = pins()
     trusted = hashes_of(needed, project_dir)
     recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
@@ -149,8 +150,5 @@ def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
 def _written(path: Path, contents: bytes) -> PackagedFile:
     """Put in place whole, since other runs may read it; a file that is as it should be is left alone."""
     if is_new := not path.is_file() or path.read_bytes() != contents:
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(contents)
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        write_private(path, contents)
     return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)

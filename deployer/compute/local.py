@@ -100,6 +100,11 @@ def settings(cluster: LocalCluster, folder: Path) -> dict[str, str]:
         "spark.driver.memory": cluster.memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Its ports for calls and for blocks are on loopback, where every user of the machine reaches them. Of a local
+        # session Spark makes the secret itself, in Java's memory: it is in no argument and no environment.
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.saslFallback": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(folder / "local"),

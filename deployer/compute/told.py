@@ -111,7 +111,7 @@ def _by_job(job_id: str) -> str:
 
 
 def _put(root: str, name: str, document: Mapping[str, Any]) -> None:
-    objects_at(root).put(f"{FOLDER}/{name}", json.dumps(document).encode())
+    objects_at(root, private=FOLDER).put(f"{FOLDER}/{name}", json.dumps(document).encode())
 
 
 def _get(root: str, name: str) -> dict[str, Any] | None:

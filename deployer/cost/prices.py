@@ -9,10 +9,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from deployer.errors import InvalidInput, NotFound
+from deployer.files.reading import read_limited
+from deployer.specs.yaml import parse_yaml
 
+MAX_BYTES = 1024 * 1024  #: of a price file
 FORMAT_VERSION = 1
 
 #: What has a price, and per what. `ec2` and `emr` have one for each type of instance.
@@ -83,37 +84,28 @@ def amount(price: Price, quantity: float) -> float:
 def read_prices(file: Path | None = None) -> PriceList:
     """The prices of a file, else those that are part of deployer. Raises InvalidInput, naming what cannot be used."""
     if file is None:
-        text = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_text(encoding="utf-8")
-        return _checked(text, "deployer/cost/prices/aws.yaml")
-    if file.exists() and not file.is_file():
-        raise InvalidInput(
-            "it cannot be read: this is not a regular file", where=file, remedy="give --prices a file, see docs/cost.md"
-        )
+        data = resources.files("deployer.cost").joinpath("prices/aws.yaml").read_bytes()
+        return _checked(data, "deployer/cost/prices/aws.yaml")
     try:
-        return _checked(file.read_text(encoding="utf-8"), str(file))
+        return _checked(read_limited(file, MAX_BYTES), str(file))
     except FileNotFoundError:
         raise NotFound(
             "there is no such file of prices", where=file, remedy="give --prices a file, see docs/cost.md"
         ) from None
-    except UnicodeDecodeError:
-        raise InvalidInput("not UTF-8 text", where=file, remedy="save the file as UTF-8") from None
     except OSError as error:
         raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at its rights") from error
 
 
-def _checked(text: str, source: str) -> PriceList:
+def _checked(data: bytes, source: str) -> PriceList:
     def wrong(what: str, where: str = "") -> InvalidInput:
         place = f"{source}: {where}" if where else source
         return InvalidInput(what, where=place, remedy="write it as docs/cost.md says")
 
-    try:
-        document = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:  # its text quotes the file, which may not be the author's to show
-        mark = error.problem_mark or error.context_mark
-        at = f" (line {mark.line + 1})" if mark else ""
-        raise wrong(f"not valid YAML: {error.problem}{at}") from None
-    except yaml.YAMLError:
-        raise wrong("not valid YAML") from None
+    parsed = parse_yaml(data, source)
+    for problem in parsed.problems:
+        what = f"not valid YAML: {problem.what}"
+        raise InvalidInput(what, where=problem.at, remedy="write it as docs/cost.md says")
+    document = parsed.documents[0].plain() if len(parsed.documents) == 1 else None
     if not isinstance(document, dict):
         raise wrong("not a mapping")
     version = document.get("format")
@@ -122,7 +114,7 @@ def _checked(text: str, source: str) -> PriceList:
     if unknown := sorted(map(str, document.keys() - {"format", "dated", "currency", "pages", "regions"})):
         raise wrong(f"unknown field {unknown[0]}")
     dated, currency, pages = document.get("dated"), document.get("currency"), document.get("pages", {})
-    if not isinstance(dated, dt.date):
+    if not isinstance(dated, str) or not _is_date(dated):
         raise wrong("`dated` is no date such as 2025-06-30")
     if not isinstance(currency, str):
         raise wrong("`currency` is no text such as USD")
@@ -137,7 +129,14 @@ def _checked(text: str, source: str) -> PriceList:
             raise wrong("not a mapping", str(region))
         found[str(region)] = dict(_prices(prices, str(region), wrong))
     told = {str(name): str(page) for name, page in pages.items()}
-    return PriceList(source, dated.isoformat(), currency, told, found)
+    return PriceList(source, dated, currency, told, found)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return dt.date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _prices(prices: Mapping[Any, Any], region: str, wrong: Any) -> Any:

@@ -59,7 +59,7 @@ def open_backend(project: Project) -> Backend:
     if url.startswith("file://"):
         text = urllib.parse.unquote(url.removeprefix("file://").partition("?")[0]) or "."
         folder = (project.dir / Path(text).expanduser()).resolve() / ".pulumi"
-        return Backend(str(folder), LocalObjects(folder, keeps_folders=True), folder)
+        return Backend(str(folder), LocalObjects(folder, keeps_folders=True, private=folder), folder)
     if url.startswith("s3://"):
         from deployer.state.objects_s3 import S3Objects  # it loads boto3
 

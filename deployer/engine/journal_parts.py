@@ -16,7 +16,9 @@ from typing import Protocol
 
 from deployer.engine.backend_url import Backend
 from deployer.errors import Corrupt
-from deployer.state.objects import ObjectStore, make_folder, sync_folder
+from deployer.files.private import create_file, is_shared, make_private_folder, sync_folder
+from deployer.files.reading import open_regular
+from deployer.state.objects import ObjectStore
 
 _NAME = re.compile(r"([0-9a-f]{32})\.([0-9]{8})")
 _READERS = 16  #: requests at once for a journal that was left
@@ -42,15 +44,15 @@ class JournalParts(Protocol):
 
 def parts_in(backend: Backend, path: str) -> JournalParts:
     if backend.folder is not None:
-        return InFile(backend.folder / path)
+        return InFile(backend.folder / path, backend.folder)
     return InObjects(backend.objects, path, backend.where(path))
 
 
 class InFile:
-    """Fulfils `JournalParts` with a file."""
+    """Fulfils `JournalParts` with a file, private as all below `top`."""
 
-    def __init__(self, path: Path) -> None:
-        self._path, self.where = path, str(path)
+    def __init__(self, path: Path, top: Path) -> None:
+        self._path, self._top, self.where = path, top, str(path)
         self._file: int | None = None
 
     def exists(self) -> bool:
@@ -58,15 +60,16 @@ class InFile:
 
     def read(self) -> bytes | None:
         try:
-            return self._path.read_bytes()
+            with os.fdopen(open_regular(self._path), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             return None
 
     def append(self, data: bytes) -> None:
         is_new = self._file is None
         if self._file is None:
-            make_folder(self._path.parent)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600)
+            make_private_folder(self._path.parent, self._top)
+            self._file = create_file(self._path, shared=is_shared(self._top), flags=os.O_WRONLY | os.O_APPEND)
         os.write(self._file, data)
         os.fsync(self._file)
         if is_new:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import queue
+import secrets
 import shutil
 import subprocess
 import threading
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from deployer.errors import EngineFailed, NotFound
 from deployer.isolation.surroundings import environment_for_project_code
+from deployer.provider.callers import TOKEN_VARIABLE
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 5.0
@@ -51,11 +53,13 @@ class PluginProcess:
 
     def __init__(self, executable: Path, engine_address: str, directory: Path, report: Report) -> None:
         self.name = executable.name
+        self.token = secrets.token_urlsafe(32)  #: what a plugin of deployer's wants to be sent with each call
         self._report = report
         self._process = subprocess.Popen(
             [str(executable), engine_address],
             cwd=directory,
-            env=environment_for_project_code(),  # the project may bring the plugin
+            # the project may bring the plugin
+            env={**environment_for_project_code(), TOKEN_VARIABLE: self.token},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from deployer.errors import InvalidInput, NotFound, Refused
+from deployer.files.reading import read_limited
+from deployer.specs.rules import Rule
+from deployer.specs.yaml import parse_yaml
+
+MAX_BYTES = 1024 * 1024  #: of Pulumi.yaml and Pulumi.STACK.yaml
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]{1,100}")
 _RUNTIMES = ("python",)
@@ -102,23 +105,26 @@ def read_project(directory: Path) -> Project:
 
 
 def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    """The mapping in a YAML file, and the line of each of its top-level keys."""
+    """The mapping in a YAML file of Pulumi's, and the line of each of its top-level keys.
+
+    It is read as specs are: by YAML 1.2's core schema, as Pulumi reads it, and with the same limits.
+    """
     try:
-        text = file.read_text(encoding="utf-8")
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        doc = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f"{file}:{mark.line + 1}:{mark.column + 1}" if mark else file
-        raise InvalidInput(f"not valid YAML: {error.problem}", where=where, remedy="correct the file") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("not UTF-8 text", where=file, remedy="save the file as UTF-8") from None
-    if doc is None:
+        data = read_limited(file, MAX_BYTES)
+    except OSError as error:
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
+    parsed = parse_yaml(data, str(file))
+    for problem in parsed.problems:
+        if problem.rule != Rule.TAB or parsed.broken:
+            raise InvalidInput(problem.what, where=problem.at, remedy=problem.remedy)
+    if not parsed.documents:
         return {}, {}
-    if not isinstance(doc, dict):
+    [first, *others] = parsed.documents
+    if others:
+        raise InvalidInput("a second document", where=others[0].at, remedy="keep one, without `---`")
+    if not isinstance(first.value, dict):
         raise InvalidInput("not a mapping", where=f"{file}:1", remedy="write `key: value` lines")
-    lines = {str(key.value): key.start_mark.line + 1 for key, _ in node.value} if node is not None else {}
-    return doc, lines
+    return first.plain(), {key: child.key_line for key, child in first.value.items()}
 
 
 def _config_defaults(config: Any, project: str, wrong: Any) -> dict[str, str]:

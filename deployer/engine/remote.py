@@ -16,6 +16,7 @@ from deployer.engine.model import DiffKind
 from deployer.engine.plugin import Checked, Diffed, Features, InitFailed, Invoked, Live, ProviderFailed
 from deployer.engine.process import PluginProcess
 from deployer.engine.values import Properties, from_struct, has_special, keep_secrecy, to_struct, without_secrets
+from deployer.provider.callers import TOKEN_KEY
 
 _MAX_MESSAGE = 400 * 1024 * 1024  # the limit that the SDK's own channels have
 _KINDS: tuple[DiffKind, ...] = ("add", "add-replace", "delete", "delete-replace", "update", "update-replace")
@@ -34,6 +35,7 @@ class RemoteProvider:
         limits = [("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.max_send_message_length", _MAX_MESSAGE)]
         self._channel = grpc.insecure_channel(f"127.0.0.1:{plugin.port}", options=limits)
         self._stub = provider_pb2_grpc.ResourceProviderStub(self._channel)
+        self._metadata = ((TOKEN_KEY, plugin.token),)
         self._accept_secrets = False
 
     def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked:
@@ -155,7 +157,7 @@ class RemoteProvider:
 
     def _call(self, method: Callable[..., Any], request: Any) -> Any:
         try:
-            return method(request)
+            return method(request, metadata=self._metadata)
         except grpc.RpcError as error:
             raise self._failure(error) from None
 

@@ -1,4 +1,7 @@
-"""The engine's services over gRPC on a local port, for plugins; nothing listens until the first one is started."""
+"""The engine's services over gRPC on a local port, for plugins; nothing listens until the first one is started.
+
+Only processes of the same user may call them (`deployer.provider.callers`).
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,15 @@ class Served:
         import grpc
         from pulumi.runtime.proto import engine_pb2_grpc, resource_pb2_grpc
 
-        self._server = grpc.server(ThreadPoolExecutor(4, thread_name_prefix="engine"))
+        from deployer.provider.callers import Callers, Guard
+
+        callers = Callers()
+        self._server = grpc.server(ThreadPoolExecutor(4, thread_name_prefix="engine"), interceptors=[Guard(callers)])
         engine_pb2_grpc.add_EngineServicer_to_server(self._service, self._server)  # type: ignore[arg-type]
         if self.monitor is not None:
             resource_pb2_grpc.add_ResourceMonitorServicer_to_server(self.monitor, self._server)
-        self._address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        callers.port = self._server.add_insecure_port("127.0.0.1:0")
+        self._address = f"127.0.0.1:{callers.port}"
         self._server.start()
 
     def __enter__(self) -> Served:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from deployer.engine.deployment import Opened, to_deployment
 from deployer.engine.project import StackRef
 from deployer.errors import DeployerError, EngineFailed
+from deployer.files.private import write_private
 
 
 @contextmanager
@@ -28,9 +28,7 @@ def saved_or_kept(stack: StackRef, opened: Opened, failure: BaseException | None
             return
         file = stack.project.dir / f"{stack.project.name}.{stack.name}.unsaved.json"
         deployment = to_deployment(opened.snapshot, opened.secrets, opened.metadata)
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as kept:
-            json.dump({"version": 3, "deployment": deployment}, kept)
+        write_private(file, json.dumps({"version": 3, "deployment": deployment}))
         before = f"{failure}; then " if isinstance(failure, DeployerError) and failure is not error else ""
         raise EngineFailed(
             f"{before}the state could not be saved: {error.what}; it is kept in {file.name}",

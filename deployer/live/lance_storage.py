@@ -26,15 +26,19 @@ def storage_options(location: str) -> dict[str, str] | None:
     return dict(_s3_options(tuple(os.environ.get(name) for name in _SETTINGS)))
 
 
-def objects_at(location: str) -> ObjectStore:
-    """The files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use them."""
+def objects_at(location: str, private: str | None = None) -> ObjectStore:
+    """The files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use them.
+
+    On a local disk, what is put below the folder `private` belongs to the owner alone.
+    """
     if location.startswith("s3://"):
         return _s3_objects(location)
     from pathlib import Path
 
     from deployer.state.objects import LocalObjects
 
-    return LocalObjects(Path(location), keeps_folders=True)
+    folder = Path(location)
+    return LocalObjects(folder, keeps_folders=True, private=None if private is None else folder / private)
 
 
 def manifest_names(location: str) -> Sequence[str]:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
+from deployer.files.private import write_private
+from deployer.files.reading import parse_json
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
@@ -159,12 +161,9 @@ def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -
     if signer is not None:
         document["signature"] = signer.sign(document["checksum"])
     text = json.dumps(document, ensure_ascii=False, indent=1) + "\n"
-    temporary = path.with_name(f".{path.name}.tmp")
     try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_private(path, text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise InvalidInput(
             f"the plan cannot be written: {error.strerror}", where=path, remedy="choose another"
         ) from error
@@ -181,12 +180,12 @@ def read_plan(
     """
     try:
         data = read_file(path, expect)
-        document = json.loads(data)
+        document = parse_json(data)
     except FileNotFoundError:
         raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
-    except (ValueError, RecursionError):
+    except ValueError:
         raise InvalidInput("this is no plan, or one that was cut off", where=path, remedy=_AGAIN) from None
     version = document.get("format") if isinstance(document, dict) else None
     if not isinstance(version, int) or "checksum" not in document:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, Refused
+from deployer.files.reading import MAX_JSON_BYTES, read_limited
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 PRIVATE_KEY_VARIABLE = "DEPLOYER_PLAN_KEY"
 PUBLIC_KEY_VARIABLE = "DEPLOYER_PLAN_PUBLIC_KEY"
 _PURPOSE = b"deployer plan\n"  #: what the key signs beside the checksum, so that it signs nothing else by accident
-_MOST_BYTES = 1 << 28
 _ID_LENGTH = 16
 
 
@@ -57,16 +57,9 @@ def expected_digest(text: str) -> str:
 
 
 def read_file(path: Path, expected: str | None) -> bytes:
-    """The plan's file, read once. Raises OSError, InvalidInput for too long a one, and Refused when its digest is not
-    the expected one."""
-    with path.open("rb") as file:
-        data = file.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise InvalidInput(
-            f"the file has more than {_MOST_BYTES:,} bytes, which no plan has",
-            where=path,
-            remedy="give a file that `deployer preview --out` wrote",
-        )
+    """The plan's file, read once. Raises OSError, for too long a one too, and Refused when its digest is not the
+    expected one."""
+    data = read_limited(path, MAX_JSON_BYTES)
     found = digest_of(data)
     if expected is not None and not hmac.compare_digest(found, expected):
         raise Refused(

@@ -8,13 +8,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.files.reading import read_limited
 from deployer.isolation.process import OnLine
 from deployer.policy.declared import read_declared, repeated_name, unknown_rule
 from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import Approval, Policies, Policy
 from deployer.policy.sql_rules import read_sql_rule
+from deployer.specs.yaml import MAX_BYTES
 
 FOLDER = "policies"  #: beside Pulumi.yaml
+MAX_FILES = 1_000
 SUFFIXES = (".yaml", ".yml", ".py", ".sql")
 
 
@@ -36,7 +39,12 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
         raise InvalidInput("this is no folder in the project", where=folder, remedy="put rules into a folder there")
     problems: list[Problem] = []
     read: list[tuple[Path, str, bytes]] = []
-    for path in sorted(folder.iterdir()):
+    paths = sorted(folder.iterdir())
+    if len(paths) > MAX_FILES:
+        raise InvalidInput(
+            f"there are more than {MAX_FILES:,} files", where=folder, remedy="put rules into fewer files"
+        )
+    for path in paths:
         if path.suffix not in SUFFIXES or path.name.startswith("."):
             continue
         file = f"{ref}:{FOLDER}/{path.name}" if ref else f"{FOLDER}/{path.name}"
@@ -46,12 +54,8 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
             continue
         if path.is_dir():
             continue
-        if path.exists() and not path.is_file():
-            what = "this is not a regular file"
-            problems.append(Problem(Position(file), what, "replace it by a file of rules", "unreadable-file"))
-            continue
         try:
-            data = path.read_bytes()
+            data = read_limited(path, MAX_BYTES)
         except OSError as error:
             what = f"the file cannot be read: {error.strerror}"
             problems.append(Problem(Position(file), what, "check that it is there and may be read", "unreadable-file"))

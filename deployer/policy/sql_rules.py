@@ -5,8 +5,9 @@
     -- Money is never a float.
     SELECT address, column, 'use decimal128' AS message FROM columns WHERE …
 
-DataFusion runs it in memory over the tables `changes`, `resources` and `columns`, and knows nothing else: statements
-that are no query are refused, and no file can be named as a table.
+DataFusion runs it over the tables `changes`, `resources` and `columns`, and knows nothing else: statements that are no
+query are refused, and no file can be named as a table. It runs in a process of its own (`deployer.sql.process`), which
+may take 1 GiB of memory and 20 seconds.
 """
 
 from __future__ import annotations
@@ -116,37 +117,26 @@ def _check(name: str, query: str, file: str) -> Check:
 
 
 def _rows(plan: PlanView, query: str) -> list[dict[str, Any]]:
-    """The rows of the query, which has been looked at before it is run: a statement that is no query never is."""
-    import datafusion
+    """The rows of the query, computed in a process with limits. A statement that is not a query is not run."""
+    from deployer.sql import process
 
-    # One thread: plans are small, and threads cost more than the query.
-    context = datafusion.SessionContext(datafusion.SessionConfig().with_target_partitions(1))
     tables = plan_tables(plan)
-    for name, table in tables.items():
-        context.register_record_batches(name, [table.to_batches() or [_empty(table.schema)]])
-    allowed = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
-        frame = context.sql_with_options(query, allowed)
-        names = frame.schema().names
-        if missing := [each for each in ("address", "message") if each not in names]:
-            remedy = "SELECT address, '…' AS message FROM changes, resources or columns"
-            raise _Wrong(f"gives no {' and no '.join(missing)}", remedy)
-        if other := [each for each in names if each not in _RESULT]:
-            raise _Wrong(f"gives {other[0]}, which nobody reads", f"select {', '.join(_RESULT)}")
-        rows: list[dict[str, Any]] = frame.to_arrow_table().to_pylist()
-    except _Wrong:
-        raise
-    except Exception as error:
+        found = process.query(query, tables)
+    except process.OverLimit as over:
+        raise _Wrong(str(over), "write a query that takes less") from None
+    except process.SqlFailed as error:
         raise _explained(error, tables) from None
+    names = found.column_names
+    if missing := [each for each in ("address", "message") if each not in names]:
+        remedy = "SELECT address, '…' AS message FROM changes, resources or columns"
+        raise _Wrong(f"gives no {' and no '.join(missing)}", remedy)
+    if other := [each for each in names if each not in _RESULT]:
+        raise _Wrong(f"gives {other[0]}, which nobody reads", f"select {', '.join(_RESULT)}")
+    rows: list[dict[str, Any]] = found.to_pylist()
     if any(row["address"] is None or row["message"] is None for row in rows):
         raise _Wrong("gives a row whose address or message is null", "use coalesce(…, '')")
     return rows
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    return pa.RecordBatch.from_pylist([], schema)
 
 
 def _explained(failure: Exception, tables: Mapping[str, pa.Table]) -> _Wrong:

@@ -1,7 +1,8 @@
 """`pulumi-resource-lake`: serves the provider over gRPC, as the Pulumi CLI starts it.
 
-Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended. Relative roots start
-from the folder of Pulumi.yaml, found upwards from where the engine starts the plugin.
+Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended. Only processes of
+the same user may call it (`deployer.provider.callers`). Relative roots start from the folder of Pulumi.yaml, which is
+looked for from where the engine starts the plugin upwards.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from deployer import __version__
 from deployer.errors import DeployerError
+from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
 from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
 from deployer.tables.progress import in_words
@@ -43,14 +45,15 @@ def main() -> None:
 async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed)
-    server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[_ErrorsInWords()])
+    callers = Callers(os.environ.get(TOKEN_VARIABLE, ""))
+    server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[AsyncGuard(callers), _ErrorsInWords()])
     provider = LakeProvider(stores)
     provider.on_progress = _Status(engine_address)
     servicer = ProviderServicer([], __version__, _Served(provider), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
-    port = server.add_insecure_port("127.0.0.1:0")
+    callers.port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    sys.stdout.write(f"{port}\n")
+    sys.stdout.write(f"{callers.port}\n")
     sys.stdout.flush()
     try:
         await server.wait_for_termination()

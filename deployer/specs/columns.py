@@ -26,6 +26,10 @@ class Declared:
     def type_at(self) -> Position:
         return _properties(self.node)["type"].at
 
+    def place_of(self, name: str) -> Position:
+        """Where the value of one of its properties stands."""
+        return _properties(self.node)[name].at
+
     def places(self) -> Iterator[tuple[str, Position]]:
         """Where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
         return _places(self.node, self.column.name)

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.errors import Position, Problem
+from deployer.files.reading import read_limited
 from deployer.specs.include_paths import WILD, LeadsOut, matching_files
+from deployer.specs.limits import SubstitutedText, check_files
 from deployer.specs.overlays import applies, apply_overlays
 from deployer.specs.rules import Rule
 from deployer.specs.shape import check_shape
 from deployer.specs.variables import Environment, read_variables, substitute
 from deployer.specs.words import nearest
-from deployer.specs.yaml import Node, parse_yaml
+from deployer.specs.yaml import MAX_BYTES, Node, parse_yaml
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -41,6 +43,7 @@ class Sources:
     files: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     incomplete: bool = False
+    over_limit: bool = False  #: there is more than may be read
 
 
 def read_sources(project: Path, path: Path, environment: Environment) -> Sources:
@@ -97,6 +100,7 @@ class _Reader:
         self.allowed = (project, outside)
         self.environment = environment
         self.sources = Sources()
+        self.bytes = self.values = 0  # of all files
         self.declared: list[Node] = []
         self.variables: list[Node] = []
         self.overlays: list[Node] = []
@@ -141,19 +145,21 @@ class _Reader:
         file = self.label(real)
         sources = self.sources
         sources.files.append(file)
-        if real.exists() and not real.is_file():
-            what = "this is not a regular file"
-            self.problem(Position(file), what, "replace it by a file of specs, or remove it", Rule.UNREADABLE_FILE)
-            sources.incomplete = True
-            return
         try:
-            data = real.read_bytes()
-            parsed = parse_yaml(data, file)
+            data = read_limited(real, MAX_BYTES)
         except OSError as error:
             what = f"the file cannot be read: {error.strerror}"
             self.problem(Position(file), what, "check that it is there and that you may read it", Rule.UNREADABLE_FILE)
             sources.incomplete = True
             return
+        self.bytes += len(data)
+        if (problem := check_files(len(sources.files), self.bytes, self.values, file)) is not None:
+            if not sources.over_limit:
+                sources.problems.append(problem)
+            sources.over_limit = sources.incomplete = True
+            return
+        parsed = parse_yaml(data, file)
+        self.values += parsed.values
         sources.problems += parsed.problems
         sources.incomplete |= parsed.broken
         if b"${" in data:
@@ -176,12 +182,13 @@ class _Reader:
         """Resolves variables, applies overlays and checks the shape of what comes of it."""
         sources, stack = self.sources, self.environment.stack
         variables = read_variables(self.variables, self.environment, sources.problems)
+        counted = SubstitutedText()
         unresolved: set[Position] = set()
 
         def resolved(node: Node) -> Node:
             if node.file not in self.refers:
                 return node
-            found = substitute(node, variables, stack, sources.problems)
+            found = substitute(node, variables, stack, sources.problems, counted)
             unresolved.update(found.unresolved)
             return found.node
 

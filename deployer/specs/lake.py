@@ -11,6 +11,7 @@ from deployer.errors import InvalidSpecs, NotFound, Position, Problem
 from deployer.specs.files import Document, Sources, read_sources
 from deployer.specs.instances import read_instance
 from deployer.specs.known import find_known
+from deployer.specs.limits import check_text
 from deployer.specs.model import InstanceSpec, Lake, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Schemas
@@ -41,6 +42,8 @@ def load_lake(
         instance = _instance(sources, problems)
         schemas = _schemas(sources, problems)
         tables = _tables(sources, schemas, _defaults(sources, instance), problems)
+        if (over := check_text(tables)) is not None:
+            problems.append(over)
     if problems or instance is None:
         raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
     return Lake(instance, tuple(tables), tuple(sources.files))

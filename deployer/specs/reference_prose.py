@@ -28,6 +28,10 @@ row_keys: [carrier]
 - Files are YAML with the scalars of YAML 1.2: `true` and `false` are the only booleans, and `no`, `on`, `1_000` and
   `1:30` are text. Anchors, aliases and merge keys (`<<`) work; duplicate keys, tabs and unknown fields are problems.
   Quote types that hold `: `, and inside of `{…}` those that hold a comma or brackets: `{type: "decimal128(10, 2)"}`.
+- A file has at most 16 MiB and 1,000,000 values, keys among them. All files have at most 256 MiB and 5,000,000 values,
+  and there are at most 20,000 files. Aliases add at most 100,000 values and 1,000,000 characters to a file. The values
+  of variables, each time that one is written, have at most 10,000,000 characters, and the descriptions, tags and
+  expressions of all tables 67,108,864.
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
 - Names of databases, tables, schemas and columns are letters, digits and `_`, at most 128, and start with a letter or
   `_`; those of instances and clusters may have `-` as well. Two names that differ only in case clash.

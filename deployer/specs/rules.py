@@ -25,6 +25,7 @@ class Rule(StrEnum):
     INCLUDE_MATCHES_NOTHING = "include-matches-nothing"
     INCLUDE_OUTSIDE = "include-outside"
     INCLUDE_CYCLE = "include-cycle"
+    SPECS_LIMIT = "specs-limit"
     # shape
     UNKNOWN_KIND = "unknown-kind"
     UNKNOWN_FIELD = "unknown-field"
@@ -96,4 +97,6 @@ class Rule(StrEnum):
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"
     RENAMED_FROM_TWICE = "renamed-from-twice"
+    # SQL of columns
     SQL_OF_A_FIELD = "sql-of-a-field"
+    SQL_EXPRESSION = "sql-expression"

@@ -20,7 +20,9 @@ from deployer.specs.storable import NEWER, newer_findings
 from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
+from deployer.sql.one_expression import NotOneExpression, check_one_expression
 
+LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
 Report = Callable[[Position, Rule, str, str], None]
 
 
@@ -52,6 +54,8 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     _check_column_renames(columns, report)
     for column in columns:
         _check_no_sql(column, column, report)
+    for declared in composed.columns:
+        _check_sql(declared, report)
     indexes = read_indexes(document.get("indexes"), columns, composed.complete, report)
     keys = (*row_keys, *sort_keys)
     sound = composed.complete and not document.broken & {"row_keys", "sort_keys"}
@@ -274,6 +278,18 @@ def _check_column_renames(columns: Sequence[Column], report: Report) -> None:
             what = f"columns `{sources[before]}` and `{column.name}` are both renamed from `{before}`"
             report(column.at, Rule.RENAMED_FROM_TWICE, what, "keep `renamed_from` in one of them")
         sources.setdefault(before, column.name)
+
+
+def _check_sql(declared: Declared, report: Report) -> None:
+    """What the text alone shows. Whether the expression can be computed, a plan finds out on the table's rows."""
+    column = declared.column
+    for name, text in (("default", column.default), ("using", column.using)):
+        try:
+            if text:
+                check_one_expression(text, LONGEST_EXPRESSION)
+        except NotOneExpression as wrong:
+            what = f"`{name}` of column `{column.name}` is not one SQL expression: it has {wrong}"
+            report(declared.place_of(name), Rule.SQL_EXPRESSION, what, "write one value, such as CAST(delay AS INT)")
 
 
 def _check_no_sql(column: Column, inside: Column, report: Report) -> None:

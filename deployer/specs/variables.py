@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deployer.errors import Position, Problem
+from deployer.specs.limits import SubstitutedText
 from deployer.specs.rules import Rule
 from deployer.specs.words import nearest, said
 from deployer.specs.yaml import Node, Value, resolve_plain
@@ -146,11 +147,16 @@ _EXAMPLES = {
 
 
 def substitute(
-    document: Node, variables: Mapping[str, Variable], stack: str | None, problems: list[Problem]
+    document: Node,
+    variables: Mapping[str, Variable],
+    stack: str | None,
+    problems: list[Problem],
+    counted: SubstitutedText,
 ) -> Substituted:
     """The document with every `${name}` replaced; `$${` stands for the text `${`. Keys are left as they are.
 
-    A value that is one reference and nothing else has the variable's type; elsewhere it becomes text.
+    A value that is one reference and nothing else has the variable's type; elsewhere it becomes text. Over the limit of
+    all files, which `counted` keeps, references are left as they are.
     """
     unresolved: set[Position] = set()
 
@@ -197,7 +203,9 @@ def substitute(
             what = f"variable `{name}` has no value{where}"
             problem = Problem(node.at, what, remedy, Rule.VARIABLE_WITHOUT_VALUE)
         if variable is not None and variable.value is not None and problem is None:
-            return variable.value
+            problem = counted.add(str(variable.value), node.at)
+            if not counted.is_over:
+                return variable.value
         if problem is not None and problem not in problems[-8:]:
             problems.append(problem)
         unresolved.add(node.at)

@@ -12,10 +12,13 @@ from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.nodes import MappingNode, ScalarNode, SequenceNode
 
 from deployer.errors import Position, Problem
-from deployer.specs.yaml_problems import MAX_DEPTH, TooDeep, stray_tabs, syntax_problem
+from deployer.specs.yaml_problems import MAX_DEPTH, OverLimit, stray_tabs, syntax_problem
 
-MAX_BYTES = 64 * 1024 * 1024
-MAX_ALIASED_NODES = 100_000  # what aliases may add to a file; stops documents that expand without end
+MAX_BYTES = 16 * 1024 * 1024
+MAX_VALUES = 1_000_000  # each takes some 400 bytes of memory, and a file may have one for every other character
+# What aliases may add to a file; stops documents that expand without end, or to a long text many times.
+MAX_ALIASED_NODES = 100_000
+MAX_ALIASED_CHARACTERS = 1_000_000
 
 
 class Node(NamedTuple):
@@ -53,11 +56,13 @@ Value = None | bool | int | float | str | list[Node] | dict[str, Node]
 
 
 class Parsed(NamedTuple):
-    """The documents of one file, empty ones left out. `broken`: the text could not be read to its end."""
+    """The documents of one file, empty ones left out. `broken`: the text could not be read to its end. `values`: how
+    many it has; each key, text, list and mapping is one."""
 
     documents: tuple[Node, ...]
     problems: tuple[Problem, ...]
     broken: bool
+    values: int = 0
 
 
 def parse_yaml(data: bytes, file: str) -> Parsed:
@@ -69,15 +74,16 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
     documents: list[Node] = []
     roots: list[Any] = []
     broken = False
+    composer = None
     try:
         composer = _Composer(data)
         while composer.check_node():
             roots.append(composer.get_node())
-    except (yaml.MarkedYAMLError, yaml.reader.ReaderError, TooDeep) as error:
+    except (yaml.MarkedYAMLError, yaml.reader.ReaderError, OverLimit) as error:
         problems.append(syntax_problem(error, data, file))
         broken = True
     for root in roots:
-        reader = _Reader(file)
+        reader = _Reader(file, has_aliases=b"*" in data and b"&" in data)
         try:
             node = reader.node(root)
         except _Stop as stop:
@@ -89,7 +95,7 @@ def parse_yaml(data: bytes, file: str) -> Parsed:
             documents.append(node)
     if b"\t" in data and not broken:
         problems += stray_tabs(data.decode(errors="replace"), roots, file)
-    return Parsed(tuple(documents), tuple(problems), broken)
+    return Parsed(tuple(documents), tuple(problems), broken, composer.values if composer is not None else 0)
 
 
 class _Composer(CParser):
@@ -97,15 +103,19 @@ class _Composer(CParser):
 
     def __init__(self, data: bytes) -> None:
         CParser.__init__(self, data)
-        self.depth = 0
+        self.depth = self.values = 0
 
     def resolve(self, kind: type, value: str, implicit: Any) -> str:
         return _PLAIN if kind is ScalarNode and implicit[0] else _TEXT
 
     def descend_resolver(self, parent: Any, index: Any) -> None:
         self.depth += 1
+        self.values += 1
         if self.depth > MAX_DEPTH:
-            raise TooDeep(parent.start_mark)
+            raise OverLimit(parent.start_mark, f"values are nested more than {MAX_DEPTH} deep", "flatten them")
+        if self.values > MAX_VALUES:
+            mark = parent.start_mark if parent is not None else None  # None: a document's own value
+            raise OverLimit(mark, f"the file has more than {MAX_VALUES:,} values", "split it")
 
     def ascend_resolver(self) -> None:
         self.depth -= 1
@@ -149,12 +159,13 @@ class _Stop(Exception):
 class _Reader:
     """One document's composed nodes to `Node`s."""
 
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(self, file: str, *, has_aliases: bool) -> None:
+        self.file, self.has_aliases = file, has_aliases
         self.problems: list[Problem] = []
         self.seen: set[int] = set()
         self.open: set[int] = set()
         self.aliased = 0  # how many nodes were made out of ones that had been read before
+        self.characters = 0  # of scalars among them
 
     def at(self, node: Any) -> Position:
         return Position(self.file, node.start_mark.line + 1, node.start_mark.column + 1)
@@ -168,6 +179,8 @@ class _Reader:
         quoted = tag is not _PLAIN
         value: Value
         if node.__class__ is ScalarNode:
+            if self.has_aliases:
+                self.count_scalar(node)
             value = resolve_plain(node.value) if tag is _PLAIN else self.scalar(node)
         else:
             if tag is not _TEXT:
@@ -212,6 +225,15 @@ class _Reader:
             what = f"aliases expand to more than {MAX_ALIASED_NODES:,} nodes"
             raise _Stop(self.at(node), "alias-limit", what, "write fewer aliases of aliases")
 
+    def count_scalar(self, node: Any) -> None:
+        if id(node) not in self.seen:
+            self.seen.add(id(node))
+            return
+        self.characters += len(node.value)
+        if self.characters > MAX_ALIASED_CHARACTERS:
+            what = f"aliases expand to more than {MAX_ALIASED_CHARACTERS:,} characters"
+            raise _Stop(self.at(node), "alias-limit", what, "shorten the text that they repeat")
+
     def mapping(self, node: Any) -> dict[str, Node]:
         own: dict[str, Node] = {}
         merges: list[Any] = []
@@ -219,6 +241,8 @@ class _Reader:
             if key.__class__ is ScalarNode and key.tag is _PLAIN and key.value == "<<":
                 merges.append((key, value))
                 continue
+            if self.has_aliases and key.__class__ is ScalarNode:
+                self.count_scalar(key)
             name = self.key(key)
             if name is None:
                 continue

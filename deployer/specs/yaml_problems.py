@@ -14,14 +14,15 @@ from deployer.errors import Position, Problem
 MAX_DEPTH = 100
 
 
-class TooDeep(Exception):
-    """Carries the mark of the value that is nested too deep."""
+class OverLimit(Exception):
+    """Carries the mark of a value (None: the file's start), how it goes over a limit of files, and what to do."""
 
 
 def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
-    if isinstance(error, TooDeep):
-        at = Position(file, error.args[0].line + 1, error.args[0].column + 1)
-        return Problem(at, f"values are nested more than {MAX_DEPTH} deep", "flatten them", "yaml-limit")
+    if isinstance(error, OverLimit):
+        mark, what, remedy = error.args
+        at = Position(file, mark.line + 1, mark.column + 1) if mark is not None else Position(file)
+        return Problem(at, what, remedy, "yaml-limit")
     if isinstance(error, yaml.reader.ReaderError):
         before = data[: max(int(error.position), 0)]
         line = before.count(b"\n") + 1

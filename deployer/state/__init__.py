@@ -82,7 +82,8 @@ def _store(folder: Path, *, create: bool) -> StateStore:
     from deployer.state.sqlite import SqliteBackend
     from deployer.state.store import StateStore
 
-    return StateStore(SqliteBackend(folder / "state.db", create=create), LocalObjects(folder / "snapshots"))
+    objects = LocalObjects(folder / "snapshots", private=folder)
+    return StateStore(SqliteBackend(folder / "state.db", create=create), objects)
 
 
 def _is_on_s3(root: str | Path) -> bool:

@@ -11,13 +11,16 @@ MAGIC = b"DST"
 FORMAT = 1  #: of stores and sealed bodies; raised when an older reader would read them wrongly
 _COMPRESSED = 1
 _COMPRESS_ABOVE = 2048  # bytes
-_DIGEST = 16
-_HEAD = len(MAGIC) + 2 + _DIGEST
+DIGEST_BYTES = 16  #: of a checksum
+MAX_PAYLOAD = 2**30  #: bytes of one body
+MAX_GROWTH = 250  #: times that a body may be larger than it is stored, when it is large
+_SMALL = 16 * 2**20
+_HEAD = len(MAGIC) + 2 + DIGEST_BYTES
 
 
 def digest(data: bytes | memoryview) -> bytes:
     """The checksum of stored bytes: 16 bytes of BLAKE2b."""
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 def seal(payload: bytes) -> bytes:
@@ -36,7 +39,21 @@ def unseal(data: bytes, where: str) -> bytes:
     payload = data[_HEAD:]
     if digest(payload) != data[5:_HEAD]:
         raise Corrupt("the checksum does not match", where=where, remedy=RECOVERY)
-    return zlib.decompress(payload) if data[4] & _COMPRESSED else payload
+    return _inflated(payload, where) if data[4] & _COMPRESSED else payload
+
+
+def _inflated(payload: bytes, where: str) -> bytes:
+    """Deflated JSON is some ten times smaller; what grows more than `MAX_GROWTH` times was not written by a store."""
+    limit = min(MAX_PAYLOAD, max(_SMALL, len(payload) * MAX_GROWTH))
+    inflating = zlib.decompressobj()
+    try:
+        found = inflating.decompress(payload, limit)
+    except zlib.error:
+        raise Corrupt("this is not what the state store wrote there", where=where, remedy=RECOVERY) from None
+    if not inflating.eof:
+        what = f"its body has more than {limit:,} bytes, or is cut off"
+        raise Corrupt(what, where=where, remedy=RECOVERY)
+    return found
 
 
 def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deployer.files.private import open_lock
 from deployer.state.offers import Offer, OwnOffer, call, locked, opened, unlock, waiting
 
 PATIENCE = 2.0  #: seconds that one waits for the turn
@@ -69,7 +70,7 @@ class Line:
             yield Turn(waited=True)
             return
         try:
-            descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            descriptor = open_lock(self._lock)
         except OSError:  # whatever is wrong with the place, the commit itself will say
             yield Turn()
             return

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-import uuid
+import secrets
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
+
+from deployer.files.private import is_shared, make_folder, make_private_folder, new_file_beside, sync_folder
+from deployer.files.reading import open_regular
 
 
 class Missing(Exception):
@@ -64,17 +67,22 @@ class ObjectStore(Protocol):
 
 
 class LocalObjects:
-    """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced."""
+    """Objects as files below a folder: written beside, fsynced, renamed into place, the folder fsynced.
 
-    def __init__(self, root: Path, *, keeps_folders: bool = False) -> None:
-        self._root, self._keeps_folders = root, keeps_folders
+    `private` is the folder below which everything belongs to the owner alone (see `deployer.files.private`). If
+    omitted, as for the files of datasets, the umask says who may use what is put.
+    """
+
+    def __init__(self, root: Path, *, keeps_folders: bool = False, private: Path | None = None) -> None:
+        self._root, self._keeps_folders, self._private = root, keeps_folders, private
 
     def put(self, path: str, data: bytes) -> None:
         self._put(path, data, lambda beside, target: beside.replace(target))
 
     def get(self, path: str) -> bytes:
         try:
-            return (self._root / path).read_bytes()
+            with os.fdopen(open_regular(self._root / path), "rb") as file:
+                return file.read()
         except FileNotFoundError:
             raise Missing(path) from None
 
@@ -135,9 +143,9 @@ class LocalObjects:
 
     def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
         target = self._root / path
-        beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+        opened, beside = self._opened(target)
         try:
-            with _opened(beside) as file:
+            with opened as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -146,31 +154,18 @@ class LocalObjects:
             beside.unlink(missing_ok=True)
         sync_folder(target.parent)
 
+    def _opened(self, target: Path) -> tuple[BinaryIO, Path]:
+        """A new file beside the target, whose folder is made: again when a `delete` takes the empty one meanwhile."""
+        while True:
+            with suppress(FileNotFoundError):
+                if self._private is not None:
+                    make_private_folder(target.parent, self._private)
+                    descriptor, beside = new_file_beside(target, shared=is_shared(self._private))
+                    return os.fdopen(descriptor, "wb"), beside
+                make_folder(target.parent)
+                beside = target.with_name(f".{target.name}.{secrets.token_hex(16)}")
+                return beside.open("xb"), beside
+
 
 def _tag(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def _opened(path: Path) -> BinaryIO:
-    """A new file, its folder made when it is not there: again when a `delete` takes the empty folder away meanwhile."""
-    while True:
-        with suppress(FileNotFoundError):
-            make_folder(path.parent)
-            return path.open("xb")
-
-
-def make_folder(folder: Path) -> None:
-    """Makes a folder and its parents so that they outlive a power failure."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -23,6 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from deployer.files.private import create_file, make_private_folder
 from deployer.state.failpoints import reached
 
 AT_ONCE = 32  #: offers that one looks at
@@ -81,14 +82,14 @@ class OwnOffer:
 
     @staticmethod
     def made(folder: Path, body: bytes) -> OwnOffer:
-        folder.mkdir(exist_ok=True)
+        make_private_folder(folder, folder.parent)
         path = folder / f"{time.time_ns():020}-{uuid.uuid4().hex}.offer"
         pipe, written = path.with_suffix(".pipe"), path.with_suffix(".new")
         own = OwnOffer(path, -1, -1)
         try:
             os.mkfifo(pipe, 0o600)
             own.pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            own.file = os.open(written, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            own.file = create_file(written, shared=False)  # what others offer is taken by the same user alone
             with os.fdopen(own.file, "wb", closefd=False) as file:
                 file.write(body)
             written.rename(path)  # now it can be seen, whole

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.files.archives import member_digest, open_archive
+from deployer.files.private import replacing
+from deployer.files.reading import parse_json
 from deployer.state.audit import described
 from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
-from deployer.state.envelope import digest, seal, unseal
+from deployer.state.envelope import DIGEST_BYTES, digest, seal, unseal
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.objects import Missing, ObjectStore
 from deployer.state.snapshots import manifest_of
@@ -68,27 +71,22 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
     digests: dict[str, str] = {}
     logs: dict[str, dict[str, Any]] = {}
     entries = snapshots = 0
-    beside = path.with_name(f".{path.name}.partial")
-    try:
-        with zipfile.ZipFile(beside, "w", zipfile.ZIP_DEFLATED) as archive:
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
 
-            def add(name: str, data: bytes) -> None:
-                archive.writestr(name, data)
-                digests[name] = digest(data).hex()
+        def add(name: str, data: bytes) -> None:
+            archive.writestr(name, data)
+            digests[name] = digest(data).hex()
 
-            for log, version in sorted(newest.items()):
-                held = _read(log, version, backend, objects)
-                entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
-                lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
-                add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
-                for name, data in held.files.items():
-                    add(name, data)
-                logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
-            manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
-            archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+        for log, version in sorted(newest.items()):
+            held = _read(log, version, backend, objects)
+            entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
+            lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
+            add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
+            for name, data in held.files.items():
+                add(name, data)
+            logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
+        manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
+        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
     return Exported(newest, entries, snapshots)
 
 
@@ -143,8 +141,8 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     Raises InvalidInput for a file that is none, Refused for a newer format, Corrupt for a damaged one.
     """
     try:
-        archive = zipfile.ZipFile(path)
-        manifest = json.loads(archive.read(_MANIFEST))
+        archive = open_archive(path)
+        manifest = parse_json(archive.read(_MANIFEST))
         kind = manifest["kind"]
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
@@ -161,7 +159,7 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     _refuse_odd_names(manifest, path)
     for name, expected in manifest["digests"].items():
         try:
-            whole = digest(archive.read(name)).hex() == expected
+            whole = member_digest(archive, name, DIGEST_BYTES).hex() == expected
         except _UNREADABLE:
             whole = False
         if not whole:
@@ -202,7 +200,7 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
         for log in sorted(logs, key=lambda name: (name == INSTANCE_LOG, name)):
             described = logs[log]["snapshots"]
             lines = archive.read(f"{log}/entries.jsonl").splitlines()
-            documents = [json.loads(line) for line in lines]
+            documents = [parse_json(line) for line in lines]
             records = [
                 Record(log, document["version"], document["txn_id"], seal(line))
                 for document, line in zip(documents, lines, strict=True)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from deployer.errors import NotFound, Refused
+from deployer.files.private import create_file, is_shared, make_private_folder, tighten
 from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT, refuse_newer
 from deployer.state.line import Line, Turn
-from deployer.state.objects import make_folder
 from deployer.state.sqlite_file import NotWritten, SqliteFile
 from deployer.state.turns import Turns
 
@@ -67,9 +68,14 @@ class SqliteBackend:
         self._lines: dict[str, Line] = {}
         self._file = SqliteFile(path)
         if create:
-            make_folder(path.parent)
+            make_private_folder(path.parent, path.parent)
+            with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
+                os.close(create_file(path, shared=is_shared(path.parent)))
         elif not path.is_file():
             raise _missing(path)
+        else:
+            tighten(path.parent)
+            tighten(path)
         with self._file.reading() as connection:
             found = _format_of(connection)
         if found == 0 and not create:

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from deployer.files.private import open_lock
+
 PATIENCE = 0.25  #: seconds that one waits for the turn unless told otherwise
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
 
@@ -46,7 +48,7 @@ class Turns:
             yield True
             return
         try:
-            descriptor = self._opened()
+            descriptor = open_lock(self._path)
         except OSError:  # whatever is wrong with the place, the commit itself will say
             yield False
             return
@@ -65,9 +67,6 @@ class Turns:
         finally:
             if got:
                 _give_up(descriptor)
-
-    def _opened(self) -> int:
-        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 
 class _Wait:

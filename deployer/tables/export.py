@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import unicodedata
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,14 +13,25 @@ from typing import IO, Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+from deployer.files.private import replacing
 
 
-def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str]) -> None:
-    """A header line and a line for each row: null is empty, nested values are JSON, binary is base64."""
-    writer = csv.writer(sink, lineterminator="\n")
-    writer.writerow(schema.names)
+def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str], *, safe: bool = False) -> None:
+    """Writes a header line and a line for each row: null is empty, nested values are JSON, binary is base64.
+
+    `safe`: names and values of text that a spreadsheet would run as formulas get a `'` in front; all text is quoted.
+    """
+    writer = csv.writer(
+        _Lines(sink), lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC if safe else csv.QUOTE_MINIMAL
+    )
+    writer.writerow([_without_formula(name) for name in schema.names] if safe else schema.names)
     for batch in batches:
         columns = [[_csv_value(value) for value in plain_values(column)] for column in batch.columns]
+        if safe:
+            columns = [
+                values if _is_number_or_time(field.type) else [_without_formula(value) for value in values]
+                for field, values in zip(batch.schema, columns, strict=True)
+            ]
         writer.writerows(zip(*columns, strict=True))
 
 
@@ -35,15 +47,13 @@ def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Pa
     """All rows as one file, which is there whole or not at all; gives their number."""
     import pyarrow.parquet as pq
 
-    aside, rows = path.with_name(f".{path.name}.part"), 0
+    rows = 0
     try:
-        with pq.ParquetWriter(aside, schema) as writer:
+        with replacing(path, keeps_mode=True) as file, pq.ParquetWriter(file, schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
-        aside.replace(path)
     except (OSError, pa.ArrowNotImplementedError) as failure:
-        aside.unlink(missing_ok=True)
         raise InvalidInput(
             f"it cannot be written as Parquet: {failure}",
             where=path,
@@ -80,6 +90,44 @@ def _plain(value: Any) -> Any:
             return value.isoformat()
         case _:
             return str(value)
+
+
+class _Lines:
+    """Ends lines with a line feed alone.
+
+    The writer is told to end them with a carriage return too, so that it quotes values with either: programs take a
+    lone carriage return for a line end.
+    """
+
+    def __init__(self, sink: IO[str]) -> None:
+        self._sink = sink
+
+    def write(self, line: str) -> None:
+        self._sink.write(f"{line[:-2]}\n")
+
+
+#: Characters that begin a formula, as OWASP's page "CSV Injection" lists them.
+_FORMULA = frozenset("=+-@\t\r\n")
+
+
+def _without_formula(value: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula.
+
+    A first character that a spreadsheet may skip (a blank, a control or format character) does not hide the next one,
+    and a full-width form counts as the plain character.
+    """
+    if not isinstance(value, str):
+        return value
+    first = next((character for character in value if unicodedata.category(character)[0] not in "CZ"), "")
+    if value[:1] in _FORMULA or unicodedata.normalize("NFKC", first) in _FORMULA:
+        return f"'{value}"
+    return value
+
+
+def _is_number_or_time(kind: pa.DataType) -> bool:
+    types = pa.types
+    checks = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_temporal)
+    return any(check(kind) for check in checks)
 
 
 def _csv_value(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
+from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
 from deployer.specs.keys import is_key_type
 from deployer.specs.storable import type_findings
@@ -126,12 +126,12 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch
 def _json(source: Source, limit: int) -> pa.Table:
     rows: list[dict[str, Any]] = []
     splits = splits_of([source])
-    for block in line_blocks(open_range(source, splits[0].start, splits[-1].stop)):
+    for block in line_blocks(open_range(source, splits[0].start, splits[-1].stop), source.name):
         for line in block.splitlines():
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except ValueError as failure:
                 raise _bad_json(source, f"a line is not JSON: {failure}") from None
             if not isinstance(row, dict):

@@ -241,7 +241,7 @@ def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
 
 
 def _quoted(path: str) -> str:
-    return ".".join(f"`{name}`" for name in path.split("."))
+    return ".".join(f"`{name.replace('`', '``')}`" for name in path.split("."))
 
 
 def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:

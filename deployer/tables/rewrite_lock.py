@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Conflict, DeployerError
+from deployer.errors import Conflict, DeployerError, Refused
+from deployer.files.private import open_lock
 
 if TYPE_CHECKING:
     from deployer.state.objects_s3 import S3Objects
@@ -43,7 +44,14 @@ def held(location: str, path: str, lease: float = LEASE) -> Iterator[bool]:
         return
     file = Path(location) / path
     file.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        handle = open_lock(file)
+    except OSError as error:
+        raise Refused(
+            f"the lock of a rewrite cannot be opened: {error}",
+            where=file,
+            remedy="see who put it there; remove it when no rewrite runs",
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

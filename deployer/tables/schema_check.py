@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.errors import Refused
+from deployer.errors import InvalidInput, Refused
 from deployer.live.lance_io import open_dataset
 from deployer.plan import changes as c
 from deployer.plan.escaping import plain
 from deployer.plan.words import count, dotted
 from deployer.specs.arrow import arrow_type
 from deployer.specs.types import Column
+from deployer.sql.process import OverLimit
 from deployer.tables.export import plain_values
 from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows, named_columns
 
@@ -51,6 +53,8 @@ class Failing:
 
 _EXAMPLES, _NAMED, _LONGEST = 2, 3, 40  #: rows that are shown, columns of each, and characters of a value
 _TRIED = 100  #: failing rows of a batch that are looked through for values that differ
+_BATCH_BYTES = 64 * 2**20
+SECONDS, SECONDS_A_ROW = 60.0, 0.001  #: that an expression may take on all rows of a table
 _NULL, _NO_VALUE = "hold null", "have no value"  #: what is counted in full
 _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
@@ -94,21 +98,40 @@ def _failing(
     looked_at: str = "",
 ) -> Failing:
     schema = pa.schema([field.with_name(names.get(field.name, field.name)) for field in dataset.schema])
-    check_expression(schema, expression, where, {before: after for before, after in names.items() if before != after})
+    renamed = {before: after for before, after in names.items() if before != after}
     before = {after: name for name, after in names.items()}
     columns = list(dict.fromkeys([*named_columns(schema, expression), *([looked_at] if looked_at else ())]))
-    failing = 0
+    failing = tried = 0
     examples: list[str] = []
-    for batch in dataset.scanner(columns=[before.get(name, name) for name in columns], batch_size=8192).to_batches():
-        rows = batch.rename_columns(columns)
-        places = failing_rows(rows, expression, target, never_null)
-        failing += len(places)
-        for place in places[:_TRIED]:
-            example = _example(rows, place, looked_at) if len(examples) < _EXAMPLES else ""
-            examples += [example] if example and example not in examples else []
-        if failing >= MOST_COUNTED:
-            break
+    since = time.monotonic()
+    try:
+        check_expression(schema, expression, where, renamed)
+        for rows in _batches(dataset, [before.get(name, name) for name in columns], columns):
+            places = failing_rows(rows, expression, target, never_null)
+            failing, tried = failing + len(places), tried + rows.num_rows
+            for place in places[:_TRIED]:
+                example = _example(rows, place, looked_at) if len(examples) < _EXAMPLES else ""
+                examples += [example] if example and example not in examples else []
+            if failing >= MOST_COUNTED:
+                break
+            if time.monotonic() - since > SECONDS + tried * SECONDS_A_ROW:
+                raise OverLimit(f"takes more than {time.monotonic() - since:,.0f} s for {count(tried, 'row')}")
+    except OverLimit as over:
+        raise InvalidInput(
+            f"the expression {_short(expression)} cannot be computed: it {over}",
+            where=where,
+            remedy="write one that takes less; deployer tries it on the table's rows",
+        ) from None
     return Failing(failing, dataset.count_rows(), "fail or become null", tuple(examples))
+
+
+def _batches(dataset: lance.LanceDataset, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces that fit well into the process that computes."""
+    for batch in dataset.scanner(columns=list(names), batch_size=8192).to_batches():
+        rows = batch.rename_columns(list(columns))
+        step = max(1, rows.num_rows * _BATCH_BYTES // max(rows.nbytes, _BATCH_BYTES))
+        for start in range(0, rows.num_rows, step):
+            yield rows.slice(start, step)
 
 
 def _example(rows: pa.RecordBatch, place: int, looked_at: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer.errors import InvalidInput
+from deployer.files.reading import read_limited
 from deployer.specs.keys import key_value, order_of
 from deployer.specs.model import KeyValue
 from deployer.specs.type_names import BINARIES, FLOATS, INTEGERS
@@ -21,6 +22,7 @@ from deployer.specs.types import Column, Scalar
 from deployer.specs.write import split_point_document
 from deployer.specs.yaml import resolve_plain
 
+MAX_BYTES = 256 * 2**20  #: of a file of split points
 _NOT_TEXT = frozenset(("bool", *INTEGERS, *FLOATS, "duration"))
 
 
@@ -29,7 +31,7 @@ def read_split_points(
 ) -> tuple[tuple[KeyValue, ...], ...]:
     """The split points of a file for these row keys; raises InvalidInput that names the line."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_limited(path, MAX_BYTES).decode().splitlines()
     except OSError as error:
         raise InvalidInput(
             f"it cannot be read: {error.strerror}", where=path, remedy="give a file of split points"

@@ -1,4 +1,8 @@
-"""The values of a SQL expression for rows that are in memory, computed by DataFusion."""
+"""The values of a SQL expression for rows that are in memory, computed by DataFusion.
+
+Expressions that a plan asks for are tried in a process with limits (`deployer.sql.process`); what was tried is then
+computed in this one.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
+from deployer.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.sql.process import OverLimit, SqlFailed, compute
 from deployer.tables.ingest.casts import lossless
 
 NeverNull = Callable[[pa.RecordBatch], Any]  #: which rows may not become null, as booleans
+Compute = Callable[[pa.RecordBatch, str], pa.ChunkedArray]
 MOST_COUNTED = 1000  #: rows that fail are told apart up to this many a batch; more are only "at least so many"
 
 
@@ -21,24 +28,37 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
 
     Raises ValueError in words when the expression is wrong, or fails for some row, or gives what is no `target`.
     """
-    array, lost, kind = _computed(rows, expression, target)
+    check_one_expression(expression, lenient=True)  # it may be a lake's own, and one that is too deep ends the process
+    array, lost, kind = _computed(rows, expression, target, _here)
     if lost is not None and lost.any():
         raise ValueError(f"some of its values of type {kind} are no {target}")
     return array
 
 
-def _computed(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tuple[Any, Any, pa.DataType]:
+def _here(rows: pa.RecordBatch, expression: str) -> pa.ChunkedArray:
+    from datafusion import SessionContext
+
+    frame = SessionContext().from_arrow(rows)
+    return frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()["value"]
+
+
+def _apart(rows: pa.RecordBatch, expression: str) -> pa.ChunkedArray:
+    return compute(pa.Table.from_batches([rows]), expression)
+
+
+def _computed(
+    rows: pa.RecordBatch, expression: str, target: pa.DataType, compute: Compute
+) -> tuple[Any, Any, pa.DataType]:
     """The values as `target`, which of them (as numpy booleans, or None) are none, and the type that SQL gave them.
 
     Raises ValueError when the expression cannot be computed for some row.
     """
-    from datafusion import SessionContext
-
     if not rows.num_rows:
         return pa.nulls(0, target), None, target
     try:
-        frame = SessionContext().from_arrow(rows)
-        found = frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()["value"]
+        found = compute(rows, expression)
+    except OverLimit:
+        raise
     except Exception as failure:
         raise ValueError(_reason(failure)) from failure
     values = found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
@@ -54,7 +74,7 @@ def _computed(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> tup
 def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, never_null: NeverNull | None) -> list[int]:
     """The places of rows that the expression fails for, or makes null where `never_null` says that they may not be.
 
-    Stops at about MOST_COUNTED.
+    Stops at about MOST_COUNTED. Raises OverLimit.
     """
     pending: list[tuple[int, pa.RecordBatch]] = [(0, rows)]
     failing: list[int] = []
@@ -63,7 +83,7 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, nev
         if not part.num_rows:
             continue
         try:
-            values, lost, _ = _computed(part, expression, target)
+            values, lost, _ = _computed(part, expression, target, _apart)
         except ValueError:
             if part.num_rows == 1:
                 failing.append(start)
@@ -80,16 +100,14 @@ def failing_rows(rows: pa.RecordBatch, expression: str, target: pa.DataType, nev
 
 
 def check_expression(schema: pa.Schema, expression: str, where: object, renamed: Mapping[str, str]) -> None:
-    """Raises InvalidInput when the expression cannot be computed from these columns at all.
+    """Raises InvalidInput when the expression cannot be computed from these columns at all, and OverLimit.
 
     `renamed` are the names that columns get in the same change, by those that they have before it.
     """
-    from datafusion import SessionContext
-
-    frame = SessionContext().from_arrow(pa.Table.from_batches([], schema))  # no other way has nested extension types
     try:
-        frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()
-    except Exception as failure:
+        check_one_expression(expression)
+        compute(pa.Table.from_batches([], schema), expression)
+    except (NotOneExpression, SqlFailed) as failure:
         remedy = 'write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60'
         old = [name for name in renamed if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", expression, re.IGNORECASE)]
         if old:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from deployer.live.clustered import clustered_fields
 from deployer.live.lance_failures import refused_by_storage
 from deployer.live.lance_io import field_ids, open_dataset
 from deployer.state import open_store
+from deployer.tables.conditions import check_condition, filter_failure
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
 from deployer.tables.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.predicate import KeyPredicate, key_predicate
@@ -105,14 +105,17 @@ class Table:
         keys: Sequence[Sequence[Any]] = (),
         ranges: Mapping[str, Interval] | None = None,
     ) -> Rows:
-        """Rows that hold all conditions given; `where` is Lance's SQL. Of another version than the newest, `at`, every
-        fragment is opened, since zone maps are of the newest. Ranges of row keys, and of columns that files are
-        clustered by, open the fragments that can hold them, and those of other columns all. `where` does as these where
-        it compares such columns with literals, in conditions that all have to hold.
+        """Rows that hold all conditions given; `where` is one expression of Lance's SQL.
+
+        Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
+        other columns open all. `where` does as these where it compares such columns with literals, in conditions that
+        all have to hold. Of another version than the newest, `at`, every fragment is opened, since zone maps are of the
+        newest.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
         if where is not None:
+            check_condition(where, self.opened.address)
             refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
         version = self.opened.state.lance_version
         dataset = self.dataset()
@@ -199,7 +202,7 @@ class Table:
     ) -> Iterator[pa.RecordBatch]:
         sql = predicate.to_sql()
         filtered_here = not predicate.is_empty and sql is None
-        both = " AND ".join(f"({part})" for part in (sql, where) if part)
+        both = " AND ".join(f"({part})" for part in (sql, where) if part)  # `where` is one expression, see `scan`
         extra = [name for name in predicate.columns if name not in names] if filtered_here else []
         try:
             scanner = dataset.scanner(
@@ -228,7 +231,7 @@ class Table:
         except Exception as failure:
             if (refused := refused_by_storage(failure, self.opened.location)) is not None:
                 raise refused from failure
-            raise filter_failure(failure, where, dataset.schema.names, self.opened.address) from failure
+            raise filter_failure(failure, where, dataset.schema, self.opened.address) from failure
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -239,18 +242,3 @@ def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> It
 
 def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
-
-
-def filter_failure(failure: Exception, where: str | None, names: Sequence[str], address: str) -> DeployerError:
-    """Lance's complaint about a condition, in words and without its source positions."""
-    text = str(failure)
-    if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^\s,]+) does not exist", text):
-        return unknown_column(missing[1] or missing[2], names, address)
-    said = re.split(r",\s*/\S+\.rs:\d+|\s+at /|\n", text.removeprefix("Invalid user input: "))[0].strip(" .")
-    if where is None:
-        return DeployerError(f"the table cannot be read: {said}", where=address, remedy="check its files")
-    return InvalidInput(
-        f"the condition {where!r} cannot be used: {said}",
-        where=address,
-        remedy="write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; quote odd names with backticks",
-    )

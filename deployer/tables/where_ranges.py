@@ -29,15 +29,19 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
     if len({name.lower() for name in schema.names}) < len(schema):
         return {}
     found: dict[str, Interval] = {}
-    for name, interval in _compared(_parsed(where, schema)):
+    try:
+        condition = parse_condition(where, schema)
+    except Exception:  # then Lance says what is wrong with it
+        return {}
+    for name, interval in _compared(condition):
         if name in names:
             fitting = _fitting(schema.field(name), interval)
             found[name] = _both(schema.field(name), found[name], fitting) if name in found else fitting
     return {name: each for name, each in found.items() if (each.low, each.high) != (None, None)}
 
 
-def _parsed(where: str, schema: pa.Schema) -> Expr | None:
-    """None for what DataFusion takes for no condition on these columns; then Lance says what is wrong with it."""
+def parse_condition(where: str, schema: pa.Schema) -> Expr:
+    """Raises an Exception, of which kind DataFusion does not say, for what is no condition on these columns."""
     from datafusion import SessionConfig, SessionContext
 
     options = {  # the dialect with names in backticks and without escapes in strings, as Lance's
@@ -46,10 +50,7 @@ def _parsed(where: str, schema: pa.Schema) -> Expr | None:
     }
     plain = pa.schema([field for field in schema if not pa.types.is_nested(field.type)])
     frame = SessionContext(SessionConfig(options)).from_arrow(pa.Table.from_batches([], plain))
-    try:
-        return frame.parse_sql_expr(where)
-    except Exception:  # of what kind DataFusion does not say
-        return None
+    return frame.parse_sql_expr(where)
 
 
 def _variant(expression: Any) -> Any:
@@ -59,11 +60,11 @@ def _variant(expression: Any) -> Any:
         return None
 
 
-def _compared(expression: Expr | None) -> Iterator[tuple[str, Interval]]:
+def _compared(expression: Expr) -> Iterator[tuple[str, Interval]]:
     """Columns and what they are compared with, of all conditions that have to hold; values are Arrow's or None."""
     from datafusion.expr import BinaryExpr
 
-    pending = [expression] if expression is not None else []
+    pending = [expression]
     while pending:
         whole = _variant(pending.pop())
         if isinstance(whole, BinaryExpr) and whole.op() == "AND":

@@ -48,7 +48,7 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
 
 BAD = {
     # name: (text, where and what it is said to be)
-    "not YAML": ("a: [", "prices.yaml: not valid YAML"),
+    "not YAML": ("a: [", "prices.yaml:2:1: not valid YAML"),
     "a list": ("- a", "prices.yaml: not a mapping"),
     "no format": ("dated: 2026-01-31", "its format is None"),
     "later format": ("format: 2", "its format is 2, and this deployer reads 1"),

@@ -175,7 +175,7 @@ PROJECTS = {
     "other language": ("name: x\nruntime: nodejs\n", r"Pulumi.yaml:2: runtime 'nodejs' is not supported"),
     "no program": ("name: x\nruntime: python\nmain: none\n", r"Pulumi.yaml:3: there is no program at"),
     "outside": ("name: x\nruntime: python\nmain: ../up\n", r"Pulumi.yaml:3: `main` leaves the project's folder"),
-    "not YAML": ("name: [x\n", r"Pulumi.yaml:2:1: not valid YAML"),
+    "not YAML": ("name: [x\n", r"Pulumi.yaml:1:7: `\[…\]` or `{…}` is not closed"),
     "a list": ("- x\n", r"Pulumi.yaml:1: not a mapping"),
     "plugin without a path": (
         "name: x\nruntime: python\nmain: .\nplugins:\n  providers:\n  - name: a\n",

@@ -13,7 +13,8 @@ from deployer.specs.rules import Rule
 BAD = Path(__file__).parent / "bad"
 CASES = sorted(path for path in BAD.iterdir() if path.suffix != ".txt")
 MANY = Path(__file__).parent / "many"
-TRIED_ELSEWHERE = {Rule.UNREADABLE_FILE}  # tests/specs/test_files.py: no file in a repository is unreadable
+#: tests/specs/test_files.py, since no file in a repository is unreadable; tests/security/test_input_limits.py
+TRIED_ELSEWHERE = {Rule.UNREADABLE_FILE, Rule.SPECS_LIMIT}
 
 
 def problems_of(project: Path, specs: Path) -> tuple[Problem, ...]:

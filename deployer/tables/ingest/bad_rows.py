@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput, Refused
+from deployer.files.private import make_folder, replacing
 from deployer.tables.ingest.source_files import is_on_s3
 
 LISTED = 10  #: how many bad rows a refusal shows
@@ -130,18 +131,16 @@ def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
 
 
 def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    aside = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.suffix.lower() == ".parquet":
-            import pyarrow.parquet as pq
+        make_folder(path.parent)
+        with replacing(path) as file:
+            if path.suffix.lower() == ".parquet":
+                import pyarrow.parquet as pq
 
-            pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), aside)
-        else:
-            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            with aside.open("w", encoding="utf-8") as file:
-                file.writelines(lines)
-        aside.replace(path)
+                pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), file)
+            else:
+                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+                file.writelines(line.encode("utf-8", "replace") for line in lines)
     except OSError as failure:
         raise InvalidInput(
             f"bad rows cannot be written: {failure}", where=path, remedy="give another --bad-rows"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,17 +23,27 @@ if TYPE_CHECKING:
 
     from deployer.tables.ingest.sources import ReadOptions, Source, Split
 
+LONGEST_HEADER = 1_000_000  #: characters
+
 
 def header(source: Source, options: ReadOptions) -> list[str]:
     """The names in the header line. Raises InvalidInput when there is none."""
     try:
         with open_text(source.path, compressed=source.compressed) as file:
-            names = next(csv.reader(file, delimiter=delimiter(source, options)), None)
+            names = next(csv.reader(_lines(file), delimiter=delimiter(source, options)), None)
     except (OSError, UnicodeDecodeError, csv.Error) as failure:
         raise InvalidInput(f"it cannot be read as CSV: {failure}", where=source.name, remedy="check the file") from None
     if not names:
         raise InvalidInput("there is no header line", where=source.name, remedy="name the columns in the first line")
     return names
+
+
+def _lines(file: io.TextIOBase) -> Iterator[str]:
+    """Lines of a header; raises csv.Error for one that is too long to be one."""
+    while line := file.readline(LONGEST_HEADER + 1):
+        if len(line) > LONGEST_HEADER:
+            raise csv.Error(f"the header is longer than {LONGEST_HEADER:,} characters")
+        yield line
 
 
 def delimiter(source: Source, options: ReadOptions) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pa_json
 
+from deployer.files.reading import parse_json
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.check import SourceRows
 from deployer.tables.ingest.source_files import file_size
@@ -20,15 +21,16 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source, Split
 
 SAMPLE_LINES = 1000
+MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
 
 
 def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
     """The names that the first lines have, with the types that the table's columns are read as (else null)."""
     names: dict[str, None] = {}
-    for block in line_blocks(open_range(source, 0, file_size(source.path))):
+    for block in line_blocks(open_range(source, 0, file_size(source.path)), source.name):
         for line in block.splitlines()[:SAMPLE_LINES]:
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except ValueError:
                 continue
             if isinstance(row, dict):
@@ -63,7 +65,7 @@ def read_json(split: Split, table: pa.Schema, columns: Sequence[str]) -> Iterato
     """The rows of a split. Lines that are no object, or whose values have another JSON type, are unreadable."""
     wanted = pa.schema([pa.field(name, read_type(table.field(name).type)) for name in columns if name in table.names])
     start = 0
-    for block in line_blocks(open_range(split.source, split.start, split.stop)):
+    for block in line_blocks(open_range(split.source, split.start, split.stop), split.source.name):
         lines = [line for line in block.splitlines() if line.strip()]
         rows, good, bad = _parse(lines, wanted)
         numbers = start + 1 + np.array(good, np.int64)
@@ -73,10 +75,23 @@ def read_json(split: Split, table: pa.Schema, columns: Sequence[str]) -> Iterato
 
 
 def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") -> pa.Table:
+    if max(map(len, lines)) > MOST_BRACKETS and any(map(_is_too_deep, lines)):
+        raise pa.ArrowInvalid("nested too deep")  # Arrow's parser has no limit, and ends the process
     options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=extra)
     data = b"\n".join(lines) + b"\n"
     read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
     return pa_json.read_json(BytesIO(data), read_options=read, parse_options=options)
+
+
+def _is_too_deep(line: bytes) -> bool:
+    """Whether a line is not safe to read: it has many brackets, and is not JSON, or is nested too deep."""
+    if line.count(b"[") + line.count(b"{") <= MOST_BRACKETS:
+        return False
+    try:
+        parse_json(line)
+    except ValueError:
+        return True
+    return False
 
 
 _Bad = tuple[int, str, str, str | None]
@@ -110,7 +125,7 @@ def _why(line: bytes, schema: pa.Schema, failure: Exception) -> tuple[str, str, 
     """The column at fault, the reason and the value."""
     text = line.decode(errors="replace")
     try:
-        row = json.loads(line)
+        row = parse_json(line)
     except ValueError as error:
         return "", f"is not JSON: {error}", text
     if not isinstance(row, dict):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
+from deployer.files.reading import NotAFile, check_regular
 from deployer.tables.ingest.source_files import is_on_s3
 
 
@@ -126,7 +127,18 @@ def _expanded(given: str, format_name: Format | None) -> list[tuple[str, bool]]:
         from deployer.tables.ingest.sources_s3 import expanded
 
         return expanded(given, lambda name: format_name is not None or _known(name) is not None)
-    return [(str(path), _is_lance(path)) for path in _expanded_here(given, format_name)]
+    found = [(path, _is_lance(path)) for path in _expanded_here(given, format_name)]
+    for path, is_lance in found:
+        if not is_lance:
+            _refuse_other_kinds(path)
+    return [(str(path), is_lance) for path, is_lance in found]
+
+
+def _refuse_other_kinds(path: Path) -> None:
+    try:
+        check_regular(path)
+    except NotAFile as error:
+        raise InvalidInput(f"it cannot be read: {error.strerror}", where=path, remedy="give a file") from None
 
 
 def _expanded_here(given: str, format_name: Format | None) -> list[Path]:

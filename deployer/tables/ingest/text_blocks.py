@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from deployer.errors import InvalidInput
+from deployer.files.reading import in_mib
 from deployer.tables.ingest.source_files import file_size, is_on_s3, open_bytes, open_file, open_stream
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source, Split
 
 BLOCK_BYTES = 4 * 1024 * 1024  #: how much is parsed at a time
+LONGEST_LINE = 64 * 1024 * 1024  #: bytes; a compressed file of a few megabytes may have one of some gigabytes
 SAMPLE_BYTES = 64 * 1024  #: how much is looked at to guess how long a row is
 COMPRESSION = 5  #: about how many times larger a gzip file is when read
 
@@ -69,14 +72,25 @@ def open_range(source: Source, start: int, stop: int) -> Any:
     return pa.BufferReader(mapped.read_buffer(stop - start))
 
 
-def line_blocks(stream: Any) -> Iterator[bytes]:
-    """Blocks of whole lines."""
-    rest = b""
+def line_blocks(stream: Any, name: str) -> Iterator[bytes]:
+    """Blocks of whole lines. Raises InvalidInput, with the `name` of the source, for a line that is too long."""
+    begun: list[bytes] = []
+    length = lines = 0
     while block := stream.read(BLOCK_BYTES):
-        block = rest + block
         cut = block.rfind(b"\n") + 1
-        rest = block[cut:]
         if cut:
-            yield block[:cut]
+            whole = b"".join((*begun, block[:cut]))
+            lines += whole.count(b"\n")
+            yield whole
+            begun, length = [], 0
+        begun.append(block[cut:])
+        length += len(block) - cut
+        if length > LONGEST_LINE:
+            raise InvalidInput(
+                f"line {lines + 1:,} is longer than {in_mib(LONGEST_LINE)}",
+                where=name,
+                remedy="write one row in each line, and large values as Parquet",
+            )
+    rest = b"".join(begun)
     if rest.strip():
         yield rest

@@ -1,0 +1,1 @@
+"""Files on disk: written privately and whole, read with limits."""

@@ -1,0 +1,1 @@
+"""SQL that people and specs bring: checked to be one expression, and computed in a process with limits."""
