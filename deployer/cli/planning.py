@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.plan.support import MOVE
+from deployer.provider.deletions import Deletions
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -47,6 +49,7 @@ class Planned:
     config: Mapping[str, str]
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
+    deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -65,13 +68,20 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     `ahead` is live state that was just read, in case that it is of this lake.
     """
     root = workspace.root(lake)
+    planned_deletions: list[Deletions] = []  # known once there is a plan
     if ahead is not None and ahead.root == root:
         live, recorded = ahead.live, ahead.recorded
-        engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live))))
+        stores_of = cache(lambda: _stores(workspace, allow_destroy, (root, live)))
     else:
         stores = _stores(workspace, allow_destroy)
         live, recorded = stores.live_lake(root), read_recorded(workspace.stack_ref)
-        engine = cache(lambda: _engine(workspace, lake, stores))
+        stores_of = cache(lambda: stores)
+    made = cache(lambda: _engine(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        _allow(stores_of(), planned_deletions[-1] if planned_deletions else Deletions(root))
+        return made()
+
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, lake, live)
     if live.instance is None:
@@ -82,13 +92,41 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
             plan = _with_foreign(plan, found.operations)
-    if not plan.is_empty:
+    plan = _with_removals(workspace, plan, live, root, allow_destroy)
+    planned_deletions.append(_deletions(plan, live, root))
+    if plan.changes or plan.foreign:
         from deployer.tables.column_sizes import sized_on_disk
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
         plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
     plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1])
+
+
+def _with_removals(workspace: Workspace, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]) -> Plan:
+    if not live.unfinished and not any(table.former for table in live.tables.values()):
+        return plan
+    from deployer.tables.foreseen_removals import foreseen_removals  # it loads Arrow
+
+    now = time.time_ns() // 1_000_000
+    found = foreseen_removals(plan, live, root, owner=workspace.owner, allow_destroy=allow_destroy, now=now)
+    return replace(plan, removals=found)
+
+
+def _deletions(plan: Plan, live: LiveLake, root: str, *, instance: bool = False) -> Deletions:
+    """What the plan deletes, as the provider is told."""
+    deleted = {each.address for each in plan.resources if each.action == "delete"}
+    ids = {table.table_id for address, table in live.tables.items() if address in deleted}
+    unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
+    return Deletions(root, frozenset(ids | unfinished), instance)
+
+
+def _allow(stores: Stores, deletions: Deletions) -> None:
+    """Lets the provider of this process, and one that the Pulumi CLI starts, delete these and nothing else."""
+    from deployer.provider.deletions import DELETIONS_VARIABLE
+
+    stores.deletions = deletions
+    os.environ[DELETIONS_VARIABLE] = deletions.as_text()
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
@@ -112,8 +150,17 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
-    plan = judged(workspace, plan, lake, live, declared=False)
-    return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
+    root = workspace.root(lake)
+    plan = judged(workspace, _with_removals(workspace, plan, live, root, allowed), lake, live, declared=False)
+    deletions = _deletions(plan, live, root, instance=True)
+    stores_of = cache(lambda: _stores(workspace, allow_destroy))
+    made = cache(lambda: _engine(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        _allow(stores_of(), deletions)
+        return made()
+
+    return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy), deletions)
 
 
 def read_live(root: str) -> LiveLake:
@@ -137,8 +184,10 @@ def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
 
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
-    """The engine that runs the stack's program, with the provider of lakes in this process."""
-    return _engine(workspace, lake, _stores(workspace, allow_destroy))
+    """The engine that runs the stack's program, with the provider of lakes in this process, which deletes nothing."""
+    stores = _stores(workspace, allow_destroy)
+    _allow(stores, Deletions())
+    return _engine(workspace, lake, stores)
 
 
 def _stores(workspace: Workspace, allow_destroy: Collection[str], found: tuple[str, LiveLake] | None = None) -> Stores:
@@ -160,7 +209,7 @@ def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
 
 
 def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
-    return Plan(plan.instance, plan.resources, tuple(_foreign(plan, operations)))
+    return replace(plan, foreign=tuple(_foreign(plan, operations)))
 
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:

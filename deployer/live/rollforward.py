@@ -29,7 +29,9 @@ from deployer.live.marks import Mark, MarkedFile, marks_of
 from deployer.live.restored import RESTORE, roll_restore
 from deployer.specs.arrow import columns_of
 from deployer.state.conflicts import to_record
+from deployer.state.envelope import FORGED
 from deployer.state.model import File, Partition, TableEntry, TableState
+from deployer.state.places import fault_of_pair
 from deployer.state.updates import (
     FilesAdded,
     FilesRemoved,
@@ -71,6 +73,8 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
         if entry.dataset != state.dataset:  # read before and after a rewrite's commit
             entry, state = _read_again(store, entry, state)
             continue
+        if wrong := fault_of_pair(entry, state):
+            raise Corrupt(wrong, where=entry.address, remedy=FORGED)
         location = dataset_location(root, entry)
         newest = latest_version(location)
         if newest == state.lance_version:

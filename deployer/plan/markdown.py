@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.removals import removal_words
 from deployer.plan.risk import Risk
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
@@ -28,7 +29,7 @@ def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None
     """
     head, risky, safe, foreign = (
         _head(plan, against),
-        _risky(plan),
+        [*_removals(plan), *_risky(plan)],
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
     )
@@ -77,8 +78,13 @@ def _head(plan: Plan, against: str | None) -> str:
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
     facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
-    if plan.refused:
-        facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
+    if refused := len(plan.refused) + len(plan.refused_removals):
+        facts.append(f"⛔ **{count(refused, 'change')} refused**: `up` changes nothing until they are gone")
+    if plan.removals:
+        size_ = size(sum(each.bytes for each in plan.removals))
+        facts.append(
+            f"{_MARKS[Risk.DESTROYS]} **removes** {count(len(plan.removals), 'dataset')} from storage, {size_}"
+        )
     if plan.denied:
         facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
@@ -95,6 +101,14 @@ def _risky(plan: Plan) -> list[str]:
         if changes:
             lines.append(f"\n**{_title(resource)}**{_live(resource)}\n")
             lines += [_change(change) for change in changes]
+    return lines
+
+
+def _removals(plan: Plan) -> list[str]:
+    lines = ["\n**Removed from storage**\n"] if plan.removals else []
+    for each in plan.removals:
+        line = f"- {_MARKS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(removal_words(each))}"
+        lines.append(line + (f"\n  - ⛔ **refused**: {markdown_text(each.refused)}" if each.refused else ""))
     return lines
 
 

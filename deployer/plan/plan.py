@@ -13,6 +13,7 @@ from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan.cause import cause
 from deployer.plan.changes import Change
 from deployer.plan.diff import diff
+from deployer.plan.removals import Removal
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
 from deployer.specs.model import InstanceSpec, TableSpec
@@ -62,7 +63,8 @@ class Foreign:
 class Plan:
     """Resources in the order of the graph, deletions last.
 
-    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed.
+    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed. `removals` are
+    data that goes beside what the changes say.
     """
 
     instance: str
@@ -70,6 +72,7 @@ class Plan:
     foreign: tuple[Foreign, ...] = ()
     verdict: Verdict | None = None
     cost: MonthlyCost | None = None
+    removals: tuple[Removal, ...] = ()
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -80,6 +83,10 @@ class Plan:
         return tuple(change for change in self.changes if change.refused)
 
     @property
+    def refused_removals(self) -> tuple[Removal, ...]:
+        return tuple(removal for removal in self.removals if removal.refused)
+
+    @property
     def denied(self) -> tuple[Violation, ...]:
         """The violations of mandatory rules that nobody approved; `up` refuses the whole plan then."""
         return self.verdict.denied if self.verdict else ()
@@ -87,11 +94,11 @@ class Plan:
     @property
     def is_refused(self) -> bool:
         """Whether `up` changes nothing, for a change that is refused or for what policies say."""
-        return bool(self.refused or self.denied)
+        return bool(self.refused or self.refused_removals or self.denied)
 
     @property
     def is_empty(self) -> bool:
-        return not self.changes and not self.foreign
+        return not self.changes and not self.foreign and not self.removals
 
     def counts(self) -> dict[Action, int]:
         """How many resources are created, updated, deleted and left as they are."""

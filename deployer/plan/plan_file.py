@@ -17,6 +17,7 @@ from typing import Any
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
+from deployer.plan.removals import saved_names
 from deployer.plan.risk import assess
 from deployer.specs.json_form import (
     column_to_json,
@@ -46,6 +47,11 @@ class SavedPlan:
     desired: Lake
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
+
+    @property
+    def removals(self) -> frozenset[tuple[str, int]]:
+        """The datasets that the plan removes, by table id and number."""
+        return saved_names(self.changes)
 
 
 @dataclass(frozen=True, slots=True)

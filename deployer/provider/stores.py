@@ -8,7 +8,15 @@ from pathlib import Path
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import active_tables, instance_owner, live_instance, read_table, read_tables
+from deployer.live.reader import (
+    active_tables,
+    instance_owner,
+    live_instance,
+    read_table,
+    read_tables,
+    unfinished_tables,
+)
+from deployer.provider.deletions import Deletions
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
@@ -24,12 +32,16 @@ ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
 class Stores:
     """Opens the state store of each root once, and closes them together.
 
-    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed.
+    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed,
+    `deletions` what may be deleted at all: None where no plan says.
     """
 
-    def __init__(self, project_dir: Path, allow_destroy: Collection[str] = ()) -> None:
+    def __init__(
+        self, project_dir: Path, allow_destroy: Collection[str] = (), deletions: Deletions | None = None
+    ) -> None:
         self.project_dir = project_dir
         self.allow_destroy = frozenset(allow_destroy)
+        self.deletions = deletions
         self._paths: dict[str, str] = {}
         self._open: dict[str, StateStore] = {}
         self._at_start: dict[str, Tables] = {}
@@ -62,7 +74,8 @@ class Stores:
         self._live.update({(path, table_id): table for table_id, table in read_tables(store, path, unread).items()})
         instance = store.instance()
         by_address = {table.spec.address: table for table_id in found if (table := self.live_table(root, table_id))}
-        return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
+        owner = instance_owner(instance)
+        return LiveLake(live_instance(instance), by_address, owner, read=True, unfinished=unfinished_tables(store))
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""

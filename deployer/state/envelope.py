@@ -36,7 +36,12 @@ def unseal(data: bytes, where: str) -> bytes:
     payload = data[_HEAD:]
     if digest(payload) != data[5:_HEAD]:
         raise Corrupt("the checksum does not match", where=where, remedy=RECOVERY)
-    return zlib.decompress(payload) if data[4] & _COMPRESSED else payload
+    if not data[4] & _COMPRESSED:
+        return payload
+    try:
+        return zlib.decompress(payload)
+    except zlib.error as error:
+        raise Corrupt(f"it cannot be decompressed: {error}", where=where, remedy=RECOVERY) from None
 
 
 def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
@@ -50,3 +55,8 @@ def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
 
 
 RECOVERY = "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup"
+#: What no repair applies: deployer never writes it, so somebody else wrote the log.
+FORGED = (
+    "deployer does not write this, so find out who changed the state; `deployer state verify` lists all of it, and a "
+    "backup of the instance's _state folder or an export of before puts it right"
+)

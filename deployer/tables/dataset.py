@@ -13,6 +13,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import live_table
 from deployer.live.rollforward import current
 from deployer.specs.arrow import arrow_schema, columns_of
 from deployer.state.keys import decode_key
@@ -84,8 +85,10 @@ class OpenTable:
 
 
 def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
-    """Opens a table whose entry is known."""
-    return OpenTable(store, root, *current(store, root, entry, store.table(entry.table_id)))
+    """Opens a table whose entry is known. Raises Corrupt where the state's records of it are none of a table."""
+    entry, state = current(store, root, entry, store.table(entry.table_id))
+    live_table(entry, state)
+    return OpenTable(store, root, entry, state)
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:

@@ -8,13 +8,13 @@ in a file of its own, which is there whole or not at all.
 from __future__ import annotations
 
 import json
-import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from deployer.errors import DeployerError
 from deployer.live.key_ranges import KeyRange
 from deployer.live.lance_storage import objects_at
 from deployer.state.codec import decode, encode
@@ -25,9 +25,8 @@ from deployer.state.objects import Missing, ObjectStore
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.sources import Format, Source, Split
 from deployer.tables.rewrite_lock import held
+from deployer.tables.storage import NOTES, remove_within
 from deployer.tables.writer import Written
-
-FOLDER = "_rewrite"  #: in the dataset's folder; Lance leaves names that it does not know alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Progress:
     """The notes of the rewrite that writes the dataset at `location`, a path or URI."""
 
     def __init__(self, location: str) -> None:
-        self._location, self._folder = location, f"{location}/{FOLDER}"
+        self._location, self._folder = location, f"{location}/{NOTES}"
         self._objects = objects_at(self._folder)
 
     def held(self) -> AbstractContextManager[bool]:
@@ -78,14 +77,12 @@ class Progress:
 
         Gives False where the rewrite has to begin anew, at another place (see `rewrite_lock`).
         """
-        return held(self._location, f"{FOLDER}/lock")
+        return held(self._location, f"{NOTES}/lock")
 
     def remove(self) -> None:
         """Removes the notes of a rewrite that is done."""
-        if "://" in self._folder:
-            self._objects.delete(self._objects.list(""))
-        else:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError, DeployerError):  # they are in nobody's way
+            remove_within(self._location, NOTES)
 
     def tree(self) -> tuple[Partition, ...] | None:
         """The partition tree that rows are placed in; None when none was chosen yet."""

@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.errors import Corrupt
 from deployer.services.metasync.target import Catalog, Place, is_same_catalog
+from deployer.state.envelope import FORGED
 from deployer.state.json_values import JSON
 from deployer.state.model import INSTANCE_LOG, InstanceState
+from deployer.state.names import has_control_characters
 from deployer.state.store import StateStore
 from deployer.state.updates import SetInstanceProperties
 
@@ -37,14 +40,26 @@ class Record:
         return {**about, "place": list(self.place), "location": self.location}
 
     @staticmethod
-    def of_json(form: Mapping[str, Any]) -> Record:
-        database, name = form["place"]
-        return Record(form["target"], tuple(form["catalog"]), (database, name), form["location"])
+    def of_json(form: Any) -> Record:
+        """Raises Corrupt for what METASYNC did not write. The target itself is checked when it is opened."""
+        match form:
+            case {"target": Mapping() as target, "catalog": [*catalog], "place": [str(database), str(name)]} if (
+                isinstance(location := form.get("location"), str)
+                and isinstance(target.get("type"), str)
+                and all(isinstance(part, str) for part in catalog)
+                and not any(has_control_characters(part) for part in (database, name))
+            ):
+                return Record(target, tuple(map(str, catalog)), (database, name), location)
+        raise Corrupt(
+            "what the instance's log remembers of a published table is not valid", where="the instance", remedy=FORGED
+        )
 
 
 def records_of(instance: InstanceState, table_id: str) -> list[Record]:
     """The entries of a table, of its former names too."""
     found: Any = instance.properties.get(PREFIX + table_id, [])
+    if not isinstance(found, list | tuple):
+        return [Record.of_json(None)]
     return [Record.of_json(each) for each in found]
 
 

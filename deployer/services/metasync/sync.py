@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.errors import Corrupt, DeployerError, Interrupted, Refused
 from deployer.plan.words import count
 from deployer.services.metasync.publication import Publication, is_same_place, relative_to
 from deployer.services.metasync.published import Record, published_tables, records_of, remember
@@ -158,9 +158,14 @@ def _remove_old(
 def _remove_gone(table: OpenTable, open_target: Callable[[Declared], Target]) -> list[Published]:
     """Entries of tables that are deleted: their own METASYNC does not run any more."""
     instance = table.store.instance()
-    removed = []
+    removed: list[Published | None] = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
-        for record in records_of(instance, table_id):
+        try:
+            records = records_of(instance, table_id)
+        except Corrupt as error:
+            removed.append(Published(f"table {table_id}", "failed", failure=str(error)))
+            continue
+        for record in records:
 
             def remove(table_id: str = table_id, record: Record = record) -> Published | None:
                 return _remove(table, table_id, record, open_target(record.target))

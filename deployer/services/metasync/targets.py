@@ -12,13 +12,18 @@ from deployer.services.metasync.directory import DirectoryTarget
 from deployer.services.metasync.plugin import PluginTarget
 from deployer.services.metasync.rest import RestTarget
 from deployer.services.metasync.target import Target
+from deployer.specs.service_texts import options_of_values
 from deployer.tables.dataset import OpenTable
 
 Declared = Mapping[str, Any]
 
 
 def target_for(table: OpenTable, declared: Declared) -> Target:
-    """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be."""
+    """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
+
+    What is declared may come from the state, so it is checked as in specs: nothing is sent to a target that is not.
+    """
+    options_of_values("METASYNC", {"targets": [dict(declared)]})
     return _TARGETS[declared["type"]](table, declared)
 
 
