@@ -86,7 +86,14 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     refuse_others_lake(workspace, lake, live)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
-    plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
+    plan = make_plan(
+        lake.instance.name,
+        build_graph(lake),
+        live,
+        owner=workspace.owner,
+        managed=frozenset(recorded.ids.values()),
+        allow_destroy=allow_destroy,
+    )
     if not engine_would_agree(workspace, root, plan, live, recorded):
         package_for(workspace, lake)
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
@@ -149,7 +156,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     refuse_others_lake(workspace, lake, live)
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
-    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
+    managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
+    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, managed=managed, allow_destroy=allowed)
     root = workspace.root(lake)
     plan = judged(workspace, _with_removals(workspace, plan, live, root, allowed), lake, live, declared=False)
     deletions = _deletions(plan, live, root, instance=True)

@@ -114,12 +114,14 @@ def make_plan(
     live: LiveLake,
     *,
     owner: str,
+    managed: Collection[str] = (),
     allow_destroy: Collection[str] = (),
     foreign: Iterable[Foreign] = (),
 ) -> Plan:
     """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
 
-    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more; others are left alone.
+    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, and `managed` are the
+    ids of tables that Pulumi's state of the stack has, which Pulumi would delete; others are left alone.
     `allow_destroy` holds the addresses whose data may be destroyed.
     """
     resources = []
@@ -131,7 +133,7 @@ def make_plan(
         before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
         resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy, read=live.read))
     for address, table in sorted(live.tables.items()):
-        if address not in declared and table.owner == owner:
+        if address not in declared and (table.owner == owner or table.table_id in managed):
             resources.append(_plan_resource(address, table.spec, None, table, allow_destroy))
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))

@@ -102,7 +102,7 @@ def service_from_texts(
 def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
     """The first thing that is wrong with a service in the form of specs, or in canonical form; empty for nothing.
 
-    Its clusters and columns are not looked at.
+    Its clusters and columns are not looked at, nor options that are unchecked: those are when it runs.
     """
     if kind not in KINDS:
         return f"{kind} is not attached to tables"
@@ -112,9 +112,8 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
         return problems[0].what
     options, trigger = form.get("options") or {}, form.get("trigger") or {}
     try:
-        if form.get("unsafe_raw"):
-            options = options_from_text(kind, options)
-        if missing := [name for name in required_options(kind) if name not in options]:
+        needed = () if form.get("unsafe_raw") else required_options(kind)
+        if missing := [name for name in needed if name not in options]:
             return f"{kind} has no `{missing[0]}`"
         if "schedule" in trigger:
             check_schedule(str(trigger["schedule"]))

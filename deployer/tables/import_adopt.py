@@ -102,11 +102,17 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
     for other in store.instance().tables.values():
         if other.location == found.location and other.full_name == spec.full_name and other.status == "active":
             return other.table_id
+        if other.location == found.location:
+            raise Conflict(
+                f"the dataset belongs to table {other.full_name}",
+                where=found.location,
+                remedy="nothing is to be imported",
+            )
         if needed := needed_by(store, other, found.location):
             raise Conflict(
                 needed,
                 where=found.location,
-                remedy="nothing is to be imported, or import it by copy: add --copy",
+                remedy="import it by copy: add --copy",
             )
     dataset = open_dataset(f"{root.rstrip('/')}/{found.location}")
     table_id, at = uuid.uuid4().hex, Clock().now()
