@@ -3,9 +3,10 @@ as specs are before anything is done by it."""
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import DeployerError
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.service_form import service_from_json, service_to_json, trigger_from_json, trigger_to_json
 from deployer.specs.service_schema import KINDS, kind_named
@@ -26,10 +27,9 @@ def service_spec(service: Service) -> ServiceSpec:
 
     One that no spec can declare is as one whose options are not checked, on demand, so that a plan shows a difference.
     """
-    try:
-        return service_from_json(service.kind, _form(service))
-    except (DeployerError, AttributeError, KeyError, TypeError, ValueError):
+    if fault_of(service):
         return ServiceSpec(service.kind, None, service.cluster, dict(service.options), True)
+    return service_from_json(service.kind, _form(service))
 
 
 def fault_of(service: Service) -> str:
@@ -40,7 +40,13 @@ def fault_of(service: Service) -> str:
     form = {name: value for name, value in _form(service).items() if value not in (None, {}, False)}
     if service.trigger_mode == "ON_DEMAND":
         form.pop("trigger", None)
-    return fault_of_service(service.kind, form)
+    return _fault(service.kind, json.dumps(form))
+
+
+@lru_cache(1024)
+def _fault(kind: str, form: str) -> str:
+    """By text, since most tables of a lake have the same few services."""
+    return fault_of_service(kind, json.loads(form))
 
 
 def _form(service: Service) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from deployer.specs.storable import NEWER, newer_findings
 from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
+from deployer.state.location import RESERVED
 
 Report = Callable[[Position, Rule, str, str], None]
 
@@ -32,6 +33,10 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
 
     database, name = _text(document, "database"), _text(document, "name")
     label = f"table `{database}.{name}`"
+    if database.lower() in RESERVED:
+        at = document.get("database") or document.node
+        what = f"a database cannot be called `{database}`, which is a folder of deployer's own in the root"
+        report(at.at, Rule.RESERVED_NAME, what, "use another name")
     composed = schemas.compose(document, label)
     columns = tuple(declared.column for declared in composed.columns)
     if not columns and composed.complete:

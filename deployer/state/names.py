@@ -28,7 +28,8 @@ class Form:
     fault: Callable[[str], str | None]
 
 
-def _fault_of_name(text: str) -> str | None:
+def fault_of_name(text: str) -> str | None:
+    """What is wrong with a name of a database or a table, as the rest of a sentence; None when nothing is."""
     if _NAME.fullmatch(text) and len(text) <= MAX_NAME:
         return None
     return f"is not a name: names are letters, digits and _, do not start with a digit, and have at most {MAX_NAME}"
@@ -46,7 +47,7 @@ def _fault_of_savepoint(text: str) -> str | None:
     return "is not a savepoint name: those are letters, digits, `.`, `_` and -, and start with a letter or digit"
 
 
-Name = Annotated[str, Form(_fault_of_name)]  #: of a database or a table, by the rule that specs have
+Name = Annotated[str, Form(fault_of_name)]  #: of a database or a table, by the rule that specs have
 TableId = Annotated[str, Form(_fault_of_table_id)]  #: names a log, and a folder of snapshots
 SavepointName = Annotated[str, Form(_fault_of_savepoint)]  #: its tag in Lance ends so, and that names a file
 

@@ -38,8 +38,9 @@ def fault_of_entry(entry: TableEntry) -> str | None:
 
 def fault_of_move(entry: TableEntry, location: Location) -> str | None:
     """A dataset that takes the place of the table's current one and is not one of its own."""
-    if location.base(entry.table_id) == entry.location.base(entry.table_id):
-        return None
+    id, now = entry.table_id, entry.location
+    if location.base(id) == now.base(id) and (location.carries(id) or not (now.carries(id) and now.number is None)):
+        return None  # without its id only where the table was imported
     return f"table {entry.full_name} at {entry.location} cannot have a dataset at {location}"
 
 

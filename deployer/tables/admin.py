@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Any, assert_never
 
-from deployer.errors import Conflict, Corrupt, NotFound, Refused
+from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
@@ -190,7 +190,10 @@ def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
 
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     table_id = uuid.uuid4().hex
-    location = new_location(spec.database, spec.name, table_id)
+    try:
+        location = new_location(spec.database, spec.name, table_id)
+    except ValueError as error:
+        raise InvalidInput(f"no table can be there: {error}", where=spec.address, remedy="use another name") from None
     entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
     store.commit(INSTANCE_LOG, [RegisterTable(entry)], to_register(spec.database, spec.name))
     return entry
@@ -222,13 +225,13 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
 
 
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
-    old = _old_locations(store, entry.table_id)
+    locations = (entry.location, *old_locations(store, entry.table_id))
     if entry.status != "deleting":
-        for location in old:
-            require_removable(store, root, entry.table_id, location)
+        for location in locations:
+            require_removable(store, root, entry.table_id, location, with_table=True)
         store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
     reached("tables.delete.marked")
-    for location in (entry.location, *old):
+    for location in locations:
         remove_dataset(store, root, entry.table_id, location)
     reached("tables.delete.removed")
     store.remove_table_log(entry.table_id)
@@ -247,7 +250,8 @@ def _remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
     remove_dataset(store, root, entry.table_id, entry.location)
 
 
-def _old_locations(store: StateStore, table_id: str) -> list[Location]:
+def old_locations(store: StateStore, table_id: str) -> list[Location]:
+    """Where the datasets are that a table has beside its current one; none when it has no log."""
     try:
         datasets = store.table(table_id).datasets
     except NotFound:  # its log was never written, or is removed already

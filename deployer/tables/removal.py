@@ -12,7 +12,7 @@ from deployer.state.location import Location
 from deployer.state.model import Dataset, TableEntry
 from deployer.state.places import fault_of_entry, fault_of_move
 from deployer.state.store import StateStore
-from deployer.tables.storage import dataset_uri, erase_dataset, has_notes
+from deployer.tables.storage import dataset_uri, erase_dataset, has_notes, require_erasable
 
 
 def remove_dataset(
@@ -27,12 +27,18 @@ def remove_dataset(
 
 
 def require_removable(
-    store: StateStore, root: str, table_id: str, location: Location, *, unfinished: bool = False
+    store: StateStore,
+    root: str,
+    table_id: str,
+    location: Location,
+    *,
+    unfinished: bool = False,
+    with_table: bool = False,
 ) -> None:
     """Raises Corrupt or Refused, in words, unless the dataset at `location` may be removed for that table.
 
-    That of an active table is never its current one; an `unfinished` one is one that a rewrite made. Reads the
-    instance, and the logs of those other tables alone that may have a dataset there.
+    It is never the current one of an active table, unless that goes `with_table`; an `unfinished` one is one that a
+    rewrite made. Reads the instance, and the logs of those other tables alone that may have a dataset there.
     """
     entries = store.instance().tables
     entry = entries.get(table_id)
@@ -53,10 +59,11 @@ def require_removable(
         raise Corrupt(
             f"no rewrite of table {entry.full_name} made it, so it is not removed", where=where, remedy=FORGED
         )
-    if entry.status == "active" and _overlap(location, entry.location):
+    if entry.status == "active" and not with_table and _overlap(location, entry.location):
         raise Corrupt(
             f"it is the current data of table {entry.full_name}, so it is not removed", where=where, remedy=FORGED
         )
+    require_erasable(root, location)
     for other in entries.values():
         if other.table_id != entry.table_id and (needed := needed_by(store, other, location)):
             raise Corrupt(f"{needed}, so it is not removed", where=where, remedy=FORGED)
@@ -67,7 +74,8 @@ def needed_by(store: StateStore, other: TableEntry, location: Location) -> str |
     if _overlap(location, other.location):
         return f"the data of table {other.full_name} is there"
     base, place = other.location.base(other.table_id).casefold(), location.comparable
-    if not place.startswith(base) and not base.startswith(place):
+    beside = place.startswith(base) and place[len(base)] in "-./"
+    if not beside and not base.startswith(place):
         return None  # all datasets of a table have its base
     try:
         datasets: tuple[Dataset, ...] = store.table(other.table_id).datasets

@@ -29,8 +29,8 @@ def erase_dataset(root: str, location: Location) -> None:
     Its database's folder stays, empty or not: somebody may be making another table in it at this moment.
     """
     location = Location(location)
+    require_erasable(root, location)
     if "://" not in root:
-        _refuse_other_content(root, location, names_in(Path(root), location))
         remove_folder(Path(root), location)
         return
     objects = objects_at(root)
@@ -43,6 +43,12 @@ def erase_dataset(root: str, location: Location) -> None:
         )
     _refuse_other_content(root, location, {each.removeprefix(f"{location}/").partition("/")[0] for each in found})
     objects.delete(found)
+
+
+def require_erasable(root: str, location: Location) -> None:
+    """Raises Refused, as `erase_dataset` does, for what is on a disk. In a bucket that is seen when it is listed."""
+    if "://" not in root:
+        _refuse_other_content(root, location, names_in(Path(root), location))
 
 
 def has_notes(root: str, location: Location) -> bool:
