@@ -99,7 +99,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
             plan = _with_foreign(plan, found.operations)
-    plan = _with_removals(workspace, plan, live, root, allow_destroy)
+    plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
     planned_deletions.append(_deletions(plan, live, root))
     if plan.changes or plan.foreign:
         from deployer.tables.column_sizes import sized_on_disk
@@ -110,13 +110,17 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1])
 
 
-def _with_removals(workspace: Workspace, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]) -> Plan:
+def _with_removals(
+    workspace: Workspace, lake: Lake, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]
+) -> Plan:
     if not live.unfinished and not any(table.former for table in live.tables.values()):
         return plan
     from deployer.tables.foreseen_removals import foreseen_removals  # it loads Arrow
 
     now = time.time_ns() // 1_000_000
-    found = foreseen_removals(plan, live, root, owner=workspace.owner, allow_destroy=allow_destroy, now=now)
+    found = foreseen_removals(
+        plan, live, root, desired=lake, owner=workspace.owner, allow_destroy=allow_destroy, now=now
+    )
     return replace(plan, removals=found)
 
 
@@ -159,7 +163,7 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, managed=managed, allow_destroy=allowed)
     root = workspace.root(lake)
-    plan = judged(workspace, _with_removals(workspace, plan, live, root, allowed), lake, live, declared=False)
+    plan = judged(workspace, _with_removals(workspace, lake, plan, live, root, allowed), lake, live, declared=False)
     deletions = _deletions(plan, live, root, instance=True)
     stores_of = cache(lambda: _stores(workspace, allow_destroy))
     made = cache(lambda: _engine(workspace, lake, stores_of()))

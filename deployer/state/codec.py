@@ -109,8 +109,8 @@ class Kinds:
 
     def __init__(self, what: str, union: Any) -> None:
         self._what = what
-        self._classes = {_kebab(cls.__name__): cls for cls in get_args(union)}
-        self._names = {cls: name for name, cls in self._classes.items()}
+        self.classes: Mapping[str, type[Any]] = {_kebab(cls.__name__): cls for cls in get_args(union)}
+        self._names = {cls: name for name, cls in self.classes.items()}
 
     def encode(self, value: Any) -> dict[str, JSON]:
         return {"type": self._names[type(value)], **encode(value)}
@@ -119,12 +119,12 @@ class Kinds:
         """Raises Refused for a kind that is not known, Corrupt for anything else that does not fit."""
         if not isinstance(document, Mapping) or not isinstance(kind := document.get("type"), str):
             raise Corrupt(f"a stored {self._what} has no type")
-        if kind not in self._classes:
+        if kind not in self.classes:
             raise Refused(
                 f"the {self._what} {shortened(kind)} is not known: it was written by a newer deployer", remedy="upgrade"
             )
         try:
-            return decode(self._classes[kind], {key: value for key, value in document.items() if key != "type"})
+            return decode(self.classes[kind], {key: value for key, value in document.items() if key != "type"})
         except Mismatch as error:
             raise Corrupt(f"the stored {self._what} {kind!r} is not valid: {error}") from None
 

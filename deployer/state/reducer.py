@@ -90,6 +90,9 @@ def fold(state: State, entries: Iterable[LogEntry]) -> State:
 def _after(state: State, entry: LogEntry) -> State:
     if entry.version != state.version + 1:
         raise Corrupt(f"it follows version {state.version}", where=_place(entry), remedy=RECOVERY)
+    if entry.at < state.at:  # how long data is kept counts from times of entries
+        words = f"its time {entry.at} is before that of the entry before, {state.at}"
+        raise Corrupt(words, where=_place(entry), remedy=FORGED)
     try:
         return _applied(state, entry)
     except Inapplicable as error:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
+from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
 from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
@@ -157,9 +159,10 @@ def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: 
         return
     if entry.status == "active":
         live = read_table(store, root, entry)
-        if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
+        rows = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
+        if rows:
             raise Refused(
-                f"the table holds {live.statistics.rows:,} rows and is protected from deletion",
+                f"the table holds {rows:,} rows and is protected from deletion",
                 where=live.spec.address,
                 remedy=f"allow it with --allow-destroy {live.spec.address}, or set deletion_protection: false",
             )
@@ -170,6 +173,15 @@ def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: 
             remedy=f"finish it with --allow-destroy {entry.address}",
         )
     _remove(store, root, entry)
+
+
+def rows_held(root: str, live: LiveTable) -> int:
+    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
+    if live.statistics.rows:
+        return live.statistics.rows
+    with suppress(NotFound):
+        return int(open_dataset(dataset_uri(root, live.location)).count_rows())
+    return 0
 
 
 def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from deployer.errors import DeployerError
 from deployer.live.former import FormerDataset
@@ -15,6 +16,8 @@ from deployer.live.model import LiveLake, LiveTable, UnfinishedTable
 from deployer.plan import changes as c
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.removals import Removal, RemovalKind
+from deployer.specs.durations import hours_of
+from deployer.specs.model import Lake
 from deployer.state.location import Location
 from deployer.tables.deletion import stored
 from deployer.tables.rewrite_cleanup import came_late, is_due
@@ -24,9 +27,10 @@ _REWRITING = (c.ChangeRowKeys, c.ChangeSortKeys, c.ChangeSplitPoints, c.ChangeSt
 
 
 def foreseen_removals(
-    plan: Plan, live: LiveLake, root: str, *, owner: str, allow_destroy: Collection[str], now: int
+    plan: Plan, live: LiveLake, root: str, *, desired: Lake, owner: str, allow_destroy: Collection[str], now: int
 ) -> tuple[Removal, ...]:
-    """The datasets that go with the plan at `now` (ms), by table; those that savepoints or late rows need do not.
+    """The datasets that go with the plan at `now` (ms), by table; those that savepoints or late rows need do not, nor
+    those that the specs, `desired`, keep longer than the state says.
 
     `owner` is the `project/stack` whose unfinished deletions are ended.
     """
@@ -36,7 +40,10 @@ def foreseen_removals(
     found: list[Removal] = []
     for address, table in sorted(live.tables.items()):
         if table.former:
-            found += _of_table(root, address, table, planned.get(address), now)
+            spec = desired.table(table.spec.full_name) or table.spec
+            kept = hours_of(spec.storage.keep_replaced_for) * 3_600_000
+            former = [replace(each, kept_until=max(each.kept_until, each.since + kept)) for each in table.former]
+            found += _of_table(root, address, replace(table, former=tuple(former)), planned.get(address), now)
     for unfinished in live.unfinished:
         found += _of_unfinished(root, unfinished, planned, owner, allow_destroy)
     return tuple(found)

@@ -26,6 +26,7 @@ from deployer.state.model import INSTANCE_LOG, Dataset, Partition
 from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten, TableUpdate
+from deployer.tables.admin import rows_held
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.indexes import settle_indexes
 from deployer.tables.progress import OnProgress, untold
@@ -71,9 +72,10 @@ def reinitialise_table(
     for _ in range(ATTEMPTS):
         table = open_entry(store, root, store.instance().tables[table_id])
         live = live_table(table.entry, table.state)
-        if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
+        held = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
+        if held:
             raise Refused(
-                f"the table holds {live.statistics.rows:,} rows and is protected from deletion",
+                f"the table holds {held:,} rows and is protected from deletion",
                 where=table.address,
                 remedy="set deletion_protection: false, or give the command that names the table",
             )

@@ -125,7 +125,7 @@ def test_a_rewrite_that_was_never_begun_removes_nothing_outside(
     """F2: an entry `rewrite-started` with a location of somebody's choice, appended to a table's log."""
     planes, flights = forge.table(root, "planes"), forge.table(root, "flights")
     before = forge.tree(root / flights.location)
-    forge.append(root, planes.table_id, started(bad.format(outside=outside)), at=forge.LONG_AGO)
+    forge.append(root, planes.table_id, started(bad.format(outside=outside)), aged=forge.LONG_AGO)
     ran = deployer("preview")
     assert ran.code == 1 and f"log {planes.table_id}" in ran.err and "location" in ran.err
     assert shortened(bad.format(outside=outside))[:30] in ran.err and "deployer state verify" in ran.err
@@ -151,7 +151,7 @@ def test_a_rewrite_cannot_be_at_anothers_place(
     planes, flights = forge.table(root, "planes"), forge.table(root, "flights")
     shutil.copytree(root / flights.location, root / "air" / "plain-g9.lance")
     before = forge.tree(root)
-    forge.append(root, planes.table_id, started(place(planes, flights)), at=forge.LONG_AGO)
+    forge.append(root, planes.table_id, started(place(planes, flights)), aged=forge.LONG_AGO)
     run_all(deployer, COMMANDS[:-2])
     assert forge.tree(root) == before
 
@@ -242,7 +242,8 @@ def edit_export(path: Path, table_id: str, location: str, other: str, kind: str)
         name = f"{table_id}/entries.jsonl"
         lines = [json.loads(line) for line in members[name].splitlines()]
         lines.append({**lines[-1], "version": lines[-1]["version"] + 1, "txn_id": "cd" * 16, "requirements": []})
-        lines[-1] |= {"updates": [started(other)], "at": forge.LONG_AGO}
+        lines[-1] |= {"updates": [started(other)]}
+        lines = [{**line, "at": forge.LONG_AGO} for line in lines]
         members[name] = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
         manifest["logs"][table_id]["version"] += 1
     else:
@@ -271,6 +272,7 @@ def test_a_snapshot_is_checked_as_entries_are(root: Path, outside: Path, deploye
     with closing(sqlite3.connect(forge.database_of(root))) as database, database:
         (body,) = database.execute("SELECT body FROM snapshots").fetchone()
         manifest = json.loads(unseal(body, ""))
+        change: dict[str, Any]
         for change in (
             {"location": f"instance/../../../../{outside.name}"},
             {"location": str(outside)},

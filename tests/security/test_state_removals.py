@@ -29,22 +29,8 @@ def replaced(root: Path, name: str = "flights", *, at: int | None = None) -> str
     with closing(open_store(root)) as store:
         reinitialise_table(store, str(root), entry.table_id, allow_destroy=True)
     if at is not None:
-        age(root, entry.table_id, at)
+        forge.age(root, entry.table_id, at)
     return str(entry.location)
-
-
-def age(root: Path, log: str, at: int) -> None:
-    """Makes the newest entry of a log as old as `at`."""
-    import json
-    import sqlite3
-
-    from deployer.state.envelope import seal, unseal
-
-    with closing(sqlite3.connect(forge.database_of(root))) as database, database:
-        for version, body in database.execute("SELECT version, body FROM entries WHERE log = ?", (log,)).fetchall():
-            document = {**json.loads(unseal(body, "")), "at": at}
-            where = (seal(json.dumps(document).encode()), log, version)
-            database.execute("UPDATE entries SET body = ? WHERE log = ? AND version = ?", where)
 
 
 def test_a_replaced_dataset_whose_time_is_over_is_in_the_plan(root: Path, deployer: Deployer) -> None:
@@ -137,7 +123,10 @@ def test_a_table_that_is_registered_again_as_being_created_keeps_its_rows(
         "created_at": 1,
         "dataset": 1,
     }
-    updates = [{"type": "remove-table", "table_id": flights.table_id}, {"type": "register-table", "entry": entry}]
+    updates: list[forge.Update] = [
+        {"type": "remove-table", "table_id": flights.table_id},
+        {"type": "register-table", "entry": entry},
+    ]
     forge.to_instance(root, *updates)
     if not logged:
         with closing(open_store(root)) as store:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -10,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from deployer.errors import Corrupt, DeployerError
+from deployer.errors import Corrupt
 from deployer.state import open_store
 from deployer.state.envelope import MAGIC, digest, unseal
-from deployer.state.keys import encode_key
 
 from . import forge
 from .conftest import Deployer
@@ -221,9 +219,10 @@ def test_files_of_a_snapshot_have_their_types(root: Path) -> None:
                     except (KeyError, TypeError, ValueError, pa.ArrowException):
                         continue
                     assert isinstance(found, type(held))  # a text where any text may be
-    assert encode_key  # of the key ranges that parts hold
 
 
-def test_corrupt_is_an_error_of_deployer() -> None:
-    """F25: commands show it as one line."""
-    assert issubclass(Corrupt, DeployerError) and json
+def test_times_of_a_log_do_not_go_back(root: Path, deployer: Deployer) -> None:
+    """F2: an entry of long ago at the end of a log would end the time for which data is kept."""
+    id = forge.table(root, "planes").table_id
+    forge.append(root, id, {"type": "set-table-properties", "changes": {}}, at=1)
+    assert "its time 1 is before that of the entry before" in deployer("preview").err
