@@ -14,6 +14,7 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
     """Raises InvalidInput for the first of `given` that is no resource of the plan, with the nearest that is."""
     known = [resource.address for resource in plan.resources]
     known += [f"table/{each.change.before}" for each in plan.changes if isinstance(each.change, RenameTable)]
+    known += [removal.address for removal in plan.removals]
     known += [item.address.rpartition(" ")[2] for item in plan.foreign]  # of other providers: type and name
     for address in given:
         if address in known:

@@ -28,7 +28,7 @@ def destroy(
     from deployer.cli.planning import plan_destroy
     from deployer.cli.progress import StepView
     from deployer.cli.standing import refuse_protected, standing_resources
-    from deployer.cli.unknown_tables import delete_unknown
+    from deployer.cli.unknown_tables import delete_unknown, end_deletions
     from deployer.cli.up import refuse, show
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
@@ -47,6 +47,8 @@ def destroy(
         refuse_protected(standing, allow_destroy or ())
         if not yes:
             _ask_for_name(planned.plan.instance)
+        for address in end_deletions(workspace, planned):
+            note(f"ended the deletion of {address}, which was cut off")
         for address in delete_unknown(workspace, planned):
             note(f"deleted {address}, which Pulumi's state did not know")
         with StepView(as_json=as_json) as view:

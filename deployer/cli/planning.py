@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.plan.support import MOVE
+from deployer.provider.deletions import Deletions
 from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
@@ -51,6 +53,7 @@ class Planned:
     config: Mapping[str, str]
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
+    deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -71,18 +74,32 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     `ahead` is live state that was just read, in case that it is of this lake.
     """
     root = workspace.root(lake)
+    planned_deletions: list[Deletions] = []  # known once there is a plan
     if ahead is not None and ahead.root == root:
         live, recorded = ahead.live, ahead.recorded
-        engine = cache(lambda: _engine(workspace, lake, _stores(workspace, allow_destroy, (root, live), lake)))
+        stores_of = cache(lambda: _stores(workspace, allow_destroy, (root, live), lake))
     else:
         stores = _stores(workspace, allow_destroy, declares=lake)
         live, recorded = stores.live_lake(root), read_recorded(workspace.stack_ref)
-        engine = cache(lambda: _engine(workspace, lake, stores))
+        stores_of = cache(lambda: stores)
+    made = cache(lambda: _engine(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        _allow(stores_of(), planned_deletions[-1] if planned_deletions else Deletions(root))
+        return made()
+
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, lake, live)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
-    plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
+    plan = make_plan(
+        lake.instance.name,
+        build_graph(lake),
+        live,
+        owner=workspace.owner,
+        managed=frozenset(recorded.ids.values()),
+        allow_destroy=allow_destroy,
+    )
     with opened_policies(workspace) as policies:
         if not engine_would_agree(workspace, root, plan, live, recorded):
             prepare_for(workspace, lake)
@@ -95,7 +112,9 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
                     config=config,
                 )
                 plan = _with_foreign(plan, found.operations)
-        if not plan.is_empty:
+        plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
+        planned_deletions.append(_deletions(plan, live, root))
+        if plan.changes or plan.foreign:
             from deployer.tables.column_sizes import sized_on_disk
             from deployer.tables.default_trial import refuse_defaults_over_limits
             from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
@@ -104,7 +123,37 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
             plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
         plan = judged(workspace, plan, lake, live, policies)
     plan = with_cost(workspace, plan, lake, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1])
+
+
+def _with_removals(
+    workspace: Workspace, lake: Lake, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]
+) -> Plan:
+    if not live.unfinished and not any(table.former for table in live.tables.values()):
+        return plan
+    from deployer.tables.foreseen_removals import foreseen_removals  # it loads Arrow
+
+    now = time.time_ns() // 1_000_000
+    found = foreseen_removals(
+        plan, live, root, desired=lake, owner=workspace.owner, allow_destroy=allow_destroy, now=now
+    )
+    return replace(plan, removals=found)
+
+
+def _deletions(plan: Plan, live: LiveLake, root: str, *, instance: bool = False) -> Deletions:
+    """What the plan deletes, as the provider is told."""
+    deleted = {each.address for each in plan.resources if each.action == "delete"}
+    ids = {table.table_id for address, table in live.tables.items() if address in deleted}
+    unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
+    return Deletions(root, frozenset(ids | unfinished), instance)
+
+
+def _allow(stores: Stores, deletions: Deletions) -> None:
+    """Lets the provider of this process, and one that the Pulumi CLI starts, delete these and nothing else."""
+    from deployer.provider.deletions import DELETIONS_VARIABLE
+
+    stores.deletions = deletions
+    os.environ[DELETIONS_VARIABLE] = deletions.as_text()
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
@@ -127,10 +176,21 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     refuse_others_lake(workspace, lake, live)
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
-    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
+    managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
+    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, managed=managed, allow_destroy=allowed)
+    root = workspace.root(lake)
+    plan = _with_removals(workspace, lake, plan, live, root, allowed)
     with opened_policies(workspace) as policies:
         plan = judged(workspace, plan, lake, live, policies, declared=False)
-    return Planned(plan, lake, lambda: engine_for(workspace, lake, allow_destroy), {}, live)
+    deletions = _deletions(plan, live, root, instance=True)
+    stores_of = cache(lambda: _stores(workspace, allow_destroy))
+    made = cache(lambda: _engine(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        _allow(stores_of(), deletions)
+        return made()
+
+    return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy), deletions)
 
 
 def read_live(root: str) -> LiveLake:
@@ -169,8 +229,10 @@ def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
 
 
 def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
-    """The engine that runs the stack's program, with the provider of lakes in this process."""
-    return _engine(workspace, lake, _stores(workspace, allow_destroy))
+    """The engine that runs the stack's program, with the provider of lakes in this process, which deletes nothing."""
+    stores = _stores(workspace, allow_destroy)
+    _allow(stores, Deletions())
+    return _engine(workspace, lake, stores)
 
 
 def _stores(
@@ -198,7 +260,7 @@ def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
 
 
 def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
-    return Plan(plan.instance, plan.resources, tuple(_foreign(plan, operations)))
+    return replace(plan, foreign=tuple(_foreign(plan, operations)))
 
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def save_plan(
     workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path, signer: PlanSigner | None
 ) -> SavedAs:
     """Writes the plan. Raises Refused for one that `up` would refuse, InvalidInput where it cannot be written."""
-    if planned.plan.refused:
+    if planned.plan.refused or planned.plan.refused_removals:
         raise Refused(
             "the plan has changes that are refused, so it was not saved",
             where=path,
@@ -86,6 +87,8 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
 def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:
     """What the saved plan does now, and what moved since it was made."""
     planned = plan_lake(workspace, saved.desired, saved.allow_destroy)
+    removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
+    planned = replace(planned, plan=replace(planned.plan, removals=removals))
     found = moved(saved.read, _read(workspace, planned), planned.live)
     if not found and _reads_specs_itself(planned) and _declared(workspace.lake()) != _declared(saved.desired):
         raise Refused(

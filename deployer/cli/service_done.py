@@ -50,6 +50,8 @@ def _cleaned(done: Cleaned) -> None:
             f"{done.table}: {before.versions:,} → {count(after.versions, 'version')}, {before.files:,} → "
             f"{count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}: removed {', '.join(what)}"
         )
+    for location, bytes_ in zip(gone.datasets, gone.dataset_bytes, strict=True):
+        stdout().print(f"  dataset {location}: {size(bytes_)}", style="dim")
     for each in gone.kept:
         note(f"kept {each}")
     if gone.why_not:

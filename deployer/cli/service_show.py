@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from deployer.state.services import Run
 
 _STYLES = {
+    "BROKEN": "bold red",
     "OVERDUE": "bold red",
     "FAILED": "red",
     "DUE": "yellow",
@@ -63,6 +64,7 @@ def list_services(
                         "cluster": service.cluster,
                         "paused": service.paused,
                         "status": stands.word,
+                        "broken": stands.broken or None,
                         "overdue": stands.overdue or None,
                         "due": stands.due or None,
                         "next": utc(stands.next_at) + "Z" if stands.next_at is not None else None,
@@ -91,6 +93,8 @@ def list_services(
         )
     stdout().print(shown)
     for name, _, stands in found:
+        if stands.broken:
+            note(f"{name} {stands.service} is not valid in the state and does not run: {stands.broken}")
         if stands.overdue:
             note(f"{name} {stands.service} is overdue: {stands.overdue}")
     return 0
@@ -133,6 +137,8 @@ def describe(
     shown.add_row("cluster", found.cluster or "the one that jobs have otherwise")
     for name, value in told.options.items():
         shown.add_row(name, "not set" if value is None else str(value))
+    if told.broken:
+        shown.add_row("broken", f"it does not run: {told.broken}")
     if found.unsafe_raw:
         shown.add_row("options", "not checked (unsafe_raw)")
     shown.add_row("last run", _run_words(told.last_run) if told.last_run else "never")

@@ -29,12 +29,18 @@ def delete(
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import changed, confirm_by_name
     from deployer.plan.words import count, size
-    from deployer.tables.deletion import delete_counted
+    from deployer.tables.deletion import delete_counted, to_delete
 
     written: list[str] = []
     with changed(project, stack, specs, table) as target:
-        rows = target.opened().state.files.rows if target.entry.status == "active" else 0
-        confirm_by_name(target.name, f"This deletes {target.name} with {count(rows, 'row')} for ever", force=force)
+        if target.entry.status == "active":
+            target.opened()  # which records what Lance has
+        found = to_delete(target.store, target.root, target.entry)
+        if not force:
+            for each in found.datasets:
+                note(f"removes {each.location}: {count(each.files, 'file')} with {size(each.bytes)}")
+        what = f"{count(found.rows, 'row')}, {count(found.files, 'file')} with {size(found.bytes)} on storage,"
+        confirm_by_name(target.name, f"This deletes {target.name} with {what} for ever", force=force)
         declared = target.lake.table(target.name)
         if write_spec and declared is not None:
             from deployer.cli.table_spec import take_out
@@ -50,6 +56,8 @@ def delete(
         return 0
     how_much = f"{count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
     stdout().print(f"deleted {done.table}: {how_much}")
+    for each in done.datasets:
+        stdout().print(f"  removed {each.location}: {size(each.bytes)}", style="dim")
     for file in written:
         stdout().print(f"{'edited' if (target.workspace.dir / file).exists() else 'removed'} {file}")
     if declared is not None and not written:

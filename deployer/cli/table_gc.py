@@ -109,6 +109,8 @@ def _print(done: Collected, *, dry_run: bool) -> None:
     what += [count(len(done.savepoints), "savepoint") + " whose time is over"] if done.savepoints else []
     verb = "would remove" if dry_run else "removed"
     stdout().print(f"{done.table}: {verb} {', '.join(what)}" if what else f"{done.table}: nothing to remove")
+    for location, bytes_ in zip(done.datasets, done.dataset_bytes, strict=True):
+        stdout().print(f"  dataset {location}: {size(bytes_)}", style="dim")
     if done.young:
         stay = "1 file stays" if done.young == 1 else f"{done.young:,} files stay"
         note(f"{stay} until the grace is over: no version has them, and a load may commit them yet")

@@ -42,6 +42,7 @@ def reinitialise(
     from deployer.cli.table_target import changed, confirm_by_name
     from deployer.cli.table_target import write_spec as edit_spec
     from deployer.errors import InvalidInput
+    from deployer.live.former import former_datasets
     from deployer.live.reader import live_table
     from deployer.plan.words import count, size
     from deployer.tables.reinitialise import reinitialise_table
@@ -60,6 +61,11 @@ def reinitialise(
         by_name = {column.name: column for column in spec.columns}
         keys = [by_name[name] for name in spec.row_keys]
         points = read_split_points(split_points, keys, in_base64=in_base64) if split_points else None
+        if not force:
+            for each in former_datasets(state):
+                if each.status == "writing":
+                    note(f"removes {each.location}: a rewrite that was cut off")
+            note(f"what it holds stays at {target.entry.location} for as long as storage.keep_replaced_for says")
         confirm_by_name(target.name, f"This empties {target.name} of {count(state.files.rows, 'row')}", force=force)
         done = reinitialise_table(
             target.store,

@@ -1,5 +1,5 @@
-"""Tables that this stack manages and Pulumi's state does not know, such as of `deployer table add`: no engine deletes
-them when nothing declares them."""
+"""What a plan deletes and no engine does: tables that this stack manages and Pulumi's state does not know, such as of
+`deployer table add`, and tables whose deletion was cut off."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from deployer.tables.admin import delete_table
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
     from deployer.cli.workspace import Workspace
+
+
+def end_deletions(workspace: Workspace, planned: Planned) -> list[str]:
+    """Ends the deletions that were cut off and that the plan shows, which nothing refused; gives their addresses."""
+    unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
+    if not unfinished:
+        return []
+    root = workspace.root(planned.lake)
+    with closing(open_store(root)) as store:
+        for table_id, address in unfinished.items():
+            delete_table(store, root, table_id, allow_destroy=address in planned.allow_destroy)
+    return sorted(unfinished.values())
 
 
 def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:

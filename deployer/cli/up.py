@@ -12,6 +12,7 @@ from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeou
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
     from deployer.cli.workspace import Workspace
+    from deployer.plan import Plan
     from deployer.plan.plan_file import Moved, SavedPlan
     from deployer.plan.plan_seal import SavedAs
 
@@ -114,7 +115,7 @@ def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str 
 def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: SavedAs | None = None) -> int:
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
-    from deployer.cli.unknown_tables import delete_unknown
+    from deployer.cli.unknown_tables import delete_unknown, end_deletions
     from deployer.plan.as_json import plan_as_json
     from deployer.specs import known_lake
     from deployer.state.failpoints import reached
@@ -122,6 +123,8 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
     reached("cli.up.planned")
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
+    for address in end_deletions(workspace, planned):
+        note(f"ended the deletion of {address}, which was cut off")
     for address in delete_unknown(workspace, planned):
         note(f"deleted {address}, which Pulumi's state did not know")
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
@@ -132,12 +135,12 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
         print_json({"plan": plan_as_json(planned.plan, saved=saved), "summary": dict(result.summary)})
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
-    _remove_old_datasets(workspace.root(planned.lake))
+    _remove_old_datasets(workspace.root(planned.lake), planned.plan)
     return 0
 
 
-def _remove_old_datasets(root: str) -> None:
-    """Remove what rewrites left and nobody needs any more; datasets that have to be looked at first are named."""
+def _remove_old_datasets(root: str, plan: Plan) -> None:
+    """Remove what rewrites left and the plan showed; datasets that have to be looked at first are named."""
     from contextlib import closing
 
     from deployer.cli.output import note
@@ -150,7 +153,8 @@ def _remove_old_datasets(root: str) -> None:
     except NotFound:
         return
     with closing(store):
-        for old in remove_old_datasets(store, root):
+        foreseen = {each.name for each in plan.removals if each.kind in ("replaced", "unfinished")}
+        for old in remove_old_datasets(store, root, foreseen=foreseen):
             gone = "a rewrite that is not wanted any more" if old.given_up else "the table was rewritten since"
             note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 
@@ -198,12 +202,13 @@ def refuse(planned: Planned, *, as_json: bool) -> int:
     refused, denied = planned.plan.refused, planned.plan.denied
     if as_json:
         reasons = [{"address": change.change.address, "why": change.refused} for change in refused]
+        reasons += [{"address": each.address, "why": each.refused} for each in planned.plan.refused_removals]
         reasons += [{"address": each.address, "why": f"{each.rule}: {each.message}"} for each in denied]
         print_json({"plan": plan_as_json(planned.plan), "error": {"kind": "Refused", "refused": reasons}})
         return Refused.exit_code
     said = []
-    if refused:
-        said.append("1 change is refused" if len(refused) == 1 else f"{len(refused)} changes are refused")
+    if number := len(refused) + len(planned.plan.refused_removals):
+        said.append("1 change is refused" if number == 1 else f"{number} changes are refused")
     if denied:
         said.append(f"{len(denied)} mandatory violation{'s' if len(denied) > 1 else ''} of policies")
     remedy = "; mend the specs, or have them approved in policies/" if denied else ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from deployer.live.former import FormerDataset
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.state.model import TableEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,31 @@ class TableStatistics:
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table of the lake; `owner` is the `project/stack` that manages it, empty when nobody does."""
+    """A table of the lake; `owner` is the `project/stack` that manages it, empty when nobody does.
+
+    `former` are its datasets beside the current one, which are removed some day.
+    """
 
     spec: TableSpec
     table_id: str
     location: str
     owner: str
     statistics: TableStatistics = TableStatistics()
+    former: tuple[FormerDataset, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedTable:
+    """A table whose creation or deletion was cut off. `owner` is empty when its log is not there any more, or yet.
+
+    `rows` are those that its log tells, None without one; `former` its datasets beside the current one.
+    """
+
+    entry: TableEntry
+    owner: str = ""
+    rows: int | None = None
+    protected: bool = True
+    former: tuple[FormerDataset, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +58,12 @@ class LiveLake:
     """An instance and its tables by address; `instance` is None when there is none at this root.
 
     `owner` is the `project/stack` that manages the instance, empty when that is not known. `read`: it was read at the
-    root that the specs declare, and not made of specs to compare with.
+    root that the specs declare, and not made of specs to compare with. `unfinished` are tables that are being created
+    or deleted, which `tables` has not.
     """
 
     instance: InstanceSpec | None
     tables: Mapping[str, LiveTable] = field(default_factory=dict)
     owner: str = ""
     read: bool = False
+    unfinished: tuple[UnfinishedTable, ...] = ()

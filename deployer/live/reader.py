@@ -6,14 +6,18 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.live.former import former_datasets
 from deployer.live.indexes import live_indexes
-from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable
 from deployer.live.rollforward import current
 from deployer.live.services import live_services
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
+from deployer.state.envelope import FORGED
 from deployer.state.model import InstanceState, TableEntry, TableState
+from deployer.state.names import shortened
 from deployer.state.store import StateStore
 
 #: Properties of the instance: its spec as last applied, and who applied it.
@@ -31,7 +35,8 @@ def read_lake(store: StateStore, root: str) -> LiveLake:
     live = read_tables(store, root, active_tables(store))
     instance = store.instance()
     by_address = {table.spec.address: table for table in live.values()}
-    return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
+    owner = instance_owner(instance)
+    return LiveLake(live_instance(instance), by_address, owner, read=True, unfinished=unfinished_tables(store))
 
 
 def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:
@@ -39,6 +44,24 @@ def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
     states = store.tables(tuple(entries))
     return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
+
+
+def unfinished_tables(store: StateStore) -> tuple[UnfinishedTable, ...]:
+    """The tables whose creation or deletion was cut off, by name; rarely any."""
+    entries = sorted(
+        (entry for entry in store.instance().tables.values() if entry.status != "active"), key=lambda each: each.address
+    )
+    return tuple(_unfinished(store, entry) for entry in entries)
+
+
+def _unfinished(store: StateStore, entry: TableEntry) -> UnfinishedTable:
+    try:
+        state = store.table(entry.table_id)
+    except NotFound:
+        return UnfinishedTable(entry)
+    owner = str(state.properties.declared.get(OWNER, ""))
+    protected = state.properties.deletion_protection
+    return UnfinishedTable(entry, owner, state.files.rows, protected, former_datasets(state))
 
 
 def read_tables(
@@ -64,9 +87,14 @@ def read_table(store: StateStore, root: str, entry: TableEntry, state: TableStat
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:
-    """The instance's spec as it was last applied; None when it has none."""
+    """The instance's spec as it was last applied; None when it has none. Raises Corrupt for one that cannot be read."""
     declared: Any = state.properties.get(SPEC)
-    return instance_from_json(declared) if isinstance(declared, Mapping) else None
+    if not isinstance(declared, Mapping):
+        return None
+    try:
+        return instance_from_json(declared)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _unreadable(error, "the instance") from error
 
 
 def instance_owner(state: InstanceState) -> str:
@@ -75,7 +103,21 @@ def instance_owner(state: InstanceState) -> str:
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    """A table's spec from its Lance schema and its properties."""
+    """A table's spec from its Lance schema and its properties. Raises Corrupt where they are none of a table."""
+    try:
+        return _live_table(entry, state)
+    except DeployerError:
+        raise
+    except Exception as error:  # of Arrow, or of a value of another shape, which may be anybody's
+        raise _unreadable(error, entry.address) from error
+
+
+def _unreadable(error: Exception, where: str) -> Corrupt:
+    said = shortened(f"{type(error).__name__}: {error}")
+    return Corrupt(f"what the state says of it cannot be read ({said})", where=where, remedy=FORGED)
+
+
+def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
     import pyarrow as pa
 
     properties = state.properties
@@ -101,7 +143,8 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         services=live_services(state),
     )
     owner = str(properties.declared.get(OWNER, ""))
-    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))
+    former = former_datasets(state) if state.datasets else ()
+    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state), former)
 
 
 def leaf_limit(state: TableState) -> int | None:

@@ -89,11 +89,13 @@ def roll_restore(
         return None
     version, run_id = found[0]
     told = dataset.read_transaction(version).transaction_properties
-    if int(told[BASE]) != version - 1 or version != state.lance_version + 1:
+    if int(told[BASE]) != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
         if version != dataset.version or version <= state.lance_version + 1:
             return None
         _undo(dataset, run_id)
         return state
+    if version != state.lance_version + 1:
+        return None
     with suppress(NotFound):
         then = store.table(state.table_id, at=int(told[STATE]))
         update = restored(state, then, run_id, told[SAVEPOINT], version)

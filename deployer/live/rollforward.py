@@ -29,7 +29,9 @@ from deployer.live.marks import Mark, MarkedFile, marks_of
 from deployer.live.restored import RESTORE, roll_restore
 from deployer.specs.arrow import columns_of
 from deployer.state.conflicts import to_record
+from deployer.state.envelope import FORGED
 from deployer.state.model import File, Partition, TableEntry, TableState
+from deployer.state.places import fault_of_pair
 from deployer.state.updates import (
     FilesAdded,
     FilesRemoved,
@@ -71,6 +73,8 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
         if entry.dataset != state.dataset:  # read before and after a rewrite's commit
             entry, state = _read_again(store, entry, state)
             continue
+        if wrong := fault_of_pair(entry, state):
+            raise Corrupt(wrong, where=entry.address, remedy=FORGED)
         location = dataset_location(root, entry)
         newest = latest_version(location)
         if newest == state.lance_version:
@@ -381,15 +385,28 @@ def _of(
 def _doubled(dataset: lance.LanceDataset, state: TableState) -> list[int]:
     """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
 
-    Both may have committed the same files: then those are left that were there before the second.
+    Both may have committed the same files: then those are left that were there before the second. Rows go by this, so
+    Lance itself must have the first commit: the state alone, which may be anybody's, is not believed.
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()
     for version, mark in _each(marks_since(dataset, state.lance_version)):
         if first.setdefault(mark.job_id, version) != version and mark.files:
             before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in mark.files}
-            doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
+            if _holds_commit_of(dataset, mark.job_id, first[mark.job_id], version, before):
+                doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
     return sorted(doubled)
+
+
+def _holds_commit_of(
+    dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
+) -> bool:
+    """Whether the job committed version `at`, below `version`, and its rows were among the fragments `before` that."""
+    own = next((mark for mark in marks_at(dataset, at) if mark.job_id == job_id), None) if at < version else None
+    if own is None:
+        return False
+    paths = {file.path for file in own.files}
+    return not paths or any(each.paths & paths for each in before.values())
 
 
 def _undo(dataset: lance.LanceDataset, fragment_ids: list[int]) -> None:

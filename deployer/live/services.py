@@ -1,12 +1,16 @@
-"""Services as the state store has them and as specs have them."""
+"""Services as the state store has them and as specs have them. What the state holds may be anybody's, so it is checked
+as specs are before anything is done by it."""
 
 from __future__ import annotations
 
+import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.service_form import service_from_json, service_to_json, trigger_from_json, trigger_to_json
 from deployer.specs.service_schema import KINDS, kind_named
+from deployer.specs.service_texts import fault_of_service
 from deployer.state.services import Service
 
 if TYPE_CHECKING:
@@ -19,15 +23,40 @@ def live_services(state: TableState) -> tuple[ServiceSpec, ...]:
 
 
 def service_spec(service: Service) -> ServiceSpec:
-    """A service of the state store as specs would declare it. Whether it is paused is nothing that specs declare."""
-    form: dict[str, Any] = {
+    """A service of the state store as specs would declare it. Whether it is paused is nothing that specs declare.
+
+    One that no spec can declare is as one whose options are not checked, on demand, so that a plan shows a difference.
+    """
+    if fault_of(service):
+        return ServiceSpec(service.kind, None, service.cluster, dict(service.options), True)
+    return service_from_json(service.kind, _form(service))
+
+
+def fault_of(service: Service) -> str:
+    """What is wrong with a service of the state store, in words; empty when specs could declare it so.
+
+    A service that is wrong is shown and not run.
+    """
+    form = {name: value for name, value in _form(service).items() if value not in (None, {}, False)}
+    if service.trigger_mode == "ON_DEMAND":
+        form.pop("trigger", None)
+    return _fault(service.kind, json.dumps(form))
+
+
+@lru_cache(1024)
+def _fault(kind: str, form: str) -> str:
+    """By text, since most tables of a lake have the same few services."""
+    return fault_of_service(kind, json.loads(form))
+
+
+def _form(service: Service) -> dict[str, Any]:
+    return {
         "trigger_mode": service.trigger_mode,
         "trigger": dict(service.trigger),
         "cluster": service.cluster,
         "options": dict(service.options),
         "unsafe_raw": service.unsafe_raw,
     }
-    return service_from_json(service.kind, form)
 
 
 def declared_service(spec: ServiceSpec, before: Service | None = None) -> Service:
@@ -46,5 +75,7 @@ def declared_service(spec: ServiceSpec, before: Service | None = None) -> Servic
 
 
 def trigger_of(service: Service) -> Trigger | None:
-    """When the service runs by itself; None: on demand only."""
+    """When the service runs by itself; None: on demand only, or it is wrong (see `fault_of`)."""
+    if service.trigger_mode != "AUTOMATIC" or fault_of(service):
+        return None
     return trigger_from_json(service.kind, {"trigger_mode": service.trigger_mode, "trigger": service.trigger})

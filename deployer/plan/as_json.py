@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.plan.outside import Outside, begins_to_send
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
+from deployer.plan.removals import removal_as_json
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
@@ -33,9 +34,10 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         "instance": plan.instance,
         **({} if against is None else {"against": against}),
         "counts": plan.counts(),
-        "refused": len(plan.refused),
+        "refused": len(plan.refused) + len(plan.refused_removals),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
+        **({"removals": [removal_as_json(each) for each in plan.removals]} if plan.removals else {}),
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
         **({"saved": saved_as_json(saved)} if saved else {}),

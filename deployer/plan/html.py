@@ -5,6 +5,7 @@ from __future__ import annotations
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import Plan
 from deployer.plan.plan_seal import SavedAs
+from deployer.plan.removals import removal_words
 from deployer.plan.saved_words import apply_command, saved_words
 from deployer.plan.templating import render_page
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
@@ -36,6 +37,8 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         foreign_title=foreign_title(plan),
         headline=headline(plan),
         note_of=note_of,
+        refused=len(plan.refused) + len(plan.refused_removals),
+        removal_words=removal_words,
         safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
     )
 

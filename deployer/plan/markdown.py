@@ -9,6 +9,7 @@ from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.plan_seal import SavedAs
+from deployer.plan.removals import removal_words
 from deployer.plan.risk import Risk
 from deployer.plan.saved_words import apply_command
 from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
@@ -33,7 +34,7 @@ def plan_as_markdown(
     """
     head, risky, safe, foreign = (
         _head(plan, against, saved),
-        _risky(plan),
+        [*_removals(plan), *_risky(plan)],
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
     )
@@ -86,8 +87,13 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
         command = markdown_code(apply_command(saved))
         lines += ["", f"Saved as {markdown_code(saved.digest)}{signed}. To apply exactly this: {command}"]
     facts = [f"{_MARKS[risk]} **{risk.value}** {markdown_text(words)}" for risk, words in extents(plan)]
-    if plan.refused:
-        facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
+    if refused := len(plan.refused) + len(plan.refused_removals):
+        facts.append(f"⛔ **{count(refused, 'change')} refused**: `up` changes nothing until they are gone")
+    if plan.removals:
+        size_ = size(sum(each.bytes for each in plan.removals))
+        facts.append(
+            f"{_MARKS[Risk.DESTROYS]} **removes** {count(len(plan.removals), 'dataset')} from storage, {size_}"
+        )
     if plan.denied:
         facts.append(f"⛔ **{count(len(plan.denied), 'mandatory violation')} of policies**: {REMEDY}")
     if not facts and plan.changes:
@@ -104,6 +110,14 @@ def _risky(plan: Plan) -> list[str]:
         if changes:
             lines.append(f"\n**{_title(resource)}**{_live(resource)}\n")
             lines += [_change(change) for change in changes]
+    return lines
+
+
+def _removals(plan: Plan) -> list[str]:
+    lines = ["\n**Removed from storage**\n"] if plan.removals else []
+    for each in plan.removals:
+        line = f"- {_MARKS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(removal_words(each))}"
+        lines.append(line + (f"\n  - ⛔ **refused**: {markdown_text(each.refused)}" if each.refused else ""))
     return lines
 
 

@@ -13,6 +13,7 @@ from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan.cause import cause
 from deployer.plan.changes import Change
 from deployer.plan.diff import diff
+from deployer.plan.removals import Removal
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
 from deployer.specs.model import InstanceSpec, TableSpec
@@ -65,7 +66,8 @@ class Foreign:
 class Plan:
     """Resources in the order of the graph, deletions last.
 
-    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed.
+    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed. `removals` are
+    data that goes beside what the changes say.
     """
 
     instance: str
@@ -73,6 +75,7 @@ class Plan:
     foreign: tuple[Foreign, ...] = ()
     verdict: Verdict | None = None
     cost: MonthlyCost | None = None
+    removals: tuple[Removal, ...] = ()
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -83,6 +86,10 @@ class Plan:
         return tuple(change for change in self.changes if change.refused)
 
     @property
+    def refused_removals(self) -> tuple[Removal, ...]:
+        return tuple(removal for removal in self.removals if removal.refused)
+
+    @property
     def denied(self) -> tuple[Violation, ...]:
         """The violations of mandatory rules that nobody approved; `up` refuses the whole plan then."""
         return self.verdict.denied if self.verdict else ()
@@ -90,11 +97,11 @@ class Plan:
     @property
     def is_refused(self) -> bool:
         """Whether `up` changes nothing, for a change that is refused or for what policies say."""
-        return bool(self.refused or self.denied)
+        return bool(self.refused or self.refused_removals or self.denied)
 
     @property
     def is_empty(self) -> bool:
-        return not self.changes and not self.foreign
+        return not self.changes and not self.foreign and not self.removals
 
     @property
     def takes_away(self) -> bool:
@@ -117,12 +124,14 @@ def make_plan(
     live: LiveLake,
     *,
     owner: str,
+    managed: Collection[str] = (),
     allow_destroy: Collection[str] = (),
     foreign: Iterable[Foreign] = (),
 ) -> Plan:
     """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
 
-    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more; others are left alone.
+    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, and `managed` are the
+    ids of tables that Pulumi's state of the stack has, which Pulumi would delete; others are left alone.
     `allow_destroy` holds the addresses whose data may be destroyed.
     """
     resources = []
@@ -134,7 +143,7 @@ def make_plan(
         before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
         resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy, read=live.read))
     for address, table in sorted(live.tables.items()):
-        if address not in declared and table.owner == owner:
+        if address not in declared and (table.owner == owner or table.table_id in managed):
             resources.append(_plan_resource(address, table.spec, None, table, allow_destroy))
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))

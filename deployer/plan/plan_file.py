@@ -21,6 +21,7 @@ from deployer.files.reading import parse_json
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
+from deployer.plan.removals import saved_names
 from deployer.plan.risk import assess
 from deployer.specs.aws_form import aws_from_json, aws_to_json
 from deployer.specs.json_form import (
@@ -55,6 +56,11 @@ class SavedPlan:
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
     saved_as: SavedAs = field(default=SavedAs("", ""), compare=False)  #: the file that it was read from
+
+    @property
+    def removals(self) -> frozenset[tuple[str, int]]:
+        """The datasets that the plan removes, by table id and number."""
+        return saved_names(self.changes)
 
 
 @dataclass(frozen=True, slots=True)

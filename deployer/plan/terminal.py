@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from deployer.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.removals import Removal, removal_total, removal_words
 from deployer.plan.risk import Risk
 from deployer.plan.totals import foreign_counts, note_of
 from deployer.plan.words import count, describe, size
@@ -35,6 +36,8 @@ def plan_as_tree(plan: Plan) -> RenderableType:
             _add_resource(tree, resource)
     for item in plan.foreign:
         tree.add(_foreign(item))
+    for removal in plan.removals:
+        tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
     return Group(tree, Text(), *policies, Folded(summary(plan), 6), *cost)
 
@@ -65,11 +68,11 @@ def summary(plan: Plan) -> Text:
     counts = plan.counts()
     verbs: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
     parts = [f"{counts[action]} {verb}" for action, verb in verbs if counts[action]]
-    parts += foreign_counts(plan)
+    parts += [*foreign_counts(plan), *filter(None, [removal_total(plan)])]
     line = Text("Plan: ", style="bold").append(", ".join(parts) or "nothing to do", style="not bold")
     line.append(f", {counts['same']} unchanged", style="not bold")
-    if plan.refused:
-        line.append(f"; {len(plan.refused)} refused", style="bold red")
+    if refused := len(plan.refused) + len(plan.refused_removals):
+        line.append(f"; {refused} refused", style="bold red")
     if plan.denied:
         line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
     return line
@@ -110,6 +113,13 @@ def _cost(cost: MonthlyCost) -> RenderableType:
     from deployer.plan.monthly import cost_words
 
     return Folded(Text("Cost: ", style="bold").append(cost_words(cost), style="not bold"), 6)
+
+
+def _removal(removal: Removal) -> RenderableType:
+    line = Text("removes  ", style="bold red").append(removal.address, style="not bold")
+    line.append(f" {removal_words(removal)}", style="default not bold")
+    refused = f"refused: {removal.refused}" if removal.refused else ""
+    return _with_more(line, Text(refused, style="bold red"), 9)
 
 
 def _foreign(item: Foreign) -> RenderableType:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from deployer.live.model import TableStatistics
 from deployer.plan.outside import begins_to_send, places
 from deployer.plan.plan import Action, Plan, PlannedChange, ResourcePlan
+from deployer.plan.removals import removal_total
 from deployer.plan.risk import Assessment, Risk
 from deployer.plan.words import about_size, count
 
@@ -54,7 +55,9 @@ def headline(plan: Plan) -> str:
     if plan.is_empty:
         return f"nothing to do, {count(len(plan.resources), 'resource')} as declared"
     parts = [f"{counts[action]:,} {verb}" for action, verb in _VERBS if counts[action]]
-    return ", ".join([*parts, *foreign_counts(plan), f"{counts['same']:,} unchanged"])
+    parts += foreign_counts(plan)
+    parts += filter(None, [removal_total(plan)])
+    return ", ".join([*parts, f"{counts['same']:,} unchanged"])
 
 
 def foreign_counts(plan: Plan) -> list[str]:

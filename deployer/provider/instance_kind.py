@@ -52,5 +52,8 @@ class InstanceKind:
         return Resource(id, news, news)
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
+        root, address = stores.path(outputs["root"]), f"instance/{id}"
+        if stores.deletions is not None:
+            stores.deletions.require(root, address, None)
         stores.forget(outputs["root"])
-        delete_instance(stores.path(outputs["root"]), f"instance/{id}")
+        delete_instance(root, address)

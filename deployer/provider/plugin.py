@@ -26,6 +26,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 from deployer import __version__
 from deployer.errors import DeployerError
 from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
+from deployer.provider.deletions import Deletions
 from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
 from deployer.tables.progress import in_words
@@ -44,7 +45,7 @@ def main() -> None:
 
 async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
-    stores = Stores(_project_dir(), allowed)
+    stores = Stores(_project_dir(), allowed, deletions=Deletions.of_environment(os.environ))
     callers = Callers(os.environ.get(TOKEN_VARIABLE, ""))
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[AsyncGuard(callers), _ErrorsInWords()])
     provider = LakeProvider(stores)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable
-from deployer.live.reader import active_tables, instance_owner, live_instance, read_table, read_tables
+from deployer.live.reader import (
+    active_tables,
+    instance_owner,
+    live_instance,
+    read_table,
+    read_tables,
+    unfinished_tables,
+)
+from deployer.provider.deletions import Deletions
 from deployer.specs.root import resolve_root
 from deployer.state import open_store
 from deployer.state.model import TableEntry, TableState
@@ -28,16 +36,22 @@ ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
 class Stores:
     """Opens the state store of each root once, and closes them together.
 
-    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed.
-    `declared` is what the plan of the run was made from, if there is one: the program may register nothing else.
+    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed,
+    `deletions` what may be deleted at all: None where no plan says. `declared` is what the plan of the run was made
+    from, if there is one: the program may register nothing else.
     """
 
     def __init__(
-        self, project_dir: Path, allow_destroy: Collection[str] = (), declared: Declared | None = None
+        self,
+        project_dir: Path,
+        allow_destroy: Collection[str] = (),
+        declared: Declared | None = None,
+        deletions: Deletions | None = None,
     ) -> None:
         self.project_dir = project_dir
         self.declared = declared
         self.allow_destroy = frozenset(allow_destroy)
+        self.deletions = deletions
         self._paths: dict[str, str] = {}
         self._open: dict[str, StateStore] = {}
         self._at_start: dict[str, Tables] = {}
@@ -70,7 +84,8 @@ class Stores:
         self._live.update({(path, table_id): table for table_id, table in read_tables(store, path, unread).items()})
         instance = store.instance()
         by_address = {table.spec.address: table for table_id in found if (table := self.live_table(root, table_id))}
-        return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
+        owner = instance_owner(instance)
+        return LiveLake(live_instance(instance), by_address, owner, read=True, unfinished=unfinished_tables(store))
 
     def live_table(self, root: str, table_id: str) -> LiveTable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from deployer.errors import InvalidInput
@@ -10,15 +9,17 @@ from deployer.provider.kinds import CheckFailure
 from deployer.specs.durations import hours_of
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import TableSpec
-
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+from deployer.state.location import RESERVED
+from deployer.state.names import fault_of_name, shortened
 
 
 def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
     """Everything that is wrong with `spec`. Names become parts of paths, so they are held to what specs allow."""
     for field, name in (("database", spec.database), ("name", spec.name)):
-        if not _NAME.fullmatch(name):
-            yield CheckFailure(field, f"{name!r} is no name; use letters, digits and _, and start with a letter or _")
+        if wrong := fault_of_name(name):
+            yield CheckFailure(field, f"{shortened(name)} {wrong}")
+    if spec.database.lower() in RESERVED:
+        yield CheckFailure("database", f"{spec.database!r} is a folder of deployer's own in the root; use another name")
     columns = {column.name: column for column in spec.columns}
     if len(columns) != len(spec.columns):
         yield CheckFailure("columns", "two columns have the same name; rename one of them")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.live.model import LiveTable
 from deployer.live.reader import live_instance, read_table
 from deployer.plan.diff import diff
@@ -57,7 +57,11 @@ class TableKind:
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        table_id = create_table(store, root, table_of(news), owner_of(urn), _with_spark(store), on_progress)
+        spec = table_of(news)
+        allowed = spec.address in stores.allow_destroy
+        table_id = create_table(
+            store, root, spec, owner_of(urn), _with_spark(store), on_progress, allow_destroy=allowed
+        )
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -85,9 +89,20 @@ class TableKind:
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
-        address = f"table/{outputs['database']}.{outputs['name']}"
+        address, root = f"table/{outputs['database']}.{outputs['name']}", stores.path(outputs[ROOT])
         store = stores.store(outputs[ROOT])
-        delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
+        entry = store.instance().tables.get(id)
+        if entry is None:
+            return
+        if stores.deletions is not None:
+            stores.deletions.require(root, address, id)
+        elif entry.address != address:
+            raise Refused(
+                f"Pulumi's state has the id of {entry.address} for it, so it is not deleted",
+                where=address,
+                remedy="`pulumi refresh`, then look at what it is called",
+            )
+        delete_table(store, root, id, allow_destroy=entry.address in stores.allow_destroy)
 
 
 def _with_spark(store: StateStore) -> LoadWithSpark:

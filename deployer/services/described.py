@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from deployer.live.services import service_spec
+from deployer.live.services import fault_of, service_spec
 from deployer.services.runs import runs_of
 from deployer.specs.service_schema import all_options
 from deployer.state.json_values import JSON
@@ -15,7 +15,8 @@ from deployer.tables.dataset import OpenTable
 
 @dataclass(frozen=True, slots=True)
 class TableService:
-    """A service of a table. `options` are all of the kind's, also those that have their default."""
+    """A service of a table. `options` are all of the kind's, also those that have their default. `broken` says why it
+    does not run: what the state holds of it is not valid."""
 
     lake: str
     database: str
@@ -28,11 +29,14 @@ class TableService:
     paused: bool = False
     unsafe_raw: bool = False
     last_run: Run | None = None
+    broken: str = ""
 
 
 def described(lake: str, table: OpenTable, service: Service) -> TableService:
     """A service with its settings, defaults among them, and its newest run."""
-    options = service.options if service.unsafe_raw else all_options(service.kind, service_spec(service).options)
+    broken = fault_of(service)
+    checked = not service.unsafe_raw and not broken
+    options = all_options(service.kind, service_spec(service).options) if checked else service.options
     return TableService(
         lake,
         table.entry.database,
@@ -45,4 +49,5 @@ def described(lake: str, table: OpenTable, service: Service) -> TableService:
         service.paused,
         service.unsafe_raw,
         next(iter(runs_of(table.state, service.kind)), None),
+        broken,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from deployer.live.services import trigger_of
+from deployer.live.services import fault_of, trigger_of
 from deployer.plan.words import count, size
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.planning import Piece, is_small
@@ -214,7 +214,8 @@ def _written(state: TableState, last: Run | None) -> tuple[int, int]:
 def small_files(state: TableState) -> int:
     """Files that COMPACT would call small, by its own options where the table has it."""
     service: Service | None = state.services.get("COMPACT")
-    options = CompactOptions.of(service.options if service is not None and not service.unsafe_raw else {})
+    usable = service is not None and not service.unsafe_raw and not fault_of(service)
+    options = CompactOptions.of(service.options if service is not None and usable else {})
     sizes = options.sizes(
         int(str(state.properties.storage.get("max_rows_per_file", Layout("", b"").max_rows_per_file)))
     )

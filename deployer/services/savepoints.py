@@ -11,13 +11,14 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import cast
 
-from deployer.errors import InvalidInput
+from deployer.errors import Conflict, InvalidInput
 from deployer.state.clock import Clock
 from deployer.state.commits import Part
 from deployer.state.model import TableState
+from deployer.state.names import is_savepoint_name, shortened
 from deployer.state.service_conflicts import to_remove_savepoint, to_take_savepoint
 from deployer.state.service_updates import SavepointRemoved, SavepointsExpired, SavepointTaken
-from deployer.state.services import Savepoint, is_savepoint_name
+from deployer.state.services import Savepoint
 from deployer.state.store import StateStore
 
 
@@ -57,6 +58,8 @@ def take_savepoint(
 
 def remove_savepoint(store: StateStore, table_ids: Iterable[str], name: str, *, author: str | None = None) -> None:
     """Removes the savepoint of that name from all the tables or from none. Raises Conflict when one has none."""
+    if not is_savepoint_name(name):
+        raise Conflict(f"there is no savepoint {shortened(name)}", remedy="`deployer savepoint list` names them")
     requirements = to_remove_savepoint(name)
     parts = [Part(table_id, [SavepointRemoved(name)], requirements) for table_id in sorted(set(table_ids))]
     store.commit_all(parts, author=author)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from deployer.live.services import trigger_of
+from deployer.live.services import fault_of, trigger_of
 from deployer.services.due import DeletedShare, answers, condition, due_in, firing, next_firing
 from deployer.services.run import RUNNERS
 from deployer.services.runs import runs_of
@@ -23,9 +23,10 @@ Before = Callable[[], TableState | None]  #: the table's state a grace ago; None
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One service of a table. `overdue`, `failed` and `due` say why in words, and are empty when it is not so.
+    """One service of a table. `overdue`, `failed`, `due` and `broken` say why in words, and are empty if it is not so.
 
-    `failed` is of the newest run. `next_at` is when (ms) the schedule asks next.
+    `failed` is of the newest run. `next_at` is when (ms) the schedule asks next. `broken`: what the state holds of it
+    is not valid, so it does not run.
     """
 
     service: ServiceKind
@@ -35,10 +36,13 @@ class Standing:
     failed: str
     due: str
     next_at: int | None
+    broken: str = ""
 
     @property
     def word(self) -> str:
         """The one that matters most."""
+        if self.broken:
+            return "BROKEN"
         if self.overdue:
             return "OVERDUE"
         if self.paused:
@@ -49,7 +53,7 @@ class Standing:
 
     @property
     def is_well(self) -> bool:
-        return not (self.overdue or self.failed)
+        return not (self.overdue or self.failed or self.broken)
 
 
 def standings(
@@ -76,6 +80,7 @@ def standings(
                 _failed(last) if not service.paused else "",
                 due.get(service.kind, ""),
                 next_firing(trigger, now) if is_watched and trigger is not None else None,
+                fault_of(service),
             )
         )
     return found

@@ -12,7 +12,8 @@ from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.services.savepoints import remove_savepoint, take_savepoint
 from deployer.state.failpoints import reached
 from deployer.state.model import TableEntry
-from deployer.state.services import Savepoint, is_savepoint_name
+from deployer.state.names import is_savepoint_name
+from deployer.state.services import Savepoint
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.savepoint_tags import settle_tags, tag_now

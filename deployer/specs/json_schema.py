@@ -22,12 +22,12 @@ from deployer.specs.schema_parts import (
     text,
 )
 from deployer.specs.service_schema import raw_service_schema, services_schema, trigger_schema
+from deployer.state.names import MAX_NAME, NAME
 
-_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+_NAME = NAME
 _DASHED = "[A-Za-z_][A-Za-z0-9_-]*"
 _NAME_HINT = "use letters, digits and _, and start with a letter or _"
 _DASHED_HINT = "use letters, digits, _ and -, and start with a letter or _"
-MAX_NAME = 128
 VARIABLE_TYPES = ("string", "integer", "number", "boolean")
 
 

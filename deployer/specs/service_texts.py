@@ -1,15 +1,18 @@
-"""Services that come as texts, as the client's and the commands' do, checked as those of specs are."""
+"""Services that do not come from specs, checked as those are: texts of the client and of commands, and what the state
+store holds."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from deployer.errors import InvalidInput, Position
 from deployer.specs.model import ServiceSpec
 from deployer.specs.rules import Rule
+from deployer.specs.schedules import check_schedule
 from deployer.specs.schema_parts import Json
 from deployer.specs.service_form import service_to_json
 from deployer.specs.service_schema import (
@@ -18,11 +21,13 @@ from deployer.specs.service_schema import (
     declared_options,
     option_names,
     option_schema,
+    required_options,
     services_schema,
     trigger_schema,
 )
 from deployer.specs.services import Defaults, read_services
-from deployer.specs.shape_checks import Problems, compiled
+from deployer.specs.shape_checks import Check, Problems, compiled
+from deployer.specs.storable import is_time_zone
 from deployer.specs.target_schema import TARGETS
 from deployer.specs.types import Column
 from deployer.specs.words import one_of
@@ -87,11 +92,40 @@ def service_from_texts(
         form["cluster"] = cluster
     document = _node({kind.lower(): form})
     problems: Problems = []
-    compiled(services_schema())(document, "services", problems)
+    _check()(document, "services", problems)
     if problems:
         raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
     (service,) = read_services(document, Defaults(clusters=clusters), columns, keys, True, _refuse)
     return service
+
+
+def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
+    """The first thing that is wrong with a service in the form of specs, or in canonical form; empty for nothing.
+
+    Its clusters and columns are not looked at, nor options that are unchecked: those are when it runs.
+    """
+    if kind not in KINDS:
+        return f"{kind} is not attached to tables"
+    problems: Problems = []
+    _check()(_node({kind.lower(): dict(form)}), "services", problems)
+    if problems:
+        return problems[0].what
+    options, trigger = form.get("options") or {}, form.get("trigger") or {}
+    try:
+        needed = () if form.get("unsafe_raw") else required_options(kind)
+        if missing := [name for name in needed if name not in options]:
+            return f"{kind} has no `{missing[0]}`"
+        if "schedule" in trigger:
+            check_schedule(str(trigger["schedule"]))
+    except InvalidInput as error:
+        return error.what
+    zone = str(trigger.get("timezone", "UTC"))
+    return "" if is_time_zone(zone) and zone[0] not in "+-" else f"unknown time zone `{zone}`"
+
+
+@cache
+def _check() -> Check:
+    return compiled(services_schema())
 
 
 def _refuse(_at: Position, _rule: Rule, what: str, remedy: str) -> None:

@@ -21,6 +21,7 @@ from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, for
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
 from deployer.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.state.location import RESERVED
 
 LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
 Report = Callable[[Position, Rule, str, str], None]
@@ -34,6 +35,10 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
 
     database, name = _text(document, "database"), _text(document, "name")
     label = f"table `{database}.{name}`"
+    if database.lower() in RESERVED:
+        at = document.get("database") or document.node
+        what = f"a database cannot be called `{database}`, which is a folder of deployer's own in the root"
+        report(at.at, Rule.RESERVED_NAME, what, "use another name")
     composed = schemas.compose(document, label)
     columns = tuple(declared.column for declared in composed.columns)
     if not columns and composed.complete:

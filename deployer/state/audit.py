@@ -138,9 +138,6 @@ class _Audit:
             entry = from_record(record)
             if state is None:
                 return None
-            if entry.at < state.at:
-                words = f"its time {entry.at} is before that of the entry before, {state.at}"
-                self._differences.append(Difference(where, words))
             return fold(state, [entry])
         except Refused:
             raise

@@ -125,7 +125,7 @@ _OTHER_VERSION = Refused("the dataset is at version 6, not 5")
 _OTHER_GENERATION = Refused("the table is at generation 2, not 1")
 _REWRITTEN = Refused("the table was rewritten: its dataset is number 2, not 1")
 _NO_COMMIT = Refused("job open-1 has no commit under way", only="job")
-_TAKEN = Refused("the name nyc.shared-1 belongs to table", only="name")
+_TAKEN = Refused("the name nyc.shared_1 belongs to table", only="name")
 _FORGOTTEN = Refused("does not exist", only="table")
 
 #: How the second of two fares, by (first, second). A pair that is not here commits, both.

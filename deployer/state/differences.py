@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
 from deployer.state.model import Files, InstanceState, Partition, State, TableState
 from deployer.state.partitions import check_tree
+from deployer.state.places import fault_between, fault_of_datasets
 from deployer.state.services import EXCLUDES
 
 _SHOWN = 3  #: of the things that differ in one part, how many are named
@@ -72,11 +74,11 @@ def inner_differences(state: State, where: str) -> Iterator[Difference]:
     if not state.version:
         return
     if isinstance(state, InstanceState):
-        names = [entry.full_name for entry in state.tables.values()]
-        places = [entry.location for entry in state.tables.values()]
-        for what, all_of in (("name", names), ("location", places)):
-            for each in sorted({one for one in all_of if all_of.count(one) > 1}):
-                yield Difference(where, f"several tables have the {what} {each}")
+        names = Counter(entry.full_name for entry in state.tables.values())
+        for each in sorted(name for name, count in names.items() if count > 1):
+            yield Difference(where, f"several tables have the name {each}")
+        if wrong := fault_between(state.tables.values()):
+            yield Difference(where, wrong)
         return
     yield from _table(state, where)
 
@@ -89,6 +91,8 @@ def _table(state: TableState, where: str) -> Iterator[Difference]:
     for name, partition in state.partitions.items():
         if name != partition.partition_id:
             yield Difference(where, f"partition {partition.partition_id} is recorded as {name}")
+    if wrong := fault_of_datasets(state.table_id, state.datasets):
+        yield Difference(where, wrong)
     for job_id in state.jobs:
         if job_id in state.intents:
             yield Difference(where, f"job {job_id} is done, and its commit is under way")

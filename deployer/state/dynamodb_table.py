@@ -8,7 +8,7 @@ from typing import Any
 
 from deployer.errors import NotFound, OutcomeUnknown, Refused
 from deployer.state.clock import Clock
-from deployer.state.dynamodb_items import STORE, TABLE_SCHEMA, key, number, text
+from deployer.state.dynamodb_items import ITEM, STORE, TABLE_SCHEMA, key, number, text
 from deployer.state.dynamodb_requests import InUse, Requests
 from deployer.state.envelope import FORMAT
 
@@ -55,6 +55,31 @@ def register_store(requests: Requests, store_id: str, root: str) -> None:
 
 def unregister_store(requests: Requests, store_id: str) -> None:
     requests.write("delete_item", TableName=requests.table.name, Key=key(store_id, STORE))
+
+
+def registered_root(requests: Requests, store_id: str) -> str | None:
+    """The root of the store that the table has under that id; None when it has none."""
+    answer = requests.read("get_item", TableName=requests.table.name, Key=key(store_id, STORE), ConsistentRead=True)
+    return str(answer["Item"]["root"]["S"]) if "Item" in answer else None
+
+
+def has_stores(requests: Requests) -> bool:
+    """Whether any store is noted in the table. Reads all of it."""
+    start: dict[str, Any] = {}
+    while True:
+        answer = requests.read(
+            "scan",
+            TableName=requests.table.name,
+            ConsistentRead=True,
+            FilterExpression=f"{ITEM} = :store",
+            ExpressionAttributeValues={":store": text(STORE)},
+            **start,
+        )
+        if answer["Items"]:
+            return True
+        if "LastEvaluatedKey" not in answer:
+            return False
+        start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
 
 
 def remove_table(requests: Requests) -> None:

@@ -9,13 +9,15 @@ from typing import Any
 
 from deployer.errors import Corrupt
 from deployer.state.backend import Record
-from deployer.state.codec import Kinds
-from deployer.state.envelope import RECOVERY, seal, unseal
+from deployer.state.codec import Kinds, Mismatch, decode_scalar
+from deployer.state.envelope import FORGED, RECOVERY, seal, unseal
 from deployer.state.requirements import Requirement
 from deployer.state.updates import Update
 
 UPDATES = Kinds("update", Update)
 REQUIREMENTS = Kinds("requirement", Requirement)
+
+LATEST = 253_402_300_799_999  #: ms since 1970: the end of the year 9999, after which Python has no dates
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +59,18 @@ def from_json(document: Mapping[str, Any], *, to_fold: bool = False) -> LogEntry
     `to_fold`: requirements are left out. They held when the entry was committed, and are a third of the work.
     """
     try:
+        if not 0 <= (at := decode_scalar(int, document["at"])) <= LATEST:
+            raise Mismatch(f"{at} is not a time")
         return LogEntry(
-            log=document["log"],
-            version=document["version"],
-            txn_id=document["txn_id"],
-            at=document["at"],
-            author=document["author"],
+            log=decode_scalar(str, document["log"]),
+            version=decode_scalar(int, document["version"]),
+            txn_id=decode_scalar(str, document["txn_id"]),
+            at=at,
+            author=decode_scalar(str, document["author"]),
             updates=tuple(UPDATES.decode(update) for update in document["updates"]),
             requirements=tuple(() if to_fold else map(REQUIREMENTS.decode, document["requirements"])),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, Mismatch) as error:
         raise Corrupt(f"a log entry does not have its shape: {error!r}") from None
 
 
@@ -82,7 +86,11 @@ def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
     try:
         entry = from_json(json.loads(payload.decode()), to_fold=to_fold)
     except Corrupt as error:
-        raise Corrupt(error.what, where=where, remedy=RECOVERY) from None
+        raise Corrupt(error.what, where=where, remedy=FORGED) from None
+    except ValueError as error:  # of JSON or of UTF-8
+        raise Corrupt(f"it is not a log entry: {error}", where=where, remedy=RECOVERY) from None
+    except RecursionError:
+        raise Corrupt("it is nested too deep", where=where, remedy=FORGED) from None
     if (entry.log, entry.version, entry.txn_id) != (record.log, record.version, record.txn_id):
         raise Corrupt(f"it holds entry {entry.version} of log {entry.log}", where=where, remedy=RECOVERY)
     return entry

@@ -9,6 +9,8 @@ from typing import Literal
 from deployer.state.files import File, Files
 from deployer.state.json_values import JSON
 from deployer.state.layers import LayeredMap
+from deployer.state.location import Location
+from deployer.state.names import INSTANCE, Name, TableId
 from deployer.state.services import Run, Savepoint, Service, ServiceKind
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "InstanceState",
     "Intent",
     "Job",
+    "Location",
+    "Name",
     "Partition",
     "Run",
     "Savepoint",
@@ -28,12 +32,13 @@ __all__ = [
     "ServiceKind",
     "State",
     "TableEntry",
+    "TableId",
     "TableProperties",
     "TableState",
     "TableStatus",
 ]
 
-INSTANCE_LOG = "instance"  #: the log of the instance; every other log is named by its table's id
+INSTANCE_LOG = INSTANCE  #: the log of the instance; every other log is named by its table's id
 
 TableStatus = Literal["creating", "active", "deleting"]
 DatasetStatus = Literal["writing", "current", "retired", "removed"]
@@ -46,10 +51,10 @@ class TableEntry:
     `dataset` numbers the Lance dataset that is there (see `Dataset`).
     """
 
-    table_id: str
-    database: str
-    name: str
-    location: str
+    table_id: TableId
+    database: Name
+    name: Name
+    location: Location
     status: TableStatus
     created_at: int
     dataset: int = 1
@@ -57,6 +62,10 @@ class TableEntry:
     @property
     def full_name(self) -> str:
         return f"{self.database}.{self.name}"
+
+    @property
+    def address(self) -> str:
+        return f"table/{self.full_name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,7 @@ class Dataset:
     """
 
     number: int
-    location: str
+    location: Location
     status: DatasetStatus
     since: int
     lance_version: int = 0

@@ -17,6 +17,7 @@ from typing import BinaryIO, Protocol
 
 from deployer.files.private import is_shared, make_folder, make_private_folder, new_file_beside, sync_folder
 from deployer.files.reading import open_regular
+from deployer.state.folders import remove_files
 
 
 class Missing(Exception):
@@ -62,7 +63,7 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Deletes what is there of the paths."""
+        """Deletes what is there of the paths. Raises Refused for one that may lead out of the store's own folder."""
         ...
 
 
@@ -131,15 +132,8 @@ class LocalObjects:
         return found
 
     def delete(self, paths: Iterable[str]) -> None:
-        folders = set()
-        for path in paths:
-            (self._root / path).unlink(missing_ok=True)
-            folders.add((self._root / path).parent)
-        for folder in () if self._keeps_folders else folders:
-            try:
-                folder.rmdir()
-            except OSError:  # something is still in it, or somebody else removed it
-                continue
+        with suppress(FileNotFoundError):
+            remove_files(self._root, paths, keeps_folders=self._keeps_folders)
 
     def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
         target = self._root / path

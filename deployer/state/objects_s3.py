@@ -22,6 +22,7 @@ from deployer.errors import DeployerError, NotFound, OutcomeUnknown
 from deployer.state.aws_codes import CREDENTIALS
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_requests import setting_missing
+from deployer.state.folders import parts_of
 from deployer.state.objects import Described, Missing
 from deployer.state.s3_bucket import AS_FOUND, PATIENCE, Bucket, S3Access, bucket_of
 from deployer.state.s3_words import refusal_in
@@ -105,6 +106,8 @@ class S3Objects:
     def delete(self, paths: Iterable[str]) -> None:
         listed = [*paths]
         if listed:
+            for path in listed:
+                parts_of(path)  # an empty or odd one would be another object than the one that is meant
             keys = [self._key(path) for path in listed]
             self._asked("DeleteObjects", listed[0], lambda store, _: obstore.delete(store, keys))
 

@@ -14,16 +14,25 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
-from deployer.errors import Corrupt, NotFound
+from deployer.errors import Corrupt, NotFound, Refused
 from deployer.state.aws_session import aws_session
 from deployer.state.backend import REMOVED
 from deployer.state.clock import Clock
 from deployer.state.dynamodb import DynamoBackend
 from deployer.state.dynamodb_reads import DynamoReads
 from deployer.state.dynamodb_requests import Requests, TableAddress, setting_missing
-from deployer.state.dynamodb_table import ensure_table, register_store, remove_table, table_name, unregister_store
+from deployer.state.dynamodb_table import (
+    ensure_table,
+    has_stores,
+    register_store,
+    registered_root,
+    remove_table,
+    table_name,
+    unregister_store,
+)
 from deployer.state.envelope import FORMAT, RECOVERY, refuse_newer
 from deployer.state.model import INSTANCE_LOG
+from deployer.state.names import is_log_name
 from deployer.state.objects import Missing
 from deployer.state.objects_s3 import S3Objects
 from deployer.state.retention import SnapshotPolicy
@@ -63,25 +72,46 @@ def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> Sta
 
 
 def remove_on_s3(root: str) -> None:
-    """Removes the store at `root` for ever; nothing to do when there is none."""
+    """Removes the store at `root` for ever; nothing to do when there is none.
+
+    `store.json` may be anybody's, so raises Refused for the store of another root. The DynamoDB table goes only when no
+    other store is in it.
+    """
     sign = _read_sign(root)
     if sign is None:
         return
     requests = Requests(sign.table)
+    left = True
     try:
+        _refuse_others(root, sign, requests)
         store = _store(root, sign)
         for log in dict.fromkeys([INSTANCE_LOG, *store.logs()]):
             store.remove_log(log)
         unregister_store(requests, sign.store_id)
         store.close()
+        left = sign.made_table and has_stores(requests)
     except NotFound:  # the table is gone
         pass
     objects = _objects(root)
     objects.delete([path for path in objects.list("") if path != _SIGN])
     objects.delete([_SIGN])  # before the table: a sign without a table would be an error, not an end
-    if sign.made_table:
+    if sign.made_table and not left:
         remove_table(requests)
     requests.close()
+
+
+def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
+    """Raises Refused unless the table has the store under this root, or its removal was begun."""
+    noted = registered_root(requests, sign.store_id)
+    if noted is None and _removal_begun(root, sign):
+        return
+    if noted is None or noted.rstrip("/") != root.rstrip("/"):
+        what = f"that of {noted}" if noted is not None else "not noted in it"
+        raise Refused(
+            f"the state store that {_FOLDER}/{_SIGN} names in {sign.table} is {what}, so it is not removed",
+            where=root,
+            remedy=f"look who wrote {root.rstrip('/')}/{_FOLDER}/{_SIGN}",
+        )
 
 
 def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | None:
@@ -136,9 +166,12 @@ def _read_sign(root: str) -> _Sign | None:
     try:
         found: dict[str, Any] = json.loads(data)
         refuse_newer(found["format"], where)
+        names = [found["store"], found["table"], found.get("region"), found.get("endpoint")]
+        if not all(isinstance(each, str | None) for each in names) or not is_log_name(str(found["store"])):
+            raise ValueError("a name in it is none")
         table = TableAddress(found["table"], found.get("region"), found.get("endpoint"))
-        return _Sign(found["store"], table, found["made_table"])
-    except (ValueError, KeyError, TypeError) as error:
+        return _Sign(found["store"], table, found["made_table"] is True)
+    except (AttributeError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise Corrupt(f"it does not have its shape: {error!r}", where=where, remedy=RECOVERY) from None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.state.codec import decode, encode
+from deployer.state.codec import decode, decode_object, encode
 from deployer.state.layers import LayeredMap
 from deployer.state.model import (
     Dataset,
@@ -27,6 +27,7 @@ from deployer.state.model import (
     TableProperties,
     TableState,
 )
+from deployer.state.places import fault_between, fault_of_datasets, fault_of_entry
 
 Parts = Mapping[str, pa.Table]
 
@@ -148,16 +149,27 @@ def to_parts(state: State) -> Parts:
 
 
 def from_parts(parts: Parts, version: int, at: int) -> State:
-    """The state that the parts hold. Raises KeyError, ValueError or an Arrow error for parts of another shape."""
+    """The state that the parts hold, checked as entries of a log are.
+
+    Raises KeyError, TypeError, ValueError, RecursionError or an Arrow error for parts of another shape or content.
+    """
     if "instance" in parts:
-        (row,) = parts["instance"].to_pylist()
-        tables = {row["table_id"]: TableEntry(**row) for row in _rows(parts, "tables")}
-        return InstanceState(version, json.loads(row["properties"]), LayeredMap(tables), at)
-    (row,) = parts["table"].to_pylist()
+        (row,) = _rows(parts, "instance", INSTANCE)
+        entries = [decode(TableEntry, each) for each in _rows(parts, "tables", TABLES)]
+        _require(fault_between(entries), *map(fault_of_entry, entries))
+        tables = {entry.table_id: entry for entry in entries}
+        if len(tables) != len(entries):
+            raise ValueError("a table is in it twice")
+        return InstanceState(version, decode_object(json.loads(row["properties"])), LayeredMap(tables), at)
+    (row,) = _rows(parts, "table", TABLE)
     partitions = {
-        r["partition_id"]: Partition(**{**r, "children": tuple(r["children"])}) for r in _rows(parts, "partitions")
+        r["partition_id"]: Partition(**{**r, "children": tuple(r["children"])})
+        for r in _rows(parts, "partitions", PARTITIONS)
     }
-    intents = {row["job_id"]: Intent(**row) for row in _rows(parts, "intents")}
+    intents = {row["job_id"]: Intent(**row) for row in _rows(parts, "intents", INTENTS)}
+    # snapshots of before the first rewrite there was have no such column
+    datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
+    _require(fault_of_datasets(row["table_id"], datasets))
     return TableState(
         version=version,
         table_id=row["table_id"],
@@ -166,15 +178,27 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         lance_version=row["lance_version"],
         partitions=LayeredMap(partitions),
         files=Files.from_arrow(parts["files"], in_order=True) if "files" in parts else Files(),
-        jobs=LayeredMap(_ArrowJobs(parts["jobs"])) if "jobs" in parts else LayeredMap(),
+        jobs=LayeredMap(_ArrowJobs(_typed(parts["jobs"], JOBS))) if "jobs" in parts else LayeredMap(),
         intents=LayeredMap(intents),
         at=at,
-        # snapshots of before the first rewrite there was have no such column
-        datasets=tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]")),
-        services={each.kind: each for each in _decoded(parts, "services", Service)},
-        runs=LayeredMap({each.run_id: each for each in _decoded(parts, "runs", Run)}),
-        savepoints={each.name: each for each in _decoded(parts, "savepoints", Savepoint)},
+        datasets=datasets,
+        services={each.kind: each for each in _decoded(parts, "services", SERVICES, Service)},
+        runs=LayeredMap({each.run_id: each for each in _decoded(parts, "runs", RUNS, Run)}),
+        savepoints={each.name: each for each in _decoded(parts, "savepoints", SAVEPOINTS, Savepoint)},
     )
+
+
+def _require(*faults: str | None) -> None:
+    if wrong := next(filter(None, faults), None):
+        raise ValueError(wrong)
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A part with the types of its columns; those that came since may be missing. Raises an Arrow error, ValueError."""
+    if unknown := set(table.column_names) - set(schema.names):
+        raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")
+    known = pa.schema([field for field in schema if field.name in table.column_names])
+    return table.select(known.names).cast(known)
 
 
 class _ArrowJobs(Mapping[str, Job]):
@@ -222,13 +246,14 @@ def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist(listed, schema=schema)
 
 
-def _decoded(parts: Parts, name: str, cls: type[Any]) -> list[Any]:
+def _decoded(parts: Parts, name: str, schema: pa.Schema, cls: type[Any]) -> list[Any]:
     maps = {each.name for each in fields(cls)} & _MAPS
     return [
         decode(cls, {field: json.loads(value) if field in maps else value for field, value in row.items()})
-        for row in _rows(parts, name)
+        for row in _rows(parts, name, schema)
     ]
 
 
-def _rows(parts: Parts, name: str) -> list[dict[str, Any]]:
-    return parts[name].to_pylist() if name in parts else []
+def _rows(parts: Parts, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _typed(parts[name], schema).to_pylist() if name in parts else []
+    return found

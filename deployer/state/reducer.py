@@ -9,9 +9,10 @@ from typing import TypeVar, assert_never
 from deployer.errors import Corrupt
 from deployer.state.codec import Mismatch, decode_field
 from deployer.state.entries import LogEntry
-from deployer.state.envelope import RECOVERY
+from deployer.state.envelope import FORGED, RECOVERY
 from deployer.state.inapplicable import Inapplicable
 from deployer.state.layers import LayeredMap
+from deployer.state.location import Location
 from deployer.state.model import (
     INSTANCE_LOG,
     JSON,
@@ -26,8 +27,10 @@ from deployer.state.model import (
     TableEntry,
     TableProperties,
     TableState,
+    TableStatus,
 )
 from deployer.state.partitions import check_tree, split
+from deployer.state.places import fault_between, fault_of_datasets, fault_of_entry, fault_of_move
 from deployer.state.service_reducer import apply_to_services
 from deployer.state.service_updates import ServiceUpdate
 from deployer.state.updates import (
@@ -66,19 +69,56 @@ def empty_state(log: str) -> State:
 
 def fold(state: State, entries: Iterable[LogEntry]) -> State:
     """The state after the entries, which must follow it without a gap. Raises Corrupt, naming the entry."""
-    for entry in entries:
-        where = f"entry {entry.version} of log {entry.log}"
-        if entry.version != state.version + 1:
-            raise Corrupt(f"it follows version {state.version}", where=where, remedy=RECOVERY)
-        try:
-            state = apply(state, entry)
-        except Inapplicable as error:
-            raise Corrupt(error.what, where=where, remedy=RECOVERY) from None
-    return state
+    if not isinstance(state, InstanceState):
+        for entry in entries:
+            state = _after(state, entry)
+        return state
+    before, listed = state, list(entries)
+    folded: State = state
+    for entry in listed:
+        folded = _after(folded, entry)
+    if _clash(before, folded) is None:  # asked once for all entries, since it looks at all tables
+        return folded
+    folded = before
+    for entry in listed:
+        earlier, folded = folded, _after(folded, entry)
+        if words := _clash(earlier, folded):
+            raise Corrupt(words, where=_place(entry), remedy=FORGED)
+    return folded
+
+
+def _after(state: State, entry: LogEntry) -> State:
+    if entry.version != state.version + 1:
+        raise Corrupt(f"it follows version {state.version}", where=_place(entry), remedy=RECOVERY)
+    if entry.at < state.at:  # how long data is kept counts from times of entries
+        words = f"its time {entry.at} is before that of the entry before, {state.at}"
+        raise Corrupt(words, where=_place(entry), remedy=FORGED)
+    try:
+        return _applied(state, entry)
+    except Inapplicable as error:
+        raise Corrupt(error.what, where=_place(entry), remedy=FORGED) from None
+
+
+def _place(entry: LogEntry) -> str:
+    return f"entry {entry.version} of log {entry.log}"
+
+
+def _clash(before: State, after: State) -> str | None:
+    """Tables that share data since `before`, in words."""
+    if not isinstance(after, InstanceState) or (isinstance(before, InstanceState) and before.tables is after.tables):
+        return None
+    return fault_between(after.tables.values())
 
 
 def apply(state: State, entry: LogEntry) -> State:
-    """The state after one entry. Raises Inapplicable."""
+    """The state after one entry that is about to be committed. Raises Inapplicable."""
+    after = _applied(state, entry)
+    if words := _clash(state, after):
+        raise Inapplicable(words)
+    return after
+
+
+def _applied(state: State, entry: LogEntry) -> State:
     if isinstance(state, InstanceState):
         for update in entry.updates:
             if not isinstance(update, InstanceUpdate):
@@ -97,6 +137,14 @@ def apply(state: State, entry: LogEntry) -> State:
     return replace(state, version=entry.version, at=entry.at)
 
 
+#: What a table's status may become. One that holds data is never being created again: that would remove it.
+_STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
+    "creating": frozenset({"active", "deleting"}),
+    "active": frozenset({"active", "deleting"}),
+    "deleting": frozenset({"deleting"}),
+}
+
+
 def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceState:
     tables = _layered(state.tables)
     match update:
@@ -106,16 +154,24 @@ def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> Instance
         case RegisterTable(entry):
             if entry.table_id in tables:
                 raise Inapplicable(f"table {entry.table_id} exists already")
+            if words := fault_of_entry(entry):
+                raise Inapplicable(words)
             _require_free(state, entry.full_name)
             return replace(state, tables=tables.changed({entry.table_id: entry}))
         case SetTableStatus(table_id, status):
-            return replace(state, tables=tables.changed({table_id: replace(_entry(state, table_id), status=status)}))
+            entry = _entry(state, table_id)
+            if status not in _STATUSES[entry.status]:
+                raise Inapplicable(f"table {entry.full_name} is {entry.status} and cannot become {status}")
+            return replace(state, tables=tables.changed({table_id: replace(entry, status=status)}))
         case RenameTable(table_id, database, name):
             renamed = replace(_entry(state, table_id), database=database, name=name)
             _require_free(state, renamed.full_name)
             return replace(state, tables=tables.changed({table_id: renamed}))
         case SetTableDataset(table_id, location, dataset):
-            moved = replace(_entry(state, table_id), location=location, dataset=dataset)
+            entry = _entry(state, table_id)
+            if words := fault_of_move(entry, location):
+                raise Inapplicable(words)
+            moved = replace(entry, location=location, dataset=dataset)
             return replace(state, tables=tables.changed({table_id: moved}))
         case RemoveTable(table_id):
             _entry(state, table_id)
@@ -165,15 +221,14 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
         case RewriteStarted(number, location, target):
             if number <= max((each.number for each in state.datasets), default=1):
                 raise Inapplicable(f"dataset {number} of the table was there already")
-            started = Dataset(number, location, "writing", at, 0, target)
-            return replace(state, datasets=(*state.datasets, started))
+            return _with_datasets(state, Dataset(number, location, "writing", at, 0, target))
         case TableRewritten():
             return _rewritten(state, update, at)
         case TableRestored():
             return _restored(state, update, at)
         case DatasetRemoved(number):
             found = _dataset(state, number, "writing", "retired")
-            return _with_dataset(state, replace(found, status="removed", since=at))
+            return _with_datasets(state, replace(found, status="removed", since=at))
         case _:
             assert_never(update)
 
@@ -181,26 +236,26 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
 def _rewritten(state: TableState, update: TableRewritten, at: int) -> TableState:
     new = replace(_dataset(state, update.number, "writing"), status="current", since=at)
     old = Dataset(state.dataset, update.retired_location, "retired", at, state.lance_version)
-    datasets = {each.number: each for each in state.datasets} | {old.number: old, new.number: new}
     return replace(
-        state,
+        _with_datasets(state, _retired_in_place(state, old), new),
         schema=update.schema,
         lance_version=update.lance_version,
         partitions=LayeredMap(_tree(update.partitions)),
         files=_with_files(Files(), update.files, ()),
         jobs=LayeredMap() if update.forgets_jobs else state.jobs,
         intents=LayeredMap(),
-        datasets=tuple(datasets[number] for number in sorted(datasets)),
     )
 
 
 def _restored(state: TableState, update: TableRestored, at: int) -> TableState:
     datasets, intents = state.datasets, _layered(state.intents)
     if update.number != state.dataset:
+        if not update.retired_location:
+            raise Inapplicable(f"dataset {state.dataset} of the table would be lost")
         new = replace(_dataset(state, update.number, "retired"), status="current", since=at, lance_version=0)
-        old = Dataset(state.dataset, update.retired_location, "retired", at, state.lance_version)
-        known = {each.number: each for each in state.datasets} | {old.number: old, new.number: new}
-        datasets, intents = tuple(known[number] for number in sorted(known)), LayeredMap()
+        old = Dataset(state.dataset, Location(update.retired_location), "retired", at, state.lance_version)
+        datasets = _with_datasets(state, _retired_in_place(state, old), new).datasets
+        intents = LayeredMap()
     elif update.job_id in intents:
         intents = intents.changed({}, [update.job_id])
     job = Job(update.job_id, "restore", 0, update.lance_version, at)
@@ -225,8 +280,19 @@ def _dataset(state: TableState, number: int, *statuses: str) -> Dataset:
     return found
 
 
-def _with_dataset(state: TableState, changed: Dataset) -> TableState:
-    datasets = tuple(changed if each.number == changed.number else each for each in state.datasets)
+def _retired_in_place(state: TableState, old: Dataset) -> Dataset:
+    """The dataset that is retired, which stays where it was."""
+    before = next((each.location for each in state.datasets if each.number == old.number), old.location)
+    if before != old.location:
+        raise Inapplicable(f"dataset {old.number} of the table is at {before}, not at {old.location}")
+    return old
+
+
+def _with_datasets(state: TableState, *changed: Dataset) -> TableState:
+    known = {each.number: each for each in state.datasets} | {each.number: each for each in changed}
+    datasets = tuple(known[number] for number in sorted(known))
+    if words := fault_of_datasets(state.table_id, datasets):
+        raise Inapplicable(words)
     return replace(state, datasets=datasets)
 
 

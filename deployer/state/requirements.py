@@ -9,7 +9,16 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from deployer.state.model import JSON, InstanceState, State, TableProperties, TableState, TableStatus
+from deployer.state.model import (
+    JSON,
+    InstanceState,
+    Name,
+    State,
+    TableId,
+    TableProperties,
+    TableState,
+    TableStatus,
+)
 from deployer.state.service_requirements import ServiceRequirement
 
 
@@ -28,8 +37,8 @@ class LogEmpty:
 
 @dataclass(frozen=True, slots=True)
 class NameFree:
-    database: str
-    name: str
+    database: Name
+    name: Name
 
     def failure(self, state: InstanceState) -> str | None:
         taken = state.by_name(f"{self.database}.{self.name}")
@@ -38,7 +47,7 @@ class NameFree:
 
 @dataclass(frozen=True, slots=True)
 class TableHasStatus:
-    table_id: str
+    table_id: TableId
     status: TableStatus
 
     def failure(self, state: InstanceState) -> str | None:

@@ -117,7 +117,7 @@ class Retention:
                 pointed.add(str(manifest_of(pointer)["location"]))
             except DeployerError:  # damaged: its files may be needed to repair it
                 unreadable.add(pointer.version)
-        found = [path for path in self._objects.list(log) if version_of(path) <= floor]
+        found = [path for path in self._objects.list(log) if 0 <= version_of(path) <= floor]
         self._objects.delete(
             [path for path in found if path.rpartition("/")[0] not in pointed and version_of(path) not in unreadable]
         )

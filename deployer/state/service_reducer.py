@@ -9,6 +9,7 @@ from typing import assert_never
 from deployer.state.inapplicable import Inapplicable
 from deployer.state.layers import LayeredMap
 from deployer.state.model import TableState
+from deployer.state.names import is_savepoint_name
 from deployer.state.service_updates import (
     CancelWished,
     LeaseRenewed,
@@ -32,7 +33,6 @@ from deployer.state.services import (
     Savepoint,
     Service,
     ServiceKind,
-    is_savepoint_name,
 )
 
 

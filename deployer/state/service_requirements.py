@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deployer.state.model import TableState
+from deployer.state.names import SavepointName
 from deployer.state.services import Run, RunStatus, Service, ServiceKind
 
 
@@ -107,7 +108,7 @@ class LeaseEndsAt:
 
 @dataclass(frozen=True, slots=True)
 class SavepointNameFree:
-    name: str
+    name: SavepointName
 
     def failure(self, state: TableState) -> str | None:
         return f"the table has a savepoint {self.name} already" if self.name in state.savepoints else None
@@ -115,7 +116,7 @@ class SavepointNameFree:
 
 @dataclass(frozen=True, slots=True)
 class SavepointThere:
-    name: str
+    name: SavepointName
 
     def failure(self, state: TableState) -> str | None:
         return None if self.name in state.savepoints else f"the table has no savepoint {self.name}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployer.state.json_values import JSON
+from deployer.state.names import SavepointName
 from deployer.state.services import Figures, FinalStatus, Service, ServiceKind
 
 
@@ -89,14 +90,14 @@ class RunEnded:
 class SavepointTaken:
     """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry."""
 
-    name: str
+    name: SavepointName
     expires_at: int | None = None
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointRemoved:
-    name: str
+    name: SavepointName
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from deployer.state.json_values import JSON
+from deployer.state.names import SavepointName
 
 ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "RESTORE"]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
@@ -111,7 +111,7 @@ class Savepoint:
     `lance_version` is of dataset number `dataset`; `state_version` is the version of the table's log that recorded it.
     """
 
-    name: str
+    name: SavepointName
     lance_version: int
     dataset: int
     state_version: int
@@ -119,9 +119,3 @@ class Savepoint:
     expires_at: int | None
     author: str
     note: str = ""
-
-
-def is_savepoint_name(name: str) -> bool:
-    """Whether a savepoint may be called that: its tag in Lance ends so, and that names a file."""
-    of_letters = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name) is not None
-    return of_letters and ".." not in name and not name.endswith((".", ".lock"))

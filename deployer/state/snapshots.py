@@ -10,6 +10,7 @@ import base64
 import io
 import json
 import logging
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from deployer.state.entries import from_record
 from deployer.state.envelope import RECOVERY, digest, refuse_newer, seal, unseal
 from deployer.state.failpoints import reached
 from deployer.state.model import State
+from deployer.state.names import is_log_name, shortened
 from deployer.state.objects import Missing, ObjectStore
 from deployer.state.reducer import empty_state
 
@@ -132,11 +134,13 @@ class Snapshots:
         from deployer.state.parts import from_parts
 
         manifest = manifest_of(pointer)
-        parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
         try:
+            parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
             state = from_parts(parts, pointer.version, pointer.at)
-        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
+        except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException) as error:
             raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
+        if log_of(state) != pointer.log:
+            raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
         return Known(state, pointer.version, _size_of(manifest))
 
     def delete_folder(self, location: str) -> None:
@@ -170,18 +174,44 @@ def _location(state: State, unique: str) -> str:
 
 
 def version_of(path: str) -> int:
-    """The version of the snapshot that a file belongs to."""
-    return int(path.split("/")[1].partition("-")[0])
+    """The version of the snapshot that a file belongs to; -1 for a file that no state store wrote there."""
+    folder = path.split("/")[1] if "/" in path else ""
+    number = folder.partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() else -1
 
 
 def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
     """What a pointer says of its snapshot. Raises Corrupt, Refused."""
     where = f"snapshot {pointer.version} of log {pointer.log}"
-    manifest: Mapping[str, Any] = json.loads(unseal(pointer.body, where))
-    refuse_newer(manifest["format"], where, SNAPSHOT_FORMAT)
-    if (manifest["log"], manifest["version"]) != (pointer.log, pointer.version):
-        raise _damaged(pointer, f"it points to snapshot {manifest['version']} of log {manifest['log']}")
+    payload = unseal(pointer.body, where)
+    try:
+        manifest: Mapping[str, Any] = json.loads(payload)
+        refuse_newer(manifest["format"], where, SNAPSHOT_FORMAT)
+        if (manifest["log"], manifest["version"]) != (pointer.log, pointer.version):
+            raise _damaged(pointer, f"it points to snapshot {manifest['version']} of log {shortened(manifest['log'])}")
+        if wrong := fault_of_manifest(manifest):
+            raise _damaged(pointer, wrong)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise _damaged(pointer, f"its pointer does not have its shape: {error!r}") from None
     return manifest
+
+
+def fault_of_manifest(manifest: Mapping[str, Any]) -> str | None:
+    """Names in a snapshot's manifest that the state store does not give, in words: they become paths.
+
+    Raises KeyError, TypeError or AttributeError for a manifest of another shape.
+    """
+    log, folder = str(manifest["log"]), str(manifest["location"])
+    if not is_log_name(log) or not re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]{{1,32}}", folder):
+        return f"its files cannot be at {shortened(folder)}"
+    for name, part in manifest["parts"].items():
+        if (
+            not re.fullmatch("[a-z]{1,32}", name)
+            or not isinstance(part["digest"], str)
+            or type(part["bytes"] + part["rows"]) is not int
+        ):
+            return f"it cannot have a part {shortened(name)}"
+    return None
 
 
 def _size_of(manifest: Mapping[str, Any]) -> int:

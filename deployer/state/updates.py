@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.state.model import JSON, File, Job, Partition, Service, TableEntry, TableProperties, TableStatus
+from deployer.state.location import Location, LocationOrNone
+from deployer.state.model import (
+    JSON,
+    File,
+    Job,
+    Name,
+    Partition,
+    Service,
+    TableEntry,
+    TableId,
+    TableProperties,
+    TableStatus,
+)
+from deployer.state.names import SavepointName
 from deployer.state.service_updates import ServiceUpdate
 
 
@@ -25,7 +38,7 @@ class RegisterTable:
 
 @dataclass(frozen=True, slots=True)
 class SetTableStatus:
-    table_id: str
+    table_id: TableId
     status: TableStatus
 
 
@@ -33,17 +46,17 @@ class SetTableStatus:
 class RenameTable:
     """Gives a table another name; its id, location and log stay."""
 
-    table_id: str
-    database: str
-    name: str
+    table_id: TableId
+    database: Name
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
 class SetTableDataset:
     """The table's data is in another Lance dataset from now on: goes with the `TableRewritten` of its log."""
 
-    table_id: str
-    location: str
+    table_id: TableId
+    location: Location
     dataset: int
 
 
@@ -51,7 +64,7 @@ class SetTableDataset:
 class RemoveTable:
     """Forgets a table and frees its name."""
 
-    table_id: str
+    table_id: TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +158,7 @@ class RewriteStarted:
     """A rewrite is about to write the table's rows into a new dataset, numbered above all there were."""
 
     number: int
-    location: str
+    location: Location
     target: str
 
 
@@ -158,7 +171,7 @@ class TableRewritten:
     """
 
     number: int
-    retired_location: str
+    retired_location: Location
     schema: bytes
     lance_version: int
     partitions: tuple[Partition, ...]
@@ -176,9 +189,9 @@ class TableRestored:
     """
 
     job_id: str
-    savepoint: str
+    savepoint: SavepointName
     number: int
-    retired_location: str
+    retired_location: LocationOrNone
     lance_version: int
     schema: bytes
     properties: TableProperties

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, assert_never
 
-from deployer.errors import Conflict, NotFound, Refused
+from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
+from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
 from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
@@ -23,7 +25,9 @@ from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_register, to_rename
+from deployer.state.envelope import FORGED
 from deployer.state.failpoints import reached
+from deployer.state.location import Location, new_location
 from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties
 from deployer.state.requirements import LogEmpty, TableHasStatus
 from deployer.state.store import StateStore
@@ -38,11 +42,12 @@ from deployer.state.updates import (
 from deployer.tables.declared import declare
 from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
+from deployer.tables.removal import remove_dataset, require_removable
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.services import apply_service_change, first_services
 from deployer.tables.split_points import declared_partitions
-from deployer.tables.storage import dataset_uri, remove_dataset, table_location
+from deployer.tables.storage import dataset_uri, has_data_files
 
 if TYPE_CHECKING:
     import lance
@@ -57,15 +62,17 @@ def create_table(
     owner: str,
     with_spark: LoadWithSpark | None = None,
     on_progress: OnProgress = untold,
+    *,
+    allow_destroy: bool = False,
 ) -> str:
     """Create the table and return its id; goes on where a creation that was cut off stopped.
 
     A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
-    table that `owner` does not manage.
+    table that `owner` does not manage, and as `delete_table` does where a deletion of that name was cut off.
     """
     entry = store.instance().by_name(spec.full_name)
     if entry is not None and entry.status == "deleting":
-        _remove(store, root, entry)
+        delete_table(store, root, entry.table_id, allow_destroy=allow_destroy)
         entry = None
     if entry is None:
         entry = _register(store, spec)
@@ -73,7 +80,7 @@ def create_table(
         _refuse_unless_owned(read_table(store, root, entry), spec, owner)
         update_table(store, root, entry.table_id, spec, with_spark, on_progress)
         return entry.table_id
-    remove_dataset(root, entry.location)  # what a creation that was cut off left behind
+    _remove_unfinished(store, root, entry)
     reached("tables.create.registered")
     dataset = _create_dataset(root, entry, spec)
     reached("tables.create.written")
@@ -125,6 +132,14 @@ def update_table(
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
     live = read_table(store, root, entry)
     changes = diff(live.spec, spec)
+    if entry.full_name not in (spec.full_name, spec.former_name) and any(
+        not isinstance(change, c.RenameTable) for change in changes
+    ):
+        raise Refused(  # Pulumi's state, which may be anybody's, has the id of another table
+            f"Pulumi's state has the id of {entry.address} for it, and the two differ by more than their name",
+            where=spec.address,
+            remedy=f"write `renamed_from: {entry.full_name}` if it is that table, else look at `deployer stack export`",
+        )
     refuse_unsupported(changes, kept_keys(live.spec, spec), has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
     for change in changes:
@@ -136,25 +151,61 @@ def update_table(
 def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: bool) -> None:
     """Delete the table's data and its state; nothing to do when it is gone.
 
-    Refused when it holds rows and is protected, unless `allow_destroy`.
+    Refused when it holds rows and is protected, unless `allow_destroy`; also where its deletion was begun before, as
+    the state may say so though nobody asked for it. Nothing is changed unless all of its datasets can be removed.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None:
         return
     if entry.status == "active":
         live = read_table(store, root, entry)
-        if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
+        rows = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
+        if rows:
             raise Refused(
-                f"the table holds {live.statistics.rows:,} rows and is protected from deletion",
+                f"the table holds {rows:,} rows and is protected from deletion",
                 where=live.spec.address,
                 remedy=f"allow it with --allow-destroy {live.spec.address}, or set deletion_protection: false",
             )
+    elif not allow_destroy and (held := held_by_unfinished(store, root, entry)):
+        raise Refused(
+            f"its deletion was begun and it holds {held}",
+            where=entry.address,
+            remedy=f"finish it with --allow-destroy {entry.address}",
+        )
     _remove(store, root, entry)
+
+
+def rows_held(root: str, live: LiveTable) -> int:
+    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
+    if live.statistics.rows:
+        return live.statistics.rows
+    with suppress(NotFound):
+        return int(open_dataset(dataset_uri(root, live.location)).count_rows())
+    return 0
+
+
+def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
+    """What a table whose creation or deletion was cut off holds that is protected, in words; empty for nothing.
+
+    The files of a table go before its log does, and a table has a log once it is created, so that files without a log
+    are of neither.
+    """
+    try:
+        state = store.table(entry.table_id)
+    except NotFound:
+        return "files that its log says nothing of" if has_data_files(root, entry.location) else ""
+    if entry.status == "creating":
+        return f"a log of {state.version:,} versions already"
+    rows = state.files.rows if state.properties.deletion_protection else 0
+    return f"{rows:,} rows, protected from deletion" if rows else ""
 
 
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     table_id = uuid.uuid4().hex
-    location = table_location(spec.database, spec.name, table_id)
+    try:
+        location = new_location(spec.database, spec.name, table_id)
+    except ValueError as error:
+        raise InvalidInput(f"no table can be there: {error}", where=spec.address, remedy="use another name") from None
     entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
     store.commit(INSTANCE_LOG, [RegisterTable(entry)], to_register(spec.database, spec.name))
     return entry
@@ -186,19 +237,33 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
 
 
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
+    locations = (entry.location, *old_locations(store, entry.table_id))
     if entry.status != "deleting":
+        for location in locations:
+            require_removable(store, root, entry.table_id, location, with_table=True)
         store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
     reached("tables.delete.marked")
-    remove_dataset(root, entry.location)
-    for location in _old_locations(store, entry.table_id):
-        remove_dataset(root, location)
+    for location in locations:
+        remove_dataset(store, root, entry.table_id, location)
     reached("tables.delete.removed")
     store.remove_table_log(entry.table_id)
     reached("tables.delete.forgotten")
     store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
 
 
-def _old_locations(store: StateStore, table_id: str) -> list[str]:
+def _remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
+    """Removes what a creation that was cut off left behind: a dataset without rows. Raises Corrupt for more."""
+    if held := held_by_unfinished(store, root, entry):
+        raise Corrupt(
+            f"the table is being created, and it holds {held}, so nothing of it is removed",
+            where=f"{entry.address} ({dataset_uri(root, entry.location)})",
+            remedy=FORGED,
+        )
+    remove_dataset(store, root, entry.table_id, entry.location)
+
+
+def old_locations(store: StateStore, table_id: str) -> list[Location]:
+    """Where the datasets are that a table has beside its current one; none when it has no log."""
     try:
         datasets = store.table(table_id).datasets
     except NotFound:  # its log was never written, or is removed already

@@ -15,13 +15,13 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from deployer.errors import Conflict, Refused
+from deployer.live.former import former_datasets
 from deployer.live.lance_storage import objects_at
 from deployer.state.failpoints import reached
-from deployer.state.model import TableEntry, TableState
+from deployer.state.model import TableEntry
 from deployer.state.requirements import JobNotDone
 from deployer.state.service_updates import SavepointsExpired
 from deployer.state.store import StateStore
@@ -31,7 +31,7 @@ from deployer.tables.collect_versions import OldVersions, remove_versions
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
-from deployer.tables.rewrite_cleanup import kept_ms, remove_old_datasets
+from deployer.tables.rewrite_cleanup import is_due, remove_old_datasets
 from deployer.tables.savepoint_tags import settle_tags
 from deployer.tables.storage import dataset_uri
 
@@ -43,7 +43,7 @@ class Collected:
     """What was removed, or would be: files and their bytes, whatever they belonged to; how many versions; jobs whose
     commits were given up; datasets that had been replaced; savepoints whose time was over. `young` are files that no
     version has and that are too young; `kept` are replaced datasets that stay, with why. `why_not` says why files were
-    not looked at."""
+    not looked at. `dataset_bytes` are those of each of the `datasets`."""
 
     table: str
     files: int = 0
@@ -56,6 +56,7 @@ class Collected:
     kept: tuple[str, ...] = ()
     why_not: str = ""
     numbers: tuple[int, ...] = ()  #: of the versions
+    dataset_bytes: tuple[int, ...] = ()
 
 
 def collect_garbage(
@@ -159,8 +160,12 @@ def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ..
 
 def _replaced(table: OpenTable, at: float, before: float, *, dry_run: bool) -> Collected:
     """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
-    entry, state = table.entry, table.state
-    due = {location: stored(dataset_uri(table.root, location)) for location in _due(state, at, before)}
+    entry = table.entry
+    due = {
+        each.location: stored(dataset_uri(table.root, each.location))
+        for each in former_datasets(table.state)
+        if is_due(each, round(at * 1000), round(before * 1000))
+    }
     removed = remove_old_datasets(
         table.store,
         table.root,
@@ -170,21 +175,15 @@ def _replaced(table: OpenTable, at: float, before: float, *, dry_run: bool) -> C
         dry_run=dry_run,
     )
     gone = [each.location for each in removed if not each.why]
+    sizes = [due.get(each, (0, 0)) for each in gone]
     return Collected(
         entry.full_name,
-        sum(due.get(each, (0, 0))[1] for each in gone),
-        sum(due.get(each, (0, 0))[0] for each in gone),
+        sum(files for _, files in sizes),
+        sum(size for size, _ in sizes),
         datasets=tuple(gone),
         kept=tuple(f"{each.location}: {each.why}" for each in removed if each.why),
+        dataset_bytes=tuple(size for size, _ in sizes),
     )
-
-
-def _due(state: TableState, at: float, before: float) -> Iterator[str]:
-    for each in state.datasets:
-        if each.status == "retired" and at * 1000 - each.since >= kept_ms(state):
-            yield each.location
-        if each.status == "writing" and each.since < before * 1000:
-            yield each.location
 
 
 def collect_all(

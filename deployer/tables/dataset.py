@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deployer.errors import InvalidInput, NotFound
+from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import live_table
 from deployer.live.rollforward import current
 from deployer.specs.arrow import arrow_schema, columns_of
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
+from deployer.state.names import shortened
 from deployer.state.store import StateStore
 from deployer.tables.writer import Layout
 
@@ -51,8 +53,15 @@ class OpenTable:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of the row keys (see `deployer.state.keys`)."""
-        return key_kinds(self.schema, self.state.properties.row_keys)
+        """The kinds of the row keys (see `deployer.state.keys`). Raises Corrupt for a key without a column."""
+        keys = self.state.properties.row_keys
+        if missing := [name for name in keys if name not in self.schema.names]:
+            raise Corrupt(
+                f"its row key {shortened(missing[0])} is no column of it",
+                where=self.address,
+                remedy="declare other `row_keys`, or put the column back",
+            )
+        return key_kinds(self.schema, keys)
 
     @property
     def splits(self) -> list[tuple[KeyValue, ...]]:
@@ -84,8 +93,10 @@ class OpenTable:
 
 
 def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
-    """Opens a table whose entry is known."""
-    return OpenTable(store, root, *current(store, root, entry, store.table(entry.table_id)))
+    """Opens a table whose entry is known. Raises Corrupt where the state's records of it are none of a table."""
+    entry, state = current(store, root, entry, store.table(entry.table_id))
+    live_table(entry, state)
+    return OpenTable(store, root, entry, state)
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:

@@ -1,4 +1,4 @@
-"""Deleting a table, and saying how much went with it."""
+"""Deleting a table, and saying how much goes with it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,21 @@ from dataclasses import dataclass
 
 from deployer.errors import NotFound
 from deployer.live.lance_storage import objects_at
+from deployer.state.location import Location
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
-from deployer.tables.admin import delete_table
+from deployer.tables.admin import delete_table, old_locations
+from deployer.tables.removal import require_removable
 from deployer.tables.storage import dataset_uri
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDataset:
+    """A dataset of a table, with the bytes and files that it has on storage."""
+
+    location: Location
+    bytes: int
+    files: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +31,22 @@ class Deleted:
     rows: int
     bytes: int
     files: int
+    datasets: tuple[StoredDataset, ...] = ()
+
+
+def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
+    """What goes with the table, before anything does. Raises as `removal.require_removable` for what cannot go."""
+    try:
+        rows = store.table(entry.table_id).files.rows
+    except NotFound:  # its log is removed already
+        rows = 0
+    found = []
+    for location in (entry.location, *old_locations(store, entry.table_id)):
+        require_removable(store, root, entry.table_id, location, with_table=True)
+        found.append(StoredDataset(location, *stored(dataset_uri(root, location))))
+    return Deleted(
+        entry.full_name, rows, sum(each.bytes for each in found), sum(each.files for each in found), tuple(found)
+    )
 
 
 def delete_counted(store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool) -> Deleted:
@@ -27,16 +54,9 @@ def delete_counted(store: StateStore, root: str, entry: TableEntry, *, allow_des
 
     Raises Refused when it holds rows and is protected, unless `allow_destroy`.
     """
-    try:
-        state = store.table(entry.table_id)
-    except NotFound:  # its log is removed already
-        rows, places = 0, {entry.location}
-    else:
-        rows = state.files.rows
-        places = {entry.location} | {each.location for each in state.datasets if each.status != "removed"}
-    found = [stored(dataset_uri(root, place)) for place in places]
+    found = to_delete(store, root, entry)
     delete_table(store, root, entry.table_id, allow_destroy=allow_destroy)
-    return Deleted(entry.full_name, rows, sum(size for size, _ in found), sum(count for _, count in found))
+    return found
 
 
 def stored(location: str) -> tuple[int, int]:

@@ -16,11 +16,13 @@ from deployer.specs.arrow import columns_of
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.clock import Clock
 from deployer.state.commits import Part
+from deployer.state.location import Location
 from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
 from deployer.state.partitions import partition_tree
 from deployer.state.requirements import LogEmpty, NameFree
 from deployer.state.store import StateStore
 from deployer.state.updates import CreateTable, RegisterTable
+from deployer.tables.removal import needed_by
 
 MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can declare
 
@@ -29,7 +31,7 @@ MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can 
 class Adoptable:
     """A dataset under the root: its location, relative to the root, and the spec that declares it as it is."""
 
-    location: str
+    location: Location
     spec: TableSpec
 
 
@@ -59,9 +61,15 @@ def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
     """
     if not is_dataset(path):
         raise NotFound("there is no Lance dataset", where=path, remedy="give its folder, which ends in .lance")
-    location = location_under(root, path)
-    if location is None:
+    under = location_under(root, path)
+    if under is None:
         raise Refused("the dataset lies outside of the instance's root", where=path, remedy="import it by copy")
+    try:
+        location = Location(under)
+    except ValueError as error:
+        raise Refused(
+            f"no table can be there: {error}", where=path, remedy="move the folder, or import it by copy: add --copy"
+        ) from None
     dataset = open_dataset(str(path))
     version = str(dataset.data_storage_version)
     if version not in MANAGED_VERSIONS:
@@ -88,21 +96,27 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
     """Registers the dataset, whole or not at all, as a table that `owner` manages; gives the table's id.
 
     Nothing happens when it was adopted as that table before. Raises Conflict when the name or the dataset belongs to
-    another table.
+    another table, as a dataset that a rewrite replaced does for as long as it is kept.
     """
     spec = found.spec
-    entries = store.instance().tables.values()
-    for entry in entries:
-        if entry.location == found.location and entry.full_name == spec.full_name and entry.status == "active":
-            return entry.table_id
-        if entry.location == found.location:
+    for other in store.instance().tables.values():
+        if other.location == found.location and other.full_name == spec.full_name and other.status == "active":
+            return other.table_id
+        if other.location == found.location:
             raise Conflict(
-                f"the dataset belongs to table {entry.full_name}",
+                f"the dataset belongs to table {other.full_name}",
                 where=found.location,
                 remedy="nothing is to be imported",
             )
+        if needed := needed_by(store, other, found.location):
+            raise Conflict(
+                needed,
+                where=found.location,
+                remedy="import it by copy: add --copy",
+            )
     dataset = open_dataset(f"{root.rstrip('/')}/{found.location}")
     table_id, at = uuid.uuid4().hex, Clock().now()
+    entry = TableEntry(table_id, spec.database, spec.name, found.location, "active", at)
     properties = TableProperties(
         deletion_protection=spec.deletion_protection,
         storage={name: getattr(spec.storage, name) for name in Storage.__slots__},
@@ -123,8 +137,8 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
         [
             Part(
                 INSTANCE_LOG,
-                [RegisterTable(TableEntry(table_id, spec.database, spec.name, found.location, "active", at))],
-                [NameFree(spec.database, spec.name)],
+                [RegisterTable(entry)],
+                [NameFree(entry.database, entry.name)],
             ),
             Part(table_id, [create, *adopted_updates(dataset, empty)], [LogEmpty()]),
         ]

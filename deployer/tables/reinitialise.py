@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from deployer.errors import CommitTimedOut, Conflict, Refused
+from deployer.live.former import kept_ms
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.reader import SPLIT_POINTS, live_table
 from deployer.specs.json_form import key_to_json
@@ -20,16 +21,19 @@ from deployer.specs.model import KeyValue, TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_begin_rewrite, to_swap
 from deployer.state.failpoints import reached
+from deployer.state.location import rewrite_location
 from deployer.state.model import INSTANCE_LOG, Dataset, Partition
 from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten, TableUpdate
+from deployer.tables.admin import rows_held
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.indexes import settle_indexes
 from deployer.tables.progress import OnProgress, untold
-from deployer.tables.rewrite_cleanup import give_up, kept_ms
+from deployer.tables.removal import require_removable
+from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_progress import Progress
-from deployer.tables.rewrite_target import create_target, rewrite_location, target_of
+from deployer.tables.rewrite_target import create_target, target_of
 from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri
 
@@ -68,9 +72,10 @@ def reinitialise_table(
     for _ in range(ATTEMPTS):
         table = open_entry(store, root, store.instance().tables[table_id])
         live = live_table(table.entry, table.state)
-        if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
+        held = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
+        if held:
             raise Refused(
-                f"the table holds {live.statistics.rows:,} rows and is protected from deletion",
+                f"the table holds {held:,} rows and is protected from deletion",
                 where=table.address,
                 remedy="set deletion_protection: false, or give the command that names the table",
             )
@@ -91,7 +96,7 @@ def _replace(table: OpenTable, wanted: TableSpec, tree: Sequence[Partition]) -> 
     store, state, entry = table.store, table.state, table.entry
     _give_up_others(table)
     number = max((each.number for each in state.datasets), default=1) + 1
-    location = rewrite_location(entry, number)
+    location = rewrite_location(entry.location, entry.table_id, number)
     try:
         store.commit(
             entry.table_id,
@@ -138,6 +143,7 @@ def _give_up_others(table: OpenTable) -> None:
     """Removes what rewrites left that were cut off: they would go on with rows that are in the table no more."""
     for each in table.state.datasets:
         if each.status == "writing":
+            require_removable(table.store, table.root, table.entry.table_id, each.location, unfinished=True)
             with _held(table, each.location):
                 if _status(table, each) == "writing":
                     give_up(table.store, table.root, table.entry.table_id, each.number, each.location)

@@ -18,6 +18,7 @@ from deployer.state.commits import Part
 from deployer.state.conflicts import to_begin_rewrite, to_redeclare, to_swap
 from deployer.state.failpoints import reached
 from deployer.state.files import Files
+from deployer.state.location import Location, rewrite_location
 from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableState
 from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
@@ -25,11 +26,12 @@ from deployer.state.updates import FilesAdded, RewriteStarted, SetTableDataset, 
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.progress import OnProgress, untold
+from deployer.tables.removal import require_removable
 from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_load import copy_rows
 from deployer.tables.rewrite_progress import Progress, Round
 from deployer.tables.rewrite_source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
-from deployer.tables.rewrite_target import Target, commit_fragments, create_target, rewrite_location, target_of
+from deployer.tables.rewrite_target import Target, commit_fragments, create_target, target_of
 from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri
 
@@ -146,18 +148,20 @@ def _rewrite(
     )
 
 
-def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, str]:
+def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, Location]:
     """The number and place of the dataset to write: of the rewrite that was cut off, or new ones."""
     table_id, state = table.entry.table_id, table.state
     for each in state.datasets:
         if each.status == "writing" and each.target == target.fingerprint:
+            require_removable(store, table.root, table_id, each.location, unfinished=True)  # it is written to
             return each.number, each.location
     for each in state.datasets:
         if each.status == "writing":
+            require_removable(store, table.root, table_id, each.location, unfinished=True)
             with Progress(dataset_uri(table.root, each.location)).held():
                 give_up(store, table.root, table_id, each.number, each.location)
     number = max((each.number for each in state.datasets), default=1) + 1
-    location = rewrite_location(table.entry, number)
+    location = rewrite_location(table.entry.location, table_id, number)
     started = RewriteStarted(number, location, target.fingerprint)
     store.commit(table_id, [started], to_begin_rewrite(state.dataset, state.properties.generation))
     reached("tables.rewrite.started")
@@ -201,7 +205,7 @@ def _next_round(
     return planned
 
 
-def _swap(store: StateStore, table: OpenTable, target: Target, number: int, location: str) -> bool:
+def _swap(store: StateStore, table: OpenTable, target: Target, number: int, location: Location) -> bool:
     """Makes the new dataset the table's; False when the table has changed since it was copied."""
     state, entry = table.state, table.entry
     new = open_dataset(dataset_uri(table.root, location))

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Conflict, DeployerError, Refused
+from deployer.errors import Conflict, Corrupt, DeployerError, Refused
 from deployer.files.private import open_lock
 
 if TYPE_CHECKING:
@@ -91,9 +91,15 @@ def _taken_up(objects: S3Objects, path: str, location: str, token: str, lease: f
     """The tag of the lease that is now held, and whether nobody had one."""
     found = objects.tagged(path)
     if found is not None:
-        other: dict[str, Any] = json.loads(found[0])
-        if other["until"] + SKEW > time.time():
-            raise _taken(location, f", which is {other['holder']}")
+        try:
+            other: dict[str, Any] = json.loads(found[0])
+            until, holder = float(other["until"]), str(other["holder"])
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise Corrupt(
+                "the lease of an unfinished rewrite cannot be read", where=f"{location}/{path}", remedy="delete it"
+            ) from None
+        if until + SKEW > time.time():
+            raise _taken(location, f", which is {holder}")
     tag = objects.replace(path, _lease(token, lease), None if found is None else found[1])
     if tag is None:
         raise _taken(location, "")

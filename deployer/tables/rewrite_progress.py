@@ -8,13 +8,13 @@ in a file of its own, which is there whole or not at all.
 from __future__ import annotations
 
 import json
-import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from deployer.errors import Corrupt, DeployerError
 from deployer.live.key_ranges import KeyRange
 from deployer.live.lance_storage import objects_at
 from deployer.state.codec import decode, encode
@@ -25,9 +25,8 @@ from deployer.state.objects import Missing, ObjectStore
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.sources import Format, Source, Split
 from deployer.tables.rewrite_lock import held
+from deployer.tables.storage import NOTES, remove_within
 from deployer.tables.writer import Written
-
-FOLDER = "_rewrite"  #: in the dataset's folder; Lance leaves names that it does not know alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +51,13 @@ class RangeLedger:
 
     def finished(self) -> dict[int, tuple[Written, ...]]:
         """What was written, by the number of its range."""
-        return {number: tuple(map(_written_from_json, found)) for number, found in self._notes()}
+        with _readable(self.folder):
+            return {number: tuple(map(_written_from_json, found)) for number, found in self._notes()}
 
     def rows(self, besides: Collection[int] = ()) -> dict[int, int]:
         """How many rows were written, by the number of their range; those of `besides` are not looked up."""
-        return {number: sum(each["rows"] for each in found) for number, found in self._notes(besides)}
+        with _readable(self.folder):
+            return {number: sum(each["rows"] for each in found) for number, found in self._notes(besides)}
 
     def _notes(self, besides: Collection[int] = ()) -> Iterator[tuple[int, list[dict[str, Any]]]]:
         objects = objects_at(self.folder)
@@ -70,7 +71,7 @@ class Progress:
     """The notes of the rewrite that writes the dataset at `location`, a path or URI."""
 
     def __init__(self, location: str) -> None:
-        self._location, self._folder = location, f"{location}/{FOLDER}"
+        self._location, self._folder = location, f"{location}/{NOTES}"
         self._objects = objects_at(self._folder)
 
     def held(self) -> AbstractContextManager[bool]:
@@ -78,19 +79,18 @@ class Progress:
 
         Gives False where the rewrite has to begin anew, at another place (see `rewrite_lock`).
         """
-        return held(self._location, f"{FOLDER}/lock")
+        return held(self._location, f"{NOTES}/lock")
 
     def remove(self) -> None:
         """Removes the notes of a rewrite that is done."""
-        if "://" in self._folder:
-            self._objects.delete(self._objects.list(""))
-        else:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError, DeployerError):  # they are in nobody's way
+            remove_within(self._location, NOTES)
 
     def tree(self) -> tuple[Partition, ...] | None:
         """The partition tree that rows are placed in; None when none was chosen yet."""
-        found = _get(self._objects, "partitions.json")
-        return None if found is None else tuple(decode(Partition, each) for each in found)
+        with _readable(self._folder):
+            found = _get(self._objects, "partitions.json")
+            return None if found is None else tuple(decode(Partition, each) for each in found)
 
     def choose_tree(self, tree: Sequence[Partition]) -> None:
         _put(self._objects, "partitions.json", [encode(each) for each in tree])
@@ -100,13 +100,14 @@ class Progress:
 
     def round(self, number: int, location: str, kinds: Sequence[str]) -> Round | None:
         """The plan of a round over the source at `location`; `kinds` are of the new row keys. None: not planned yet."""
-        found = _get(self._objects, f"round-{number}/plan.json")
-        if found is None:
-            return None
-        source = Source(location, Format.LANCE, location, False, found["source_version"])
-        splits = tuple(Split(source=source, **each) for each in found["splits"])
-        points = tuple(decode_key(kinds, b64decode(point)) for point in found["points"])
-        return Round(number, found["source_version"], splits, Ranges(points, tuple(found["partitions"])))
+        with _readable(self._folder):
+            found = _get(self._objects, f"round-{number}/plan.json")
+            if found is None:
+                return None
+            source = Source(location, Format.LANCE, location, False, int(found["source_version"]))
+            splits = tuple(Split(source=source, **each) for each in found["splits"])
+            points = tuple(decode_key(kinds, b64decode(point)) for point in found["points"])
+            return Round(number, source.version or 0, splits, Ranges(points, tuple(found["partitions"])))
 
     def plan_round(self, planned: Round, kinds: Sequence[str]) -> None:
         document = {
@@ -116,6 +117,19 @@ class Progress:
             "partitions": planned.ranges.partitions,
         }
         _put(self._objects, f"round-{planned.number}/plan.json", document)
+
+
+@contextmanager
+def _readable(folder: str) -> Iterator[None]:
+    """Around what reads notes, which lie beside the data. Raises Corrupt for some that no rewrite wrote."""
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Corrupt(
+            f"the notes of an unfinished rewrite cannot be read: {type(error).__name__}",
+            where=folder.rpartition(f"/{NOTES}")[0],
+            remedy="delete this folder, of which the table has all rows; the next `deployer up` begins again",
+        ) from error
 
 
 def _put(objects: ObjectStore, path: str, document: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from deployer.live.reader import SPLIT_POINTS
 from deployer.specs.arrow import arrow_type
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
-from deployer.state.model import JSON, TableEntry, TableState
+from deployer.state.model import JSON, TableState
 from deployer.tables.dataset import OpenTable
 from deployer.tables.writer import Layout, Written
 
@@ -100,12 +99,6 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
     fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
     kinds = key_kinds(schema, spec.row_keys)
     return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, schema, fingerprint)
-
-
-def rewrite_location(entry: TableEntry, number: int) -> str:
-    """A place that was never used: beside the table's dataset, under the number that no other has."""
-    stem = re.sub(r"(-g\d+)?\.lance$", "", entry.location)
-    return f"{stem}-g{number}.lance"
 
 
 def create_target(location: str, table: OpenTable, target: Target) -> None:

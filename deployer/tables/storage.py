@@ -1,16 +1,20 @@
-"""The places of an instance's data under its root: naming, creating and removing them."""
+"""The places of an instance's data under its root. What is removed there is removed here."""
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
+from deployer.errors import Refused
 from deployer.live.lance_storage import objects_at
+from deployer.state.folders import names_in, remove_folder
+from deployer.state.location import Location
+from deployer.state.names import shortened
 
+NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it writes; Lance leaves it alone
 
-def table_location(database: str, name: str, table_id: str) -> str:
-    """Where a new table's dataset goes, relative to the root. Never used twice, since the table's id is part of it."""
-    return f"{database}/{name}-{table_id[:8]}.lance"
+#: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
+_OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
 
 
 def dataset_uri(root: str, location: str) -> str:
@@ -18,18 +22,56 @@ def dataset_uri(root: str, location: str) -> str:
     return f"{root.rstrip('/')}/{location}"
 
 
-def remove_dataset(root: str, location: str) -> None:
-    """Remove a dataset's files; nothing to do when it is gone.
+def erase_dataset(root: str, location: Location) -> None:
+    """Removes the files of the dataset at `location`; nothing to do when it is gone. Only `removal` may call this.
 
+    Raises Refused, before anything is removed, where a link is on the way or the folder holds what is not a dataset's.
     Its database's folder stays, empty or not: somebody may be making another table in it at this moment.
     """
-    if "://" in root:
-        objects = objects_at(dataset_uri(root, location))
-        objects.delete(objects.list(""))
+    location = Location(location)
+    require_erasable(root, location)
+    if "://" not in root:
+        remove_folder(Path(root), location)
         return
-    path = Path(root) / location
-    if path.exists():
-        shutil.rmtree(path)
+    objects = objects_at(root)
+    found = objects.list(f"{location}/")
+    if outside := [each for each in found if not each.startswith(f"{location}/")]:
+        raise Refused(
+            f"the bucket lists {shortened(outside[0])} below {location}",
+            where=root,
+            remedy="look at it, then try again",
+        )
+    _refuse_other_content(root, location, {each.removeprefix(f"{location}/").partition("/")[0] for each in found})
+    objects.delete(found)
+
+
+def require_erasable(root: str, location: Location) -> None:
+    """Raises Refused, as `erase_dataset` does, for what is on a disk. In a bucket that is seen when it is listed."""
+    if "://" not in root:
+        _refuse_other_content(root, location, names_in(Path(root), location))
+
+
+def has_notes(root: str, location: Location) -> bool:
+    """Whether a rewrite made the dataset, by its notes, or nothing is there."""
+    if "://" in root:
+        return bool(objects_at(dataset_uri(root, location)).list(f"{NOTES}/"))
+    found = names_in(Path(root), location)
+    return not found or NOTES in found
+
+
+def has_data_files(root: str, location: Location) -> bool:
+    """Whether the dataset's folder has data files: one that was just created holds none."""
+    return bool(objects_at(dataset_uri(root, location)).list("data"))
+
+
+def remove_within(location: str, folder: str) -> None:
+    """Removes one of deployer's own folders inside of the dataset at `location`, a path or URI, where it is there."""
+    if "://" not in location:
+        whole = Path(location)
+        remove_folder(whole.parent, f"{whole.name}/{folder}")
+        return
+    objects = objects_at(location)
+    objects.delete(objects.list(f"{folder}/"))
 
 
 def remove_empty_root(root: str) -> None:
@@ -38,5 +80,17 @@ def remove_empty_root(root: str) -> None:
     if "://" in root or not path.exists():
         return
     for folder in [*path.iterdir(), path]:
-        if folder.is_dir() and not any(folder.iterdir()):
+        if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
             folder.rmdir()
+
+
+def _refuse_other_content(root: str, location: Location, names: Iterable[str]) -> None:
+    """Lance's folders have known names, so that a folder with others is no dataset, or more than one."""
+    others = [name for name in names if not name.startswith(("_", ".nfs")) and name not in _OF_DATASETS]
+    if others:
+        shown = ", ".join(map(shortened, sorted(others)[:3])) + (", …" if len(others) > 3 else "")
+        raise Refused(
+            f"it holds {shown}, which no dataset has, so it is not removed",
+            where=dataset_uri(root, location),
+            remedy="look at the folder, and move away or delete by hand what does not belong there",
+        )

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import live_table
 from deployer.live.rollforward import current, missing_updates, read_again
 from deployer.state.audit import LogAudit
 from deployer.state.clock import utc
 from deployer.state.conflicts import to_record
 from deployer.state.differences import Difference
+from deployer.state.envelope import FORGED
 from deployer.state.mend import Step
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
+from deployer.state.places import fault_of_pair
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned, SetLanceVersion, TableUpdate
 from deployer.state.words import entry_words, update_words
@@ -105,6 +108,12 @@ def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool, ag
     if entry.dataset != state.dataset:
         words = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
         more.append(Difference(f"table/{name}", words))
+    elif wrong := fault_of_pair(entry, state):
+        return Verified(name, audit, more=(Difference(f"table/{name}", wrong),))
+    try:
+        live_table(entry, state)
+    except DeployerError as error:
+        return Verified(name, audit, more=(*more, Difference(f"table/{name}", error.what)))
     dataset = audit_dataset(root, entry, state, full=full)
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
         return _verified(store, root, entry, full=full, again=again - 1)  # a writer was between Lance and the log
@@ -162,6 +171,10 @@ def _repair_table(
     store: StateStore, root: str, entry: TableEntry, state: TableState, dry_run: bool, before: int
 ) -> Iterator[Step]:
     where = f"table/{entry.full_name}"
+    if wrong := fault_of_pair(entry, state):
+        yield Step(where, f"{wrong}; {FORGED}", left=True)
+        return
+    live_table(entry, state)  # raises Corrupt for what no repair changes
     found = audit_dataset(root, entry, state, full=True)
     yield from (Step(each.where, f"{each.what}; {_DATA}", left=True) for each in found.differences if each.lasting)
     if found.newest > state.lance_version:

@@ -107,14 +107,18 @@ def test_destroy_keeps_protected_rows(project: Path, deployer: Deployer) -> None
     assert deployer("destroy", "--yes").code == 0
 
 
-def test_the_provider_keeps_protection_by_itself(project: Path, deployer: Deployer) -> None:
+def test_the_provider_keeps_protection_by_itself(
+    project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever runs the engine without the planner in front of it, as `pulumi up` does, cannot delete rows either."""
     from deployer.engine import StackRef, read_project
     from deployer.engine.embedded import EmbeddedEngine
     from deployer.errors import EngineFailed
+    from deployer.provider.deletions import DELETIONS_VARIABLE
 
     deployer("up", "--yes")
     add_rows(project, "flights")
+    monkeypatch.delenv(DELETIONS_VARIABLE, raising=False)  # of the run above, which was in this process
     with pytest.raises(EngineFailed, match="holds 3 rows and is protected"):
         EmbeddedEngine({}).destroy(StackRef(read_project(project), "dev"))
     assert dataset_of(project, "flights").count_rows() == 3

@@ -8,6 +8,7 @@ import pytest
 
 from deployer.live.indexes import Observed, Remembered, live_indexes, reconciled, remembered_indexes, with_indexes
 from deployer.specs.model import IndexSpec
+from deployer.state.location import Location
 from deployer.state.model import TableProperties, TableState
 
 WANTED = IndexSpec("v", ("e",), "ivf_pq", {"num_partitions": 4, "num_sub_vectors": 8})
@@ -65,4 +66,4 @@ def test_declarations_stand_while_the_dataset_fits_them(case: str) -> None:
 def _in_dataset_2(properties: TableProperties) -> TableState:
     from deployer.state.model import Dataset
 
-    return TableState(properties=properties, datasets=(Dataset(2, "t.lance", "current", 0, 1),))
+    return TableState(properties=properties, datasets=(Dataset(2, Location("air/t-g2.lance"), "current", 0, 1),))

@@ -12,6 +12,7 @@ import boto3
 from deployer.state.backend import Backend
 from deployer.state.clock import Clock
 from deployer.state.dynamodb_items import ITEM, LOG, NEWEST, entry_name, snapshot_name
+from deployer.state.location import Location, new_location, rewrite_location
 from deployer.state.model import File, Partition, TableEntry, TableProperties
 from deployer.state.objects import LocalObjects, ObjectStore
 from deployer.state.objects_s3 import S3Objects
@@ -90,8 +91,14 @@ def _change_item(store: StateStore, name: str, change: Callable[[bytes], bytes |
         table.put_item(Item=item | {"body": changed})
 
 
+def place(number: int = 1, name: str = "flights", table_id: str = TABLE) -> Location:
+    """Where the table's dataset of that number is."""
+    first = new_location("nyc", name, table_id)
+    return first if number == 1 else rewrite_location(first, table_id, number)
+
+
 def entry(table_id: str = TABLE, name: str = "flights") -> TableEntry:
-    return TableEntry(table_id, "nyc", name, f"nyc/{name}-{table_id[:8]}.lance", "active", 1_700_000_000_000)
+    return TableEntry(table_id, "nyc", name, place(1, name, table_id), "active", 1_700_000_000_000)
 
 
 def creation(partitions: Sequence[Partition] = ()) -> CreateTable:

@@ -8,7 +8,9 @@ from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
+from deployer.state.location import Location, LocationOrNone
 from deployer.state.model import JSON, TableState
+from deployer.state.names import Name, SavepointName, TableId
 from deployer.state.partitions import leaf_for
 from deployer.state.service_reducer import open_run
 from deployer.state.service_updates import (
@@ -42,7 +44,11 @@ from deployer.state.updates import (
 from .samples import file
 
 JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=5,
 )
@@ -51,7 +57,7 @@ JSON_OBJECTS: st.SearchStrategy[Mapping[str, JSON]] = st.dictionaries(st.text(ma
 
 def instances(cls: type[Any]) -> st.SearchStrategy[Any]:
     """Instances of a dataclass of the state's model, by the types of its fields."""
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     return st.builds(cls, **{field.name: _values(hints[field.name]) for field in dataclasses.fields(cls)})
 
 
@@ -60,7 +66,21 @@ def members(union: Any) -> st.SearchStrategy[Any]:
     return st.one_of([instances(cls) for cls in get_args(union)])
 
 
+#: Texts of one form, by the type of the field.
+TEXTS: Mapping[Any, st.SearchStrategy[Any]] = {
+    Name: st.from_regex("[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True),
+    TableId: st.from_regex("[0-9a-f]{8,12}", fullmatch=True),
+    SavepointName: st.from_regex("[a-z][a-z0-9-]{0,5}", fullmatch=True),
+    Location: st.from_regex("[a-z]{1,3}/[a-z]{1,3}-[0-9a-f]{8}(-g[1-9])?[.]lance", fullmatch=True).map(Location),
+    LocationOrNone: st.sampled_from(["", "air/flights-0a1b2c3d.lance"]),
+    int: st.integers(-(2**63), 2**63 - 1),
+    str: st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+}
+
+
 def _values(hint: Any) -> st.SearchStrategy[Any]:
+    if hint in TEXTS:
+        return TEXTS[hint]
     origin = getattr(hint, "__origin__", None)
     if origin is Mapping or getattr(origin, "__name__", "") == "Mapping":
         return JSON_OBJECTS

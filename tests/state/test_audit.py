@@ -8,12 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.errors import NotFound, Refused
+from deployer.errors import Conflict, NotFound, Refused
 from deployer.state.audit import LogAudit
 from deployer.state.backend import SnapshotRecord
+from deployer.state.differences import inner_differences
 from deployer.state.envelope import seal
 from deployer.state.mend import Step
-from deployer.state.model import INSTANCE_LOG, TableState
+from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.service_updates import RunQueued, SavepointRemoved, SavepointTaken
 from deployer.state.store import StateStore
@@ -31,6 +32,7 @@ from .samples import (
     file,
     is_on_s3,
     objects_at,
+    place,
     snapshot_versions,
     store_at,
 )
@@ -211,7 +213,7 @@ def test_what_makes_no_sense_in_the_newest_state_is_named(root: str) -> None:
 def test_a_savepoint_whose_dataset_is_gone_is_named(root: str) -> None:
     store = store_at(root)
     store.commit(TABLE, [creation(), SavepointTaken("old"), SavepointTaken("older")])
-    store.commit(TABLE, [RewriteStarted(2, "two", ""), TableRewritten(2, "one", b"s", 1, (), ())])
+    store.commit(TABLE, [RewriteStarted(2, place(2), ""), TableRewritten(2, place(), b"s", 1, (), ())])
     store.commit(TABLE, [SavepointRemoved("older"), SavepointTaken("new")])
     assert said(root) == []
     store.commit(TABLE, [DatasetRemoved(1)])
@@ -230,9 +232,11 @@ def test_a_snapshot_that_has_other_runs_than_the_log_makes_is_named(root: str) -
 def test_tables_in_one_place_are_named(root: str) -> None:
     store = store_at(root)
     same = replace(entry("b" * 32, "planes"), location=entry().location)
-    store.commit(INSTANCE_LOG, [RegisterTable(entry()), RegisterTable(same)])
-    [difference] = store.audit(INSTANCE_LOG).differences
-    assert str(difference).endswith(f"several tables have the location {entry().location}")
+    words = f"tables nyc.flights and nyc.planes have the same location {entry().location}"
+    with pytest.raises(Conflict, match=words):
+        store.commit(INSTANCE_LOG, [RegisterTable(entry()), RegisterTable(same)])
+    both = InstanceState(1, {}, {each.table_id: each for each in (entry(), same)}, 1)
+    assert [each.what for each in inner_differences(both, "here")] == [words]
 
 
 def test_a_folder_that_nothing_points_to_is_no_difference(filled: str) -> None:

@@ -46,7 +46,7 @@ from deployer.state.updates import (
     TableUpdate,
 )
 
-from .samples import TABLE, creation, entry, file, store_at
+from .samples import TABLE, creation, entry, file, place, store_at
 
 SCHEMA = b"arrow schema"
 IDS = {1: "1" * 32, 2: "2" * 32}
@@ -76,13 +76,13 @@ def both(tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
     one = store_at(tmp_path)
     one.commit(TABLE, [creation(TREE), FilesAdded(FILES, 5)])
     one.commit(TABLE, [CommitStarted("open-1", "ingest", 5), CommitStarted("open-2", "ingest", 5)])
-    one.commit(TABLE, [RewriteStarted(2, "two", ""), RewriteStarted(3, "three", "")])
+    one.commit(TABLE, [RewriteStarted(2, place(2), ""), RewriteStarted(3, place(3), "")])
     one.commit(TABLE, [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)])
     one.commit(TABLE, [RunQueued(f"queued-{n}", QUEUED[n - 1], "by hand") for n in (1, 2)])
     one.commit(TABLE, [RunQueued(f"running-{n}", RUNNING[n - 1], "by hand") for n in (1, 2)])
     one.commit(TABLE, [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)])
     one.commit(TABLE, [SavepointTaken(f"old-{n}") for n in (1, 2)])
-    one.commit(INSTANCE_LOG, [RegisterTable(entry(IDS[n], f"table-{n}")) for n in (1, 2)])
+    one.commit(INSTANCE_LOG, [RegisterTable(entry(IDS[n], f"table_{n}")) for n in (1, 2)])
     other = store_at(tmp_path)
     for store in (one, other):
         assert store.table(TABLE).version == 8 and store.instance().version == 1
@@ -116,7 +116,7 @@ def table_sample(name: str, number: int) -> TableSample:
         case "declare":
             return [SetTableProperties({"tags": {"n": number}})], c.to_redeclare(1)
         case "rewrite":
-            swap = TableRewritten(number + 1, "one", SCHEMA, 6, (), (file(0),))
+            swap = TableRewritten(number + 1, place(), SCHEMA, 6, (), (file(0),))
             return [swap, SetTableProperties({"sort_keys": []})], c.to_swap(1, 1, 5)
         case "restore":
             back = TableRestored(
@@ -179,7 +179,7 @@ def service_sample(name: str, number: int, lease_until: int, *, of_queued: bool 
 
 def instance_sample(name: str, table: int, shared: int) -> InstanceSample:
     """The transaction of that kind on table number `table`, to the name number `shared` where it gives one."""
-    table_id, new_name = IDS[table], f"shared-{shared}"
+    table_id, new_name = IDS[table], f"shared_{shared}"
     match name:
         case "register":
             return [RegisterTable(entry(str(table + 6) * 32, new_name))], c.to_register("nyc", new_name)

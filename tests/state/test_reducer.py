@@ -52,7 +52,7 @@ from deployer.state.updates import (
     Update,
 )
 
-from .samples import NEVER, TABLE, added, creation, entry, file, store_at
+from .samples import NEVER, TABLE, added, creation, entry, file, place, store_at
 from .strategies import next_service_updates, next_updates
 
 
@@ -175,7 +175,7 @@ def test_a_trigger_counts_from_when_it_was_set_or_resumed() -> None:
 
 def test_a_rewrite_keeps_services_runs_and_savepoints() -> None:
     rewritten = _after(
-        SERVED, RewriteStarted(2, "two", ""), TableRewritten(2, "one", b"s", 1, (), (), forgets_jobs=True)
+        SERVED, RewriteStarted(2, place(2), ""), TableRewritten(2, place(), b"s", 1, (), (), forgets_jobs=True)
     )
     assert (rewritten.services, rewritten.runs, rewritten.savepoints) == (
         SERVED.services,

@@ -32,7 +32,7 @@ from deployer.state.updates import (
 )
 from deployer.state.words import update_words
 
-from .samples import creation, file
+from .samples import creation, file, place
 from .strategies import members
 
 WORDS: list[tuple[Update, str]] = [
@@ -54,7 +54,7 @@ WORDS: list[tuple[Update, str]] = [
     (RenameTable("a1b2c3d4e5f6", "air", "planes"), "rename table a1b2c3d4 to air.planes"),
     (SetTableStatus("a1b2c3d4e5f6", "deleting"), "table a1b2c3d4 is deleting"),
     (
-        TableRewritten(2, "old", b"s", 3, (), (file(1),)),
+        TableRewritten(2, place(), b"s", 3, (), (file(1),)),
         "swap in dataset 2: 1 file with 10 rows, 1 leaf (dataset version 3)",
     ),
     (

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployer.tables.storage import remove_dataset, remove_empty_root
+from deployer.state.location import Location
+from deployer.tables.storage import erase_dataset, remove_empty_root
 
 
 def test_a_database_is_left_when_its_last_dataset_goes(tmp_path: Path) -> None:
     # Lance makes a dataset's folders one after the other: a database's folder that goes in between fails the creation.
     (tmp_path / "air" / "flights-1.lance" / "data").mkdir(parents=True)
-    remove_dataset(str(tmp_path), "air/flights-1.lance")
-    remove_dataset(str(tmp_path), "air/never-2.lance")
+    erase_dataset(str(tmp_path), Location("air/flights-1.lance"))
+    erase_dataset(str(tmp_path), Location("air/never-2.lance"))
     assert [path.name for path in tmp_path.iterdir()] == ["air"]
     assert list((tmp_path / "air").iterdir()) == []
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from deployer.errors import Corrupt
 from deployer.services.metasync.target import Catalog, Place, is_same_catalog
+from deployer.state.envelope import FORGED
 from deployer.state.json_values import JSON
 from deployer.state.model import INSTANCE_LOG, InstanceState
+from deployer.state.names import has_control_characters
 from deployer.state.store import StateStore
 from deployer.state.updates import SetInstanceProperties
 
@@ -38,23 +40,26 @@ class Record:
         return {**about, "place": list(self.place), "location": self.location}
 
     @staticmethod
-    def of_json(form: Mapping[str, Any]) -> Record:
-        """Raises Corrupt for what is not a record."""
-        try:
-            database, name = map(str, form["place"])
-            target, catalog, location = dict(form["target"]), tuple(map(str, form["catalog"])), str(form["location"])
-        except (KeyError, TypeError, ValueError):
-            raise Corrupt(
-                "a record of what METASYNC published cannot be read",
-                where=f"a property {PREFIX}… of the instance",
-                remedy="restore the state from an export",
-            ) from None
-        return Record(target, catalog, (database, name), location)
+    def of_json(form: Any) -> Record:
+        """Raises Corrupt for what METASYNC did not write. The target itself is checked when it is opened."""
+        match form:
+            case {"target": Mapping() as target, "catalog": [*catalog], "place": [str(database), str(name)]} if (
+                isinstance(location := form.get("location"), str)
+                and isinstance(target.get("type"), str)
+                and all(isinstance(part, str) for part in catalog)
+                and not any(has_control_characters(part) for part in (database, name))
+            ):
+                return Record(target, tuple(map(str, catalog)), (database, name), location)
+        raise Corrupt(
+            "what the instance's log remembers of a published table is not valid", where="the instance", remedy=FORGED
+        )
 
 
 def records_of(instance: InstanceState, table_id: str) -> list[Record]:
     """The entries of a table, of its former names too."""
     found: Any = instance.properties.get(PREFIX + table_id, [])
+    if not isinstance(found, list | tuple):
+        return [Record.of_json(None)]
     return [Record.of_json(each) for each in found]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.errors import Corrupt, DeployerError, Interrupted, Refused
 from deployer.plan.escaping import plain
 from deployer.plan.words import count
 from deployer.services.metasync.publication import Publication, is_same_place, relative_to, uri_of
@@ -169,9 +169,14 @@ def _remove_gone(
     for each in targets:
         with suppress(DeployerError):  # it was told already
             declared.append(open_target(each))
-    removed = []
+    removed: list[Published | None] = []
     for table_id in sorted(published_tables(instance) - set(instance.tables)):
-        for record in records_of(instance, table_id):
+        try:
+            records = records_of(instance, table_id)
+        except Corrupt as error:
+            removed.append(Published(f"table {table_id}", "failed", failure=str(error)))
+            continue
+        for record in records:
 
             def remove(table_id: str = table_id, record: Record = record) -> Published | None:
                 return _remove(table, table_id, record, _target_of(record, declared, open_target))

@@ -21,7 +21,7 @@ Declared = Mapping[str, Any]
 def target_for(table: OpenTable, declared: Declared) -> Target:
     """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
 
-    It is checked as those of specs are: records of what was published where come from the state.
+    What is declared may come from the state, so it is checked as in specs: nothing is sent to a target that is not.
     """
     options_of_values("METASYNC", {"targets": [dict(declared)]})
     return _TARGETS[declared["type"]](table, declared)

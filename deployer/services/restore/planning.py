@@ -11,6 +11,7 @@ from deployer.live.reader import live_table
 from deployer.plan.diff import diff
 from deployer.plan.words import describe
 from deployer.services.tagged_savepoints import tables_with
+from deployer.state.location import Location
 from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.services import Savepoint
 from deployer.state.store import StateStore
@@ -107,7 +108,7 @@ def state_then(table: OpenTable, savepoint: Savepoint) -> TableState:
         ) from failure
 
 
-def place_of(table: OpenTable, savepoint: Savepoint) -> str:
+def place_of(table: OpenTable, savepoint: Savepoint) -> Location:
     """Where the dataset is that the savepoint is of, relative to the root; the table's own or a retired one."""
     if savepoint.dataset == table.state.dataset:
         return table.entry.location

@@ -30,7 +30,7 @@ from deployer.tables import commit
 from deployer.tables.leaf_split import split_leaves
 from deployer.tables.naming import set_online
 from deployer.tables.reinitialise import reinitialise_table
-from deployer.tables.storage import remove_dataset
+from deployer.tables.storage import erase_dataset
 from deployer.tables.verify import verify
 from deployer.tables.versions import dataset_at
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -175,7 +175,7 @@ def test_a_dataset_or_version_that_others_removed_is_told_and_nothing_changes(la
     old = entry(lake).location
     dataset = lance.dataset(lake.open().opened.location)
     reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
-    remove_dataset(lake.root, old)
+    erase_dataset(lake.root, old)
     state = lake.open().opened.state
     with pytest.raises(Refused, match="savepoint then is of version 2 of dataset 1, which was removed"):
         preview(lake)

@@ -1,0 +1,78 @@
+"""Data on storage that `up` removes beside what it does to resources. The plan shows it, and no more is removed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from deployer.plan.words import count, size
+
+if TYPE_CHECKING:
+    from deployer.plan.plan import Plan
+
+#: `replaced`: a rewrite or an emptying took its place; `unfinished`: a rewrite that was cut off; `deleted`: of a table
+#: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was cut off.
+RemovalKind = Literal["replaced", "unfinished", "deleted", "creating", "deleting"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A dataset that is removed: of the table at `address`, where it is below the root, and why.
+
+    `rows` is None where that is not known. `refused` says why `up` does not remove it, and so changes nothing.
+    """
+
+    address: str
+    table_id: str
+    number: int
+    location: str
+    kind: RemovalKind
+    why: str
+    rows: int | None
+    bytes: int
+    refused: str | None = None
+
+    @property
+    def name(self) -> tuple[str, int]:
+        """What it is known by, whenever it is asked for."""
+        return self.table_id, self.number
+
+
+def removal_words(removal: Removal) -> str:
+    """`nyc/flights-0a1b2c3d.lance (336,776 rows, 11.8 MiB): replaced on 2030-01-31 and kept until 2030-02-07`."""
+    rows = f"{count(removal.rows, 'row')}, " if removal.rows is not None else ""
+    return f"{removal.location} ({rows}{size(removal.bytes)}): {removal.why}"
+
+
+def removal_total(plan: Plan) -> str:
+    """`2 datasets to remove (11.8 MiB)`; empty without any."""
+    if not plan.removals:
+        return ""
+    return f"{count(len(plan.removals), 'dataset')} to remove ({size(sum(each.bytes for each in plan.removals))})"
+
+
+def removal_as_json(removal: Removal) -> dict[str, Any]:
+    """A removal, as a part of the plan's document."""
+    return {
+        "address": removal.address,
+        "table_id": removal.table_id,
+        "dataset": removal.number,
+        "location": removal.location,
+        "kind": removal.kind,
+        "why": removal.why,
+        "rows": removal.rows,
+        "bytes": removal.bytes,
+        "refused": removal.refused,
+    }
+
+
+def saved_names(document: Any) -> frozenset[tuple[str, int]]:
+    """The removals of a saved plan's document, by table id and number; what is not in their form is none."""
+    found = document.get("removals") if isinstance(document, Mapping) else None
+    named = (
+        (each.get("table_id"), each.get("dataset"))
+        for each in (found if isinstance(found, list) else ())
+        if isinstance(each, Mapping)
+    )
+    return frozenset((id, number) for id, number in named if isinstance(id, str) and isinstance(number, int))

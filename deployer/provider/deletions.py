@@ -1,0 +1,55 @@
+"""What a run may delete: the tables, and the instance, that its plan showed.
+
+Pulumi's state is a file that may be anybody's: a resource in it names a root and a table's id. So the provider deletes
+nothing that the plan of the run did not have. Where Pulumi is run without deployer there is no such plan.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployer.errors import InvalidInput, Refused
+
+#: How it reaches a provider that the Pulumi CLI starts as a process of its own: `Deletions.as_text`.
+DELETIONS_VARIABLE = "DEPLOYER_DELETIONS"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """Tables by id, of the instance at `root` (an absolute path or URI), and whether the instance itself goes."""
+
+    root: str = ""
+    tables: frozenset[str] = frozenset()
+    instance: bool = False
+
+    def as_text(self) -> str:
+        return json.dumps({"root": self.root, "tables": sorted(self.tables), "instance": self.instance})
+
+    @staticmethod
+    def of_environment(environment: Mapping[str, str]) -> Deletions | None:
+        """What the variable says; None without it: then protection alone says what may be deleted."""
+        text = environment.get(DELETIONS_VARIABLE)
+        if text is None:
+            return None
+        try:
+            found = json.loads(text)
+            return Deletions(str(found["root"]), frozenset(map(str, found["tables"])), bool(found["instance"]))
+        except (KeyError, TypeError, ValueError):
+            raise InvalidInput(
+                f"{DELETIONS_VARIABLE} cannot be read", remedy="unset it: `deployer` sets it for its own runs"
+            ) from None
+
+    def require(self, root: str, address: str, table_id: str | None) -> None:
+        """Raises Refused unless the table, or without an id the instance, was to be deleted."""
+        if root.rstrip("/") == self.root.rstrip("/") and (
+            self.instance if table_id is None else table_id in self.tables
+        ):
+            return
+        raise Refused(
+            f"the plan of this run does not delete it, so neither does Pulumi ({root})",
+            where=address,
+            remedy="write `renamed_from` where it has another name now; else look at `deployer stack export`: Pulumi's "
+            "state has a resource that this lake does not have under that name",
+        )
