@@ -125,6 +125,13 @@ def ask(question: str) -> str:
     return str(typer.prompt(visible(question), err=True))
 
 
+def ask_new_secret(name: str) -> str:
+    """A secret that the person types twice; nothing of it is shown."""
+    import typer
+
+    return str(typer.prompt(name, hide_input=True, confirmation_prompt=True, err=True))
+
+
 def print_error(error: DeployerError, *, as_json: bool) -> None:
     """The error in words on stderr, or as a JSON document on stdout."""
     if as_json:

@@ -117,7 +117,7 @@ def change_secrets_provider(
     import os
     import sys
 
-    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.output import ask_new_secret, note, print_json, stdout
     from deployer.cli.workspace import specs_place
     from deployer.engine import StackRef
     from deployer.engine.passphrase import NEW_VARIABLE
@@ -130,7 +130,7 @@ def change_secrets_provider(
             raise InvalidInput(
                 "nobody can be asked for the new passphrase here", where=NEW_VARIABLE, remedy="set that variable to it"
             )
-        os.environ[NEW_VARIABLE] = typer.prompt("New passphrase", hide_input=True, confirmation_prompt=True, err=True)
+        os.environ[NEW_VARIABLE] = ask_new_secret("New passphrase")
     change_keeper(StackRef(found, stack), provider)
     kind = provider.partition(":")[0]
     if as_json:

@@ -18,6 +18,7 @@ from deployer.engine.model import (
     Event,
     OnEvent,
     Operation,
+    ProgramOutput,
     StepFailed,
     StepFinished,
     StepOp,
@@ -174,6 +175,8 @@ class Run:
                 event = replace(event, message=masked(message))
             case StepProgress(doing=doing):
                 event = replace(event, doing=masked(doing))
+            case ProgramOutput(text):
+                event = ProgramOutput(masked(text))
             case _:
                 pass
         if isinstance(event, Diagnostic):

@@ -14,6 +14,7 @@ from typing import Any
 #: providers have their credentials from their own variables, which stay.
 _WITHHELD = frozenset(
     {
+        "DEPLOYER_NEW_PASSPHRASE",
         "DEPLOYER_PLAN_KEY",
         "PULUMI_ACCESS_TOKEN",
         "PULUMI_CONFIG_PASSPHRASE",

@@ -88,10 +88,9 @@ def test_a_secret_in_what_declares_a_table_is_refused(project: Path, deployer: D
         project,
         """
 from dataclasses import replace
-from deployer.provider.sdk import Instance, Table
+from deployer.provider.sdk import Table
 spec = replace(lake.tables[0], name="others", description="by " + pulumi.Config("demo").require("token"))
-instance = Instance(replace(lake.instance, name="other", root="lakes/other"))
-Table(instance, spec)
+Table(lake.instance, spec)
 """,
     )
     for arguments in (("preview",), ("up", "--yes")):
