@@ -39,6 +39,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str) -> RemoteC
         code,
         _region(),
         found.get("log_group"),
+        disk_key=(str(found["key"]), str(found["lake"])) if found.get("key") else None,
     )
 
 
