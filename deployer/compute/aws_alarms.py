@@ -169,8 +169,8 @@ def events_trust(topic_arn: str, owned: str) -> Policy:
 
 
 def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | None = None) -> Policy:
-    """What the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and use the key
-    for both."""
+    """What the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and use the
+    key for both."""
     found: list[dict[str, Any]] = [
         {"Sid": "Tell", "Effect": "Allow", "Action": "sns:Publish", "Resource": topic_arn},
     ]

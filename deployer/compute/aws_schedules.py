@@ -125,8 +125,8 @@ def start_job_run(
     each: Scheduled,
     disk_key: tuple[str, str] | None = None,
 ) -> str:
-    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of the disks'
-    key and the lake's id.
+    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of the
+    disks' key and the lake's id.
 
     A start that Scheduler repeats has the same token, and is answered with the run that the first one made. A run that
     fails is not tried again: its time has been run, and somebody is told.

@@ -21,8 +21,8 @@ IDLE_MINUTES = 60  #: without a step, after which a cluster ends
 Json = dict[str, Any]
 
 _CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
-#: What Spark's processes say to each other is encrypted, with or without certificates for TLS, and so are files that they
-#: spill. YARN makes a secret for each job; its shuffle service reads the settings from YARN's
+#: What Spark's processes say to each other is encrypted, with or without certificates for TLS, and so are files that
+#: they spill. YARN makes a secret for each job; its shuffle service reads the settings from YARN's
 #: (https://spark.apache.org/docs/latest/security.html).
 CONFIGURATIONS: tuple[Json, ...] = (
     {"Classification": "spark-defaults", "Properties": {**_CRYPTO, "spark.io.encryption.enabled": "true"}},

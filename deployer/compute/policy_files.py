@@ -41,8 +41,8 @@ _PARTED: Mapping[str, tuple[Part, ...]] = {
 
 
 def policies(lake: LakeOnAws, roles: Iterable[PolicyRole] = tuple(PolicyRole)) -> dict[str, Policy]:
-    """The policies by name, such as `deploy-lake`; a second one of a name has `-2`. Raises Refused for names that are too
-    long for IAM."""
+    """The policies by name, such as `deploy-lake`; a second one of a name has `-2`. Raises Refused for names that are
+    too long for IAM."""
     wanted = set(roles)
     grants = needed_grants(lake)
     found: dict[str, Policy] = {}

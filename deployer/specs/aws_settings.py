@@ -131,7 +131,6 @@ AWS_SETTINGS = object_schema(
                     "Ids of the VPC endpoints that requests come through.",
                     text("An endpoint's id.", pattern="^vpce-[a-z0-9]+$", patternErrorMessage="write vpce-…"),
                     minItems=1,
-                    uniqueItems=True,
                 ),
             },
         ),

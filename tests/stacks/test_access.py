@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.compute.aws_access import capacity, job_policy, name_on_aws
+from deployer.compute.aws_access import capacity, job_policy
+from deployer.compute.aws_names import name_on_aws
 from deployer.compute.deploying_access import deploying_grants, deploying_policy
 from deployer.compute.grants import Grant
 from deployer.compute.key_access import key_alias

@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import name_on_aws
 from deployer.state import open_store
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name

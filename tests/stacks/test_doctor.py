@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import name_on_aws
 from deployer.compute.deploying_access import deploying_policy
 from tests.cli.conftest import Deployer
 from tests.stacks.answers import Answers, answering

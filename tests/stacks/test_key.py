@@ -7,7 +7,7 @@ import json
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import name_on_aws
 from deployer.compute.key_access import key_alias
 from deployer.state.dynamodb_table import table_name
 from tests.cli.conftest import Deployer
