@@ -35,7 +35,15 @@ def instance_policy(
 
 
 def _disks(key_arn: str) -> dict[str, Any]:
-    return {"Sid": "KeyOfDisks", "Effect": "Allow", "Action": list(DISK_ACTIONS), "Resource": key_arn}
+    """By itself, and for nothing that S3 or DynamoDB encrypts."""
+    others = ("kms:ViaService", "kms:EncryptionContext:aws:s3:arn", "kms:EncryptionContext:aws:dynamodb:tableName")
+    return {
+        "Sid": "KeyOfDisks",
+        "Effect": "Allow",
+        "Action": list(DISK_ACTIONS),
+        "Resource": key_arn,
+        "Condition": {"Null": dict.fromkeys(others, "true")},
+    }
 
 
 def _certificates(uri: str, partition: str) -> dict[str, Any]:

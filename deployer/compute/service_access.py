@@ -65,15 +65,15 @@ def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
     begins = glue_names(lake.instance)
     databases, catalog = lake.arn("glue", f"database/{begins}"), lake.arn("glue", "catalog")
     inside = tuple(lake.arn("glue", f"{kind}/{begins}") for kind in ("table", "userDefinedFunction"))
-    changes = of("glue", ("CreateDatabase", "DeleteDatabase", "GetDatabase", "UpdateDatabase"))
     example = (f"{databases}example",)
     return (
+        Grant("Catalog", "services", of("glue", _CHANGES), (catalog,), (catalog,)),
         Grant(
-            "Catalog",
+            "InsideDatabases",
             "services",
-            changes,
-            (catalog, *(f"{place}*/*" for place in inside)),
-            (catalog, *(f"{place}example/example" for place in inside)),
+            ("glue:DeleteDatabase",),
+            tuple(f"{place}*/*" for place in inside),
+            tuple(f"{place}example/example" for place in inside),
         ),
         Grant(
             "NewDatabase",
@@ -117,4 +117,5 @@ _SUBSCRIPTION = ("GetSubscriptionAttributes", "Unsubscribe")
 _ALARM = ("DeleteAlarms", "DescribeAlarms", *_TAGS)
 _RULE = ("DeleteRule", "DescribeRule", "ListTargetsByRule", "PutRule", "RemoveTargets", *_TAGS)
 _BUDGET = ("ModifyBudget", "ViewBudget", *_TAGS)
+_CHANGES = ("CreateDatabase", "DeleteDatabase", "GetDatabase", "UpdateDatabase")
 _DATABASE = ("DeleteDatabase", "TagResource", "UntagResource", "UpdateDatabase")

@@ -10,6 +10,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 Value = str | Sequence[str]
@@ -113,6 +114,11 @@ def _literal(text: str) -> str:
 
 def matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
     """Whether IAM's pattern fits: `*` and `?` are wild, `${*}` is an asterisk."""
+    return _expression(pattern, ignore_case).fullmatch(text) is not None
+
+
+@cache
+def _expression(pattern: str, ignore_case: bool) -> re.Pattern[str]:
     expression, rest = "", pattern
     while rest:
         if variable := _VARIABLE.match(rest):
@@ -122,4 +128,4 @@ def matches(pattern: str, text: str, *, ignore_case: bool = False) -> bool:
         assert not rest.startswith("${"), f"the variable in {pattern} is not known"
         expression += {"*": ".*", "?": "."}.get(rest[0], re.escape(rest[0]))
         rest = rest[1:]
-    return re.fullmatch(expression, text, re.IGNORECASE | re.DOTALL if ignore_case else re.DOTALL) is not None
+    return re.compile(expression, re.IGNORECASE | re.DOTALL if ignore_case else re.DOTALL)

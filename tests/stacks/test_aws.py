@@ -238,7 +238,8 @@ def test_a_bucket_of_somebody_else_is_said(on_aws: MakeProject, deployer: Deploy
     assert f"bucket/{bucket_of(project)}" in ran.err and "BucketAlreadyExists" in ran.err
 
 
-def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer) -> None:
+def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "x")
     project = on_aws(PROD, bucket="golden-lakes", tables=table("flights", "delay: int32", more=SERVICES))
     ran = deployer("up", "--yes", "--stack", "prod")
     assert ran.code == 0, ran.err
@@ -284,7 +285,14 @@ clusters:
   laptop: {kind: local, cores: 2}
 aws:
   kms_key: managed
+  permissions_boundary: arn:aws:iam::123456789012:policy/deployer-demo-boundary
   state_capacity: {read: 10, write: 5}
+  object_lock: {mode: governance, days: 7}
+  replicate_to:
+    bucket: arn:aws:s3:::golden-lakes-copy
+    kms_key: arn:aws:kms:eu-west-1:123456789012:key/copies
+  emr_certificates: s3://our-logs/certificates.zip
+  only_from: {organization: o-a1b2c3d4e5}
 """
 
 

@@ -67,8 +67,12 @@ def transact_write_items(self: DynamoDBBackend, transact_items: list[dict[str, A
 
 def get_permission(self: FakeBucket, action: str, resource: str) -> Any:
     """Whether the bucket's policy denies it, conditions included, of which moto takes no notice. Requests count as if
-    they had come by TLS, and everybody is of the account."""
-    context: dict[str, str] = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
+    they had come by TLS, and everybody as if of one organization."""
+    context: dict[str, str] = {
+        "aws:SecureTransport": "true",
+        "s3:TlsVersion": "1.3",
+        "aws:PrincipalOrgID": "o-a1b2c3d4e5",
+    }
     for header, key in _ENCRYPTION.items():
         if value := flask.request.headers.get(header):
             context[key] = value
@@ -86,6 +90,8 @@ def create_application(self: EMRServerlessBackend, *, release_label: str, **abou
 
 def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
     def locked(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if "HTTP_X_AMZ_CHECKSUM_SHA256" in environ:  # S3 takes the checksum for a sign of its kind, moto does not
+            environ.setdefault("HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM", "SHA256")
         with _lock:
             return list(application(environ, start_response))
 
