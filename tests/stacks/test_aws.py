@@ -11,7 +11,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_names import name_on_aws
+from deployer.compute.aws_names import lake_id, name_on_aws, own_name
 from deployer.state import open_store
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
@@ -43,7 +43,10 @@ def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
     assert (changed.code, "update aws:s3/bucket:Bucket" in changed.out) == (2, True)
     assert deployer("up", "--yes").code == 0
     tags = {each["Key"]: each["Value"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
-    assert tags == {"team": "science", "deployer:instance": "demo", "deployer:stack": "lakes/dev"}
+    lake = lake_id(f"s3://{bucket}/demo", "demo")
+    assert tags == {
+        "team": "science", "deployer:instance": "demo", "deployer:stack": "lakes/dev", "deployer:lake": lake
+    }  # fmt: skip
 
     (project / "rows.csv").write_text("id,delay\n1,10\n2,20\n", encoding="utf-8")
     assert deployer("ingest", "flights", "rows.csv", "--json").json["rows"] == 2
@@ -141,7 +144,8 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     project = on_aws(cluster, tables="")
     assert deployer("up", "--yes").code == 0
     specs, emr, iam = project / "specs" / "demo.yaml", boto3.client("emr-serverless"), boto3.client("iam")
-    name = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    root = f"s3://{bucket_of(project)}/demo"
+    name, role = name_on_aws(root, "demo", "small"), own_name(root, "demo", "small")
 
     def minutes() -> list[int]:
         listed = [each for each in emr.list_applications()["applications"] if each["name"] == name]
@@ -153,7 +157,7 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     specs.write_text(specs.read_text().replace("idle_minutes: 5", "idle_minutes: 9"), encoding="utf-8")
     everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
-    iam.put_role_policy(RoleName=name, PolicyName="lake", PolicyDocument=document)
+    iam.put_role_policy(RoleName=role, PolicyName="lake", PolicyDocument=document)
     found = {each["address"]: each["action"] for each in deployer("preview", "--json").json["foreign"]}
     assert found == {
         "aws:emrserverless/application:Application application/small": "update",
@@ -164,7 +168,7 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     specs.write_text(specs.read_text().split("clusters:")[0], encoding="utf-8")
     assert deployer("up", "--yes").code == 0
     assert minutes() == []
-    assert name not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
+    assert role not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
 
 
 def test_what_is_kept_ready_and_where_logs_go(on_aws: MakeProject, deployer: Deployer) -> None:

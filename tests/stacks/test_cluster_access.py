@@ -11,12 +11,13 @@ from moto.iam.aws_managed_policies import aws_managed_policies_data
 from deployer.compute.aws_access import job_policy
 from deployer.compute.emr_access import emr_service_policy_arn, emr_trust, instance_trust, pass_policy
 from deployer.compute.key_access import key_policy
-from tests.stacks.lakes import DEMO, deploying
+from tests.stacks.lakes import ACCOUNT, DEMO, deploying
 from tests.stacks.policies import Call, is_allowed
-from tests.stacks.test_access import ACCOUNT, ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs
+from tests.stacks.test_access import ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs
 
 REGION = "eu-central-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/KEY"
+KEY_ALIAS = f"arn:aws:kms:{REGION}:{ACCOUNT}:{inputs('key-alias/demo')['name']}"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:{ACCOUNT}:cluster/j-1"
 JOBS = f"{DEMO.roles}{inputs('role/nightly')['name']}"
 ADMIN = f"arn:aws:iam::{ACCOUNT}:role/admin"
@@ -254,7 +255,7 @@ EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE), "iam:PermissionsBo
         (Call("elasticmapreduce:AddTags", CLUSTER, DEMO.asked), False),
         (Call("kms:CreateKey", "*", DEMO.asked), False),
         (Call("kms:PutKeyPolicy", KEY, OUR_KEY), True),
-        (Call("kms:CreateAlias", f"arn:aws:kms:{REGION}:{ACCOUNT}:{inputs('key-alias/demo')["name"]}"), True),
+        (Call("kms:CreateAlias", KEY_ALIAS), True),
         (Call("kms:GenerateDataKey", KEY, {**OUR_KEY, **S3}), True),
         (Call("kms:CreateGrant", KEY, {**OUR_KEY, **DYNAMODB}), True),
         (Call("logs:AssociateKmsKey", LOGS), True),

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.stacks.lakes import DEMO, deploying
+from tests.stacks.lakes import ACCOUNT, DEMO, deploying
 from tests.stacks.policies import Call, is_allowed
-from tests.stacks.test_access import ACCOUNT, inputs
+from tests.stacks.test_access import inputs
 
 QUEUE = f"arn:aws:sqs:eu-central-1:{ACCOUNT}:{inputs('not-started/demo')['name']}"
 APPLICATION = f"arn:aws:emr-serverless:eu-central-1:{ACCOUNT}:/applications/ID"

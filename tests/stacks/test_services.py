@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_names import name_on_aws
+from deployer.compute.aws_names import name_on_aws, own_name, own_names
 from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
@@ -39,7 +39,7 @@ def applied(on_aws: MakeProject, deployer: Deployer, clusters: str = CLUSTERS, t
 
 
 def group_of(project: Path) -> str:
-    return name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "/services")
+    return own_name(f"s3://{bucket_of(project)}/demo", "demo", "/services")
 
 
 def schedules(project: Path) -> dict[str, Any]:
@@ -100,14 +100,16 @@ def test_who_is_to_know_is_subscribed_to_the_alarms(on_aws: MakeProject, deploye
     [topic] = [
         each["TopicArn"]
         for each in sns.list_topics()["Topics"]
-        if each["TopicArn"].endswith(name_on_aws(root, "demo", "alarms"))
+        if each["TopicArn"].endswith(own_name(root, "demo", "alarms"))
     ]
     [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
-    names = [name_on_aws(root, "demo", what) for what in ("failed-jobs/small", "not-started/demo")]
+    names = [own_name(root, "demo", what) for what in ("no-success/demo", "not-started/demo", "throttled/demo")]
     alarms = boto3.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
-    assert {each["MetricName"] for each in alarms} == {"FailedJobs", "ApproximateNumberOfMessagesVisible"}
-    assert all(each["AlarmActions"] == [topic] for each in alarms)
+    assert {each["MetricName"] for each in alarms} == {
+        "NumberOfMessagesSent", "ApproximateNumberOfMessagesVisible", "WriteThrottleEvents"
+    }  # fmt: skip
+    assert all(each["AlarmActions"] == each["OKActions"] == [topic] for each in alarms)
 
 
 def test_schedules_follow_their_services(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -135,7 +137,7 @@ def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deplo
     changed = {name: compact[name] for name in kept} | {"ScheduleExpression": "cron(0 5 * * ? *)", "State": "DISABLED"}
     scheduler.update_schedule(**changed)
     boto3.client("sqs").delete_queue(QueueUrl=boto3.client("sqs").get_queue_url(QueueName=group)["QueueUrl"])
-    names = [name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "failed-jobs/small")]
+    names = [own_name(f"s3://{bucket_of(project)}/demo", "demo", "no-success/demo")]
     boto3.client("cloudwatch").delete_alarms(AlarmNames=names)
     found = {(each["action"], each["address"].split(" ")[0]) for each in deployer("preview", "--json").json["foreign"]}
     assert found >= {
@@ -154,7 +156,7 @@ def test_metasync_has_its_database_and_the_jobs_may_fill_it(on_aws: MakeProject,
     project = applied(on_aws, deployer, tables=table("flights", "delay: int32", more=services))
     database = boto3.client("glue").get_database(Name="demo_air")["Database"]
     assert database["Description"] == "Tables of the lake demo"
-    role = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    role = own_name(f"s3://{bucket_of(project)}/demo", "demo", "small")
     policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="catalog")["PolicyDocument"]
     resources: Any = policy["Statement"][0]["Resource"]
     assert [each.split(":", 5)[5] for each in resources] == ["catalog", "database/demo_air", "table/demo_air/*"]
@@ -257,7 +259,7 @@ def test_what_fails_on_emr_is_told_to_the_topic(on_aws: MakeProject, deployer: D
         "A job failed on a cluster of its own, or the cluster ended with errors: once of the lake demo, j-2. Shut down."
     ]
     assert deployer("preview", "--exit-code").code == 0
-    boto3.client("events").remove_targets(Rule=name_on_aws(root, "demo", "failed-steps/steps"), Ids=["alarms"])
+    boto3.client("events").remove_targets(Rule=own_name(root, "demo", "failed-steps/steps"), Ids=["alarms"])
     sns.set_topic_attributes(TopicArn=outputs["alarms"], AttributeName="Policy", AttributeValue='{"Statement": []}')
     found = {(each["action"], each["address"].split(" ")[1]) for each in deployer("preview", "--json").json["foreign"]}
     assert found == {("create", "tells/failed-steps/steps"), ("update", "alarms-from/demo")}
@@ -276,14 +278,14 @@ services:
 
 def left_in_aws(root: str, group: str, outputs: dict[str, Any]) -> set[str]:
     """Which kinds of resources of the lake are there."""
-    own = "deployer-demo-"
+    own = own_names(root, "demo")
     client: Any = boto3.client
     clusters = client("emr").list_clusters(ClusterStates=["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"])
     found = {
         "cluster": [each for each in clusters["Clusters"] if each["Id"] == outputs["clusters"]["steps"]["cluster"]],
         "application": [
             each for each in client("emr-serverless").list_applications()["applications"]
-            if each["name"].startswith(own) and each["state"] != "TERMINATED"
+            if each["name"] == name_on_aws(root, "demo", "small") and each["state"] != "TERMINATED"
         ],
         "log group": client("logs").describe_log_groups(logGroupNamePrefix=f"/emr-serverless/{own}")["logGroups"],
         "role": [each for each in client("iam").list_roles()["Roles"] if each["RoleName"].startswith(own)],

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import unquote
 
 from moto.budgets.responses import BudgetsResponse
 from moto.core.responses import ActionResult
 from moto.dynamodb.models.table import Table
 from moto.dynamodb.responses import DynamoHandler
+from moto.emrserverless import urls as serverless_urls
 from moto.emrserverless.responses import EMRServerlessResponse
 from moto.logs.responses import LogsResponse
 from moto.s3.responses import S3Response
@@ -43,6 +45,25 @@ def _keeping_settings(call: Any) -> Any:
         return result
 
     return keeping
+
+
+def _application_of(self: EMRServerlessResponse) -> Any:
+    arn = unquote(self.path).partition("/tags/")[2]
+    known: Any = self.emrserverless_backend.applications
+    return known[arn.rpartition("/")[2]]
+
+
+def tag_application(self: EMRServerlessResponse) -> ActionResult:
+    application = _application_of(self)
+    application.tags = {**application.tags, **self._get_param("tags")}
+    return ActionResult({})
+
+
+def untag_application(self: EMRServerlessResponse) -> ActionResult:
+    application = _application_of(self)
+    gone = self.querystring["tagKeys"]
+    application.tags = {name: value for name, value in application.tags.items() if name not in gone}
+    return ActionResult({})
 
 
 def associate_kms_key(self: LogsResponse) -> str:
@@ -144,6 +165,9 @@ def extend() -> None:
     serverless: Any = EMRServerlessResponse
     serverless.create_application = _keeping_settings(serverless.create_application)
     serverless.update_application = _keeping_settings(serverless.update_application)
+    serverless.tag_resource = tag_application
+    serverless.untag_resource = untag_application
+    serverless_urls.url_paths["{0}/tags/(?P<resourceArn>.+)$"] = EMRServerlessResponse.dispatch
     logs: Any = LogsResponse
     logs.associate_kms_key = associate_kms_key
     logs.disassociate_kms_key = disassociate_kms_key
