@@ -135,7 +135,7 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     denied = simulated(iam, principal, wanted)
     if isinstance(denied, Finding):
         return denied
-    asked = sum(len(grant.calls) for grant in wanted)
+    asked = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
     if denied:
         what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
         return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)

@@ -1,8 +1,8 @@
-"""What the role that runs `deployer up` needs on AWS: the one list, of which docs/aws-permissions.md prints the
-policies. Pure.
+"""What the role that runs `deployer up` needs on AWS: the one list, of which `deployer doctor
+--write-policy` makes the policies. Pure.
 
-`deployer doctor` asks IAM about every call of it. `tests/stacks/test_policies.py` holds the page and this list
-together, and what cannot be done with it.
+`deployer doctor` asks IAM about every call of it. `tests/stacks/test_recorded_access.py` holds this list and what
+the commands ask together, and `tests/security/test_aws_deploying_role.py` what cannot be done with it.
 """
 
 from __future__ import annotations
@@ -195,14 +195,9 @@ _LOG_ACTIONS = (
     "TagResource",
     "UntagResource",
 )
-#: What makes a role, or what it may do: only with the boundary, which nobody here may take off or replace.
-_BOUNDED_ROLE_ACTIONS = (
-    "CreateRole",
-    "DeleteRolePolicy",
-    "PutRolePolicy",
-    "UpdateAssumeRolePolicy",
-    "UpdateRole",
-)
+#: What makes a role, or what it may do: only with the boundary, which nobody here may take off or replace. These are
+#: the actions that have `iam:PermissionsBoundary` in their context; a condition on it would deny the others always.
+_BOUNDED_ROLE_ACTIONS = ("CreateRole", "DeleteRolePolicy", "PutRolePolicy")
 _ROLE_ACTIONS = (
     "DeleteRole",
     "GetRole",
@@ -213,4 +208,6 @@ _ROLE_ACTIONS = (
     "ListRoleTags",
     "TagRole",
     "UntagRole",
+    "UpdateAssumeRolePolicy",
+    "UpdateRole",
 )

@@ -45,9 +45,10 @@ def _read_role(iam: Any, id: str, inputs: Values) -> Found | None:
 
 def _update_role(iam: Any, id: str, before: Values, inputs: Values) -> None:
     limits.check_role(id, inputs.get("path", "/"), inputs["assumeRolePolicy"])
-    if boundary := inputs.get("permissionsBoundary"):
+    boundary = inputs.get("permissionsBoundary")
+    if boundary and boundary != before.get("permissionsBoundary"):
         iam.put_role_permissions_boundary(RoleName=id, PermissionsBoundary=boundary)
-    elif "permissionsBoundary" in before:
+    elif not boundary and "permissionsBoundary" in before:
         iam.delete_role_permissions_boundary(RoleName=id)
     iam.update_assume_role_policy(RoleName=id, PolicyDocument=inputs["assumeRolePolicy"])
     iam.update_role(RoleName=id, Description=inputs.get("description", ""))

@@ -122,9 +122,17 @@ def _request_tags(tags: Any, key: str = "Key", value: str = "Value") -> dict[str
     return {f"aws:RequestTag/{name}": text for name, text in pairs}
 
 
+#: Those whose context has the boundary
+#: (https://docs.aws.amazon.com/service-authorization/latest/reference/list_awsidentityandaccessmanagementiam.html).
+_BOUNDED = (
+    "AttachRolePolicy", "CreateRole", "DeleteRolePermissionsBoundary", "DeleteRolePolicy", "DetachRolePolicy",
+    "PutRolePermissionsBoundary", "PutRolePolicy",
+)  # fmt: skip
+
+
 def _iam(operation: str, form: Mapping[str, str], lake: LakeOnAws) -> Iterator[Call]:
     arn = f"arn:aws:iam::{lake.account}:"
-    bounded = {"iam:PermissionsBoundary": lake.boundary}  # of the role: the tests of the stack look at each
+    bounded = {"iam:PermissionsBoundary": lake.boundary} if operation in _BOUNDED else {}  # of the role that is there
     if "InstanceProfileName" in form:
         yield Call(f"iam:{operation}", f"{arn}instance-profile/{form['InstanceProfileName']}")
         if operation == "AddRoleToInstanceProfile":

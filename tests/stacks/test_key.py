@@ -47,6 +47,9 @@ def test_a_key_of_the_lakes_own(on_aws: MakeProject, deployer: Deployer) -> None
         f"state-table/{table_name(f's3://{bucket}/demo', 'demo')}": "update",
         "logs/small": "update",
         "lake/small": "update",
+        "alarms/demo": "update",
+        "tell/demo/events": "update",
+        f"tls-only/{bucket}": "update",
     }
     ran = deployer("up", "--yes")
     assert ran.code == 0, ran.err

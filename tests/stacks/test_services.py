@@ -104,10 +104,10 @@ def test_who_is_to_know_is_subscribed_to_the_alarms(on_aws: MakeProject, deploye
     ]
     [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
-    names = [own_name(root, "demo", what) for what in ("no-success/demo", "not-started/demo", "throttled/demo")]
+    names = [own_name(root, "demo", what) for what in ("not-started/demo", "throttled/demo")]
     alarms = boto3.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
     assert {each["MetricName"] for each in alarms} == {
-        "NumberOfMessagesSent", "ApproximateNumberOfMessagesVisible", "WriteThrottleEvents"
+        "ApproximateNumberOfMessagesVisible", "WriteThrottleEvents"
     }  # fmt: skip
     assert all(each["AlarmActions"] == each["OKActions"] == [topic] for each in alarms)
 
@@ -118,7 +118,7 @@ def test_schedules_follow_their_services(on_aws: MakeProject, deployer: Deployer
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("0 3 * * MON", "30 4 * * *").replace("  autosavepoint", "  # autosavepoint"))
     shown = {each["action"] for each in deployer("preview", "--json").json["foreign"]}
-    assert shown == {"update", "delete"}
+    assert shown == {"update", "delete", "create"}  # a daily one has an alarm on no success
     assert deployer("up", "--yes").code == 0
     assert list(schedules(project)) == ["COMPACT of table air.flights, by 30 4 * * * cron(30 4 * * ? *)"]
     assert deployer("preview", "--exit-code").code == 0
@@ -137,7 +137,7 @@ def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deplo
     changed = {name: compact[name] for name in kept} | {"ScheduleExpression": "cron(0 5 * * ? *)", "State": "DISABLED"}
     scheduler.update_schedule(**changed)
     boto3.client("sqs").delete_queue(QueueUrl=boto3.client("sqs").get_queue_url(QueueName=group)["QueueUrl"])
-    names = [own_name(f"s3://{bucket_of(project)}/demo", "demo", "no-success/demo")]
+    names = [own_name(f"s3://{bucket_of(project)}/demo", "demo", "throttled/demo")]
     boto3.client("cloudwatch").delete_alarms(AlarmNames=names)
     found = {(each["action"], each["address"].split(" ")[0]) for each in deployer("preview", "--json").json["foreign"]}
     assert found >= {
@@ -265,6 +265,50 @@ def test_what_fails_on_emr_is_told_to_the_topic(on_aws: MakeProject, deployer: D
     assert found == {("create", "tells/failed-steps/steps"), ("update", "alarms-from/demo")}
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0
+
+
+DAILY = table("flights", "delay: int32", more='services: {compact: {trigger: {schedule: "0 3 * * *"}}}\n')
+
+
+def test_what_fails_on_emr_serverless_is_told_and_what_succeeds_is_counted(
+    on_aws: MakeProject, deployer: Deployer
+) -> None:
+    """F8: the alarm had a metric with dimensions that AWS does not fill, and silence counted as success."""
+    project = applied(on_aws, deployer, CLUSTERS, tables=DAILY)
+    root, sns, sqs = f"s3://{bucket_of(project)}/demo", boto3.client("sns"), boto3.client("sqs")
+    outputs = outputs_of(project)
+    queue = sqs.create_queue(QueueName="hearing")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    raw = {"RawMessageDelivery": "true"}
+    sns.subscribe(TopicArn=outputs["alarms"], Protocol="sqs", Endpoint=arn, Attributes=raw)
+    successes = sqs.get_queue_url(QueueName=own_name(root, "demo", "/successes"))["QueueUrl"]
+
+    def counted() -> tuple[int, int]:
+        found = [sqs.receive_message(QueueUrl=each, MaxNumberOfMessages=10) for each in (queue, successes)]
+        told, succeeded = (each.get("Messages", []) for each in found)
+        return len(told), len(succeeded)
+
+    def tell(application: str, state: str) -> None:
+        detail = {"applicationId": application, "jobRunId": "r-1", "jobRunName": "compact", "state": state}
+        event = {
+            "Source": "aws.emr-serverless",
+            "DetailType": "EMR Serverless Job Run State Change",
+            "Detail": json.dumps(detail),
+        }
+        boto3.client("events").put_events(Entries=[event])
+
+    own = outputs["clusters"]["small"]["application"]
+    for application, state in (("00other", "FAILED"), ("00other", "SUCCESS"), (own, "RUNNING"), (own, "SUBMITTED")):
+        tell(application, state)
+    assert counted() == (0, 0)
+    tell(own, "FAILED")
+    assert counted() == (1, 0)
+    tell(own, "SUCCESS")
+    assert counted() == (0, 1)
+    name = own_name(root, "demo", "no-success/demo")
+    [alarm] = boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("NumberOfMessagesSent", "breaching")
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": own_name(root, "demo", "/successes")}]
 
 
 ALL = BOTH.replace("clusters:\n", "clusters:\n  small: {kind: emr-serverless, release: emr-spark-8.0.0}\n")
