@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deployer import masking
 from deployer.compute.local import LocalCluster
 from deployer.compute.session import job_session, was_submitted
+from deployer.compute.submission import MINUTES
 from deployer.compute.told import Told, is_to_end, tell
 from deployer.errors import DeployerError, Interrupted
 from deployer.masked_streams import masked_streams
@@ -24,9 +26,10 @@ INTERVAL = 5.0  #: seconds between two words on how far the job is
 def run_program(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, Any]]) -> int:
     """Does the work, and prints its result as JSON or an error in words; gives the exit code.
 
-    With `key`, the name of the attempt, progress and outcome are told below `root` too. Known secrets are masked.
+    With `key`, the name of the attempt, progress and outcome are told below `root` too. Where the environment limits
+    the job to some minutes, the process ends when they are over. Known secrets are masked.
     """
-    with masking.scope(), masked_streams():
+    with masking.scope(), masked_streams(), _ending_in_time(root, key):
         return _run(root, key, work)
 
 
@@ -51,6 +54,30 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
     sys.stdout.write(json.dumps(result) + "\n")
     _tell_end(root, key, Told(result=result))
     return 0
+
+
+@contextlib.contextmanager
+def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
+    """Ends the process, at whatever it is, when its minutes are over: a commit is done or not done, never half."""
+    minutes = float(os.environ.get(MINUTES, 0))
+
+    def end() -> None:
+        error = DeployerError(
+            f"the job took more than {minutes:g} minutes", remedy="raise `timeout_minutes` of the cluster, or load less"
+        )
+        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.flush()
+        _tell_end(root, key, Told(error=error))
+        os._exit(error.exit_code)
+
+    timer = threading.Timer(minutes * 60, end)
+    timer.daemon = True
+    if minutes:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _tell_end(root: str, key: str | None, told: Told) -> None:

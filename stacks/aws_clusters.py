@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 from aws_emr import EmrCluster
+from aws_roles import declare_role
 
 from deployer.compute.aws_access import (
     CORES,
@@ -14,11 +15,13 @@ from deployer.compute.aws_access import (
     MEMORY,
     capacity,
     job_policy,
-    name_on_aws,
+    most_workers,
     trust_policy,
     worker_size,
 )
-from deployer.specs.model import Cluster, InstanceSpec
+from deployer.compute.aws_names import lake_id, name_on_aws, own_name
+from deployer.compute.aws_schedules import scheduled_services
+from deployer.specs.model import Cluster, InstanceSpec, Lake
 
 
 class ServerlessCluster(pulumi.ComponentResource):
@@ -33,7 +36,7 @@ class ServerlessCluster(pulumi.ComponentResource):
         options: Mapping[str, Any] = cluster.options
         logs = aws.cloudwatch.LogGroup(
             f"logs/{cluster.name}",
-            name=f"/emr-serverless/{name}",
+            name=f"/emr-serverless/{own_name(instance.root, instance.name, cluster.name)}",
             retention_in_days=LOG_DAYS,
             kms_key_id=key_arn,
             tags=tags,
@@ -60,13 +63,14 @@ class ServerlessCluster(pulumi.ComponentResource):
         self.role_arn: Any = options.get("execution_role")
         self.own_role: aws.iam.Role | None = None
         if self.role_arn is None:
-            role = self.own_role = aws.iam.Role(
+            role = self.own_role = declare_role(
                 f"role/{cluster.name}",
-                name=name,
-                description=f"Jobs of the lake {instance.name} on the cluster {cluster.name}",
-                assume_role_policy=self.application.arn.apply(lambda arn: json.dumps(trust_policy(arn))),
-                tags=tags,
-                opts=own,
+                instance,
+                cluster.name,
+                f"Jobs of the lake {instance.name} on the cluster {cluster.name}",
+                self.application.arn.apply(trust_policy),
+                tags,
+                own,
             )
             aws.iam.RolePolicy(
                 f"lake/{cluster.name}",
@@ -74,7 +78,7 @@ class ServerlessCluster(pulumi.ComponentResource):
                 role=role.name,
                 policy=pulumi.Output.all(table_arn, logs.arn, key_arn).apply(
                     lambda arns: json.dumps(
-                        job_policy(instance.root, arns[0], arns[1], options.get("log_uri"), arns[2])
+                        job_policy(instance.root, instance.name, arns[0], arns[1], options.get("log_uri"), arns[2])
                     )
                 ),
                 opts=own,
@@ -86,35 +90,33 @@ class ServerlessCluster(pulumi.ComponentResource):
             "role": self.role_arn,
             "log_group": logs.name,
             **({"logs": options["log_uri"]} if "log_uri" in options else {}),
+            **({"key": key_arn, "lake": lake_id(instance.root, instance.name)} if key_arn is not None else {}),
         }
         self.register_outputs(self.exported)
 
 
 def declare_clusters(
-    instance: InstanceSpec, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None
+    lake: Lake, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None
 ) -> Mapping[str, ServerlessCluster | EmrCluster]:
     """Declare every cluster on AWS, and export what jobs are started with. Gives them by name.
 
     `key_arn` is of the lake's KMS key.
     """
-    kinds: Mapping[str, type[ServerlessCluster] | type[EmrCluster]] = {
-        "emr-serverless": ServerlessCluster,
-        "emr": EmrCluster,
-    }
-    found = {
-        cluster.name: kinds[cluster.kind](instance, cluster, table_arn, tags, key_arn)
-        for cluster in instance.clusters
-        if cluster.kind in kinds
-    }
+    instance = lake.instance
+    scheduled = {each.cluster.name for each in scheduled_services(lake)}
+    found: dict[str, ServerlessCluster | EmrCluster] = {}
+    for cluster in instance.clusters:
+        if cluster.kind == "emr-serverless":
+            found[cluster.name] = ServerlessCluster(instance, cluster, table_arn, tags, key_arn)
+        elif cluster.kind == "emr":
+            found[cluster.name] = EmrCluster(instance, cluster, table_arn, tags, key_arn, cluster.name in scheduled)
     if found:
         pulumi.export("clusters", {name: cluster.exported for name, cluster in found.items()})
     return found
 
 
-def _capacity(options: Mapping[str, Any]) -> Mapping[str, str] | None:
-    if "max_workers" not in options:
-        return None
-    return capacity(options["max_workers"], options.get("cores", CORES), options.get("memory", MEMORY))
+def _capacity(options: Mapping[str, Any]) -> Mapping[str, str]:
+    return capacity(most_workers(options), options.get("cores", CORES), options.get("memory", MEMORY))
 
 
 def _ready(options: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

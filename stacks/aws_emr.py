@@ -6,10 +6,18 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
+from aws_roles import declare_role
 
 from deployer.compute import emr_flow
-from deployer.compute.aws_access import name_on_aws
-from deployer.compute.emr_access import emr_service_policy_arn, emr_trust, instance_policy, instance_trust, pass_policy
+from deployer.compute.aws_names import name_on_aws, own_name
+from deployer.compute.emr_access import (
+    emr_service_policy_arn,
+    emr_trust,
+    instance_policy,
+    instance_trust,
+    pass_policy,
+    volumes_policy,
+)
 from deployer.specs.model import Cluster, InstanceSpec
 
 
@@ -17,11 +25,17 @@ class EmrCluster(pulumi.ComponentResource):
     """Roles for EMR and for the instances. A `long` cluster is there; of another, `exported` has the template."""
 
     def __init__(
-        self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str], key_arn: Any
+        self,
+        instance: InstanceSpec,
+        cluster: Cluster,
+        table_arn: Any,
+        tags: Mapping[str, str],
+        key_arn: Any,
+        scheduled: bool,
     ) -> None:
         super().__init__("deployer:aws:EmrCluster", cluster.name)
         self.own = pulumi.ResourceOptions(parent=self)
-        self.spec, self.tags = cluster, tags
+        self.spec, self.tags, self.key_arn, self.scheduled = cluster, tags, key_arn, scheduled
         self.name = name_on_aws(instance.root, instance.name, cluster.name)
         self.options: Mapping[str, Any] = cluster.options
         logs = str(self.options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
@@ -29,6 +43,7 @@ class EmrCluster(pulumi.ComponentResource):
         about = f"clusters {cluster.name} of the lake {instance.name}"
         needed = [self._instances_role(instance, table_arn, key_arn, f"Instances of the {about}")]
         needed += self._service_role(instance, table_arn, f"EMR for the {about}")
+        self.security = self._security(instance)
         found = {"kind": "emr", "role": self.role_arn, "service_role": self.service_role.arn, "logs": self.log_uri}
         self.cluster_arn: Any = None  # of one that is there for a run alone nobody knows it yet
         if self.options.get("lifetime", "run") == "long":
@@ -51,13 +66,14 @@ class EmrCluster(pulumi.ComponentResource):
             self.role_arn: Any = declared
             role_name = declared.rpartition("/")[2]
         else:
-            role = self.own_role = aws.iam.Role(
+            role = self.own_role = declare_role(
                 f"role/{cluster}",
-                name=self.name,
-                description=description,
-                assume_role_policy=pulumi.Output.from_input(table_arn).apply(_json(instance_trust)),
-                tags=self.tags,
-                opts=self.own,
+                instance,
+                cluster,
+                description,
+                pulumi.Output.from_input(table_arn).apply(instance_trust),
+                self.tags,
+                self.own,
             )
             self.role_arn, role_name = role.arn, role.name
             needed = aws.iam.RolePolicy(
@@ -65,26 +81,43 @@ class EmrCluster(pulumi.ComponentResource):
                 name="lake",
                 role=role.name,
                 policy=pulumi.Output.all(table_arn, key_arn).apply(
-                    lambda arns: json.dumps(instance_policy(instance.root, arns[0], self.log_uri, arns[1]))
+                    lambda arns: json.dumps(
+                        instance_policy(instance.root, arns[0], self.log_uri, arns[1], instance.aws.emr_certificates)
+                    )
                 ),
                 opts=self.own,
             )
         self.profile = aws.iam.InstanceProfile(
-            f"instances/{cluster}", name=self.name, role=role_name, tags=self.tags, opts=self.own
+            f"instances/{cluster}",
+            name=own_name(instance.root, instance.name, cluster),
+            role=role_name,
+            tags=self.tags,
+            opts=self.own,
         )
         return needed or self.profile
 
     def _service_role(self, instance: InstanceSpec, table_arn: Any, description: str) -> list[pulumi.Resource]:
         cluster = self.spec.name
-        self.service_role = aws.iam.Role(
+        self.service_role = declare_role(
             f"emr-role/{cluster}",
-            name=name_on_aws(instance.root, instance.name, f"{cluster}/emr"),  # no cluster's name has a slash
-            description=description,
-            assume_role_policy=pulumi.Output.from_input(table_arn).apply(_json(emr_trust)),
-            tags=self.tags,
-            opts=self.own,
+            instance,
+            f"{cluster}/emr",  # no cluster's name has a slash
+            description,
+            pulumi.Output.from_input(table_arn).apply(emr_trust),
+            self.tags,
+            self.own,
         )
+        volumes = None
+        if self.key_arn is not None:
+            volumes = aws.iam.RolePolicy(
+                f"volumes/{cluster}",
+                name="volumes",
+                role=self.service_role.name,
+                policy=pulumi.Output.from_input(self.key_arn).apply(_json(volumes_policy)),
+                opts=self.own,
+            )
         return [
+            *([volumes] if volumes else []),
             aws.iam.RolePolicyAttachment(
                 f"emr/{cluster}",
                 role=self.service_role.name,
@@ -100,11 +133,23 @@ class EmrCluster(pulumi.ComponentResource):
             ),
         ]
 
+    def _security(self, instance: InstanceSpec) -> aws.emr.SecurityConfiguration:
+        """What is encrypted, and how instances tell of themselves. EMR changes none: another text has another name."""
+        text = pulumi.Output.from_input(self.key_arn).apply(
+            lambda key: json.dumps(emr_flow.security_configuration(key, instance.aws.emr_certificates), sort_keys=True)
+        )
+        return aws.emr.SecurityConfiguration(
+            f"security/{self.spec.name}",
+            name=text.apply(lambda each: own_name(instance.root, instance.name, f"{self.spec.name}/{each}")),
+            configuration=text,
+            opts=self.own,
+        )
+
     def _cluster(self, needed: Sequence[pulumi.Resource]) -> aws.emr.Cluster:
         shape = emr_flow.shape_of(self.options)
         instances = _fleets(shape) if shape.fleets else _groups(shape)
         limits = emr_flow.scaling_limits(shape)
-        idle = self.options.get("idle_minutes")
+        idle = emr_flow.idle_minutes(self.options, self.scheduled)
         cluster = aws.emr.Cluster(
             f"cluster/{self.spec.name}",
             name=self.name,
@@ -113,6 +158,9 @@ class EmrCluster(pulumi.ComponentResource):
             service_role=self.service_role.arn,
             ec2_attributes={"instance_profile": self.profile.arn, **_network(self.options, shape.fleets)},
             log_uri=self.log_uri,
+            log_encryption_kms_key_id=self.key_arn,
+            security_configuration=self.security.name,
+            configurations_json=json.dumps(emr_flow.CONFIGURATIONS),
             auto_termination_policy={"idle_timeout": idle * 60} if idle else None,
             keep_job_flow_alive_when_no_steps=True,
             tags={**self.tags, **emr_flow.EMR_TAG},
@@ -141,8 +189,11 @@ class EmrCluster(pulumi.ComponentResource):
         return cluster
 
     def _template(self) -> Any:
-        return pulumi.Output.all(self.service_role.arn, self.profile.arn).apply(
-            lambda roles: emr_flow.job_flow(self.name, self.options, roles[0], roles[1], self.log_uri, self.tags)
+        known = pulumi.Output.all(self.service_role.arn, self.profile.arn, self.security.name, self.key_arn)
+        return known.apply(
+            lambda each: emr_flow.job_flow(
+                self.name, self.options, each[0], each[1], self.log_uri, self.tags, each[2], each[3]
+            )
         )
 
 

@@ -38,7 +38,7 @@ class LakeKey(pulumi.ComponentResource):
         policy = aws.kms.KeyPolicy(
             f"key-policy/{instance.name}",
             key_id=key.key_id,
-            policy=key.arn.apply(lambda arn: json.dumps(key_policy(arn, instance.name))),
+            policy=key.arn.apply(lambda arn: json.dumps(key_policy(arn, instance.root, instance.name))),
             opts=guard,
         )
         aws.kms.Alias(

@@ -1,4 +1,4 @@
-"""What starts and watches table services on AWS: schedules, alarms, and the Glue databases that METASYNC fills."""
+"""What starts table services on AWS: schedules, the role that starts jobs, and the Glue databases of METASYNC."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -6,18 +6,19 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
+from aws_alarms import Alarms, encrypted_queue
 from aws_clusters import ServerlessCluster
 from aws_emr import EmrCluster
+from aws_roles import declare_role
 
 from deployer.compute import submission
-from deployer.compute.aws_access import name_on_aws
-from deployer.compute.aws_alarms import Told, failed_clusters, failed_steps, topic_policy
+from deployer.compute.arns import partition_of
 from deployer.compute.aws_cron import aws_expressions
+from deployer.compute.aws_names import lake_id, own_name
 from deployer.compute.aws_schedules import (
     Scheduled,
     add_steps,
     glue_policy,
-    partition,
     scheduled_services,
     scheduler_policy,
     scheduler_trust,
@@ -32,7 +33,6 @@ from deployer.specs.model import InstanceSpec, Lake
 
 RETRIES, RETRY_SECONDS = 5, 3600
 SET_ASIDE_SECONDS = 14 * 24 * 3600  # the most that SQS keeps
-ALARM_SECONDS = 300
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
 Tags = Mapping[str, str]
@@ -42,18 +42,27 @@ class Schedules(pulumi.ComponentResource):
     """A schedule for each service with a cron trigger, the role that starts its jobs, and what could not be started."""
 
     def __init__(
-        self, instance: InstanceSpec, services: Sequence[Scheduled], clusters: Clusters, places: Any, tags: Tags
+        self,
+        instance: InstanceSpec,
+        services: Sequence[Scheduled],
+        clusters: Clusters,
+        places: Any,
+        tags: Tags,
+        key_arn: Any,
     ) -> None:
         super().__init__("deployer:aws:Schedules", instance.name)
-        self._own, self._root = pulumi.ResourceOptions(parent=self), instance.root
-        self._clusters, self._places = clusters, places
-        name = name_on_aws(instance.root, instance.name, "/services")  # no cluster is called so
+        self._own, self._instance = pulumi.ResourceOptions(parent=self), instance
+        self._clusters, self._places, self._key = clusters, places, key_arn
+        self.services = services
+        lake = lake_id(instance.root, instance.name)
+        what = "/services"  # no cluster is called so
+        name = own_name(instance.root, instance.name, what)
         self._group = aws.scheduler.ScheduleGroup(f"schedules/{instance.name}", name=name, tags=tags, opts=self._own)
         self.queue = aws.sqs.Queue(
             f"not-started/{instance.name}",
             name=name,
             message_retention_seconds=SET_ASIDE_SECONDS,
-            sqs_managed_sse_enabled=True,
+            **encrypted_queue(key_arn),
             tags=tags,
             opts=self._own,
         )
@@ -65,13 +74,14 @@ class Schedules(pulumi.ComponentResource):
         )
         used = {each.cluster.name: clusters[each.cluster.name] for each in services}
         serverless = [each for each in used.values() if isinstance(each, ServerlessCluster)]
-        self._role = aws.iam.Role(
+        self._role = declare_role(
             f"role/{instance.name}/scheduler",
-            name=name,
-            description=f"Starts the table services of the lake {instance.name}",
-            assume_role_policy=self._group.arn.apply(_json(scheduler_trust)),
-            tags=tags,
-            opts=self._own,
+            instance,
+            what,
+            f"Starts the table services of the lake {instance.name}",
+            self._group.arn.apply(scheduler_trust),
+            tags,
+            self._own,
         )
         rights = aws.iam.RolePolicy(
             f"start/{instance.name}/scheduler",
@@ -82,6 +92,7 @@ class Schedules(pulumi.ComponentResource):
                 pulumi.Output.all(*(each.application.arn for each in serverless)),
                 pulumi.Output.all(*(each.role_arn for each in serverless)),
                 pulumi.Output.all(*(each.cluster_arn for each in used.values() if isinstance(each, EmrCluster))),
+                pulumi.Output.from_input(key_arn).apply(lambda arn: (arn, lake) if arn else None),
             ).apply(lambda arns: json.dumps(scheduler_policy(*arns))),
             opts=self._own,
         )
@@ -95,14 +106,14 @@ class Schedules(pulumi.ComponentResource):
         label = each.name if number == 1 else f"{each.name}/{number}"
         aws.scheduler.Schedule(
             f"schedule/{label}",
-            name=name_on_aws(self._root, label, ""),
+            name=own_name(self._instance.root, self._instance.name, label),
             group_name=self._group.name,
             description=f"{each.service.kind} of table {each.table.full_name}, by {each.schedule}"[:512],
             schedule_expression=expression,
             schedule_expression_timezone=each.timezone,
             flexible_time_window={"mode": "OFF"},
             target={
-                "arn": self._group.arn.apply(lambda arn: target_arn(partition(arn), each.cluster.kind)),
+                "arn": self._group.arn.apply(lambda arn: target_arn(partition_of(arn), each.cluster.kind)),
                 "role_arn": self._role.arn,
                 "input": self._input(each),
                 "dead_letter_config": {"arn": self.queue.arn},
@@ -122,134 +133,37 @@ class Schedules(pulumi.ComponentResource):
         )
         options: Mapping[str, Any] = each.cluster.options
         hosts = pulumi.Config("deployer").get("target_hosts") or ""
+        root = self._instance.root
         if isinstance(cluster, ServerlessCluster):
 
             def start(known: Sequence[Any]) -> str:
-                application, arn, role, job_code = known
-                sizes = submission.settings(options, arn.split(":")[3], "spark.emr-serverless.driverEnv.", hosts)
+                application, arn, role, job_code, key = known
+                sizes = submission.serverless_settings(options, arn.split(":")[3], hosts)
                 settings = submission.as_text({**sizes, **job_code.serverless_settings()})
-                return start_job_run(application, role, job_code, settings, self._root, each)
+                disk_key = (key, lake_id(root, self._instance.name)) if key else None
+                return start_job_run(application, role, job_code, settings, root, each, disk_key)
 
-            return pulumi.Output.all(cluster.application.id, cluster.application.arn, cluster.role_arn, code).apply(
-                start
-            )
+            application = cluster.application
+            known = pulumi.Output.all(application.id, application.arn, cluster.role_arn, code, self._key)
+            return known.apply(start)
 
         def step(known: Sequence[Any]) -> str:
             cluster_id, arn, job_code = known
-            sizes = submission.settings({}, arn.split(":")[3], "spark.yarn.appMasterEnv.", hosts)
+            limits = {name: options[name] for name in ("timeout_minutes",) if name in options}
+            sizes = submission.step_settings(limits, arn.split(":")[3], hosts)
             settings = submission.as_options({**sizes, **job_code.yarn_settings()})
-            return add_steps(cluster_id, job_code, settings, self._root, each)
+            return add_steps(cluster_id, job_code, settings, root, each)
 
         return pulumi.Output.all(cluster.exported["cluster"], cluster.cluster_arn, code).apply(step)
 
 
-class Alarms(pulumi.ComponentResource):
-    """Alarms on jobs that fail and on services that were not started, and a topic for who is told.
-
-    Jobs on EMR have no metric that an alarm could watch: rules tell the topic of their events.
-    """
-
-    def __init__(self, instance: InstanceSpec, clusters: Clusters, schedules: Schedules | None, tags: Tags) -> None:
-        super().__init__("deployer:aws:Alarms", instance.name)
-        self._own, self._instance, self._tags = pulumi.ResourceOptions(parent=self), instance, tags
-        self.topic = aws.sns.Topic(
-            f"alarms/{instance.name}",
-            name=name_on_aws(instance.root, instance.name, "alarms"),
-            tags=tags,
-            opts=self._own,
-        )
-        for address in instance.notify:
-            aws.sns.TopicSubscription(
-                f"notify/{instance.name}/{address}",
-                topic=self.topic.arn,
-                protocol="email",
-                endpoint=address,
-                opts=self._own,
-            )
-        for name, cluster in clusters.items():
-            if isinstance(cluster, ServerlessCluster):
-                self._alarm(
-                    f"failed-jobs/{name}",
-                    f"A job failed on the cluster {name} of the lake {instance.name}; `deployer service runs` says why",
-                    "AWS/EMRServerless",
-                    "FailedJobs",
-                    {"ApplicationId": cluster.application.id},
-                )
-            else:
-                self._rules(name, cluster)
-        if any(isinstance(cluster, EmrCluster) for cluster in clusters.values()):
-            aws.sns.TopicPolicy(
-                f"alarms-from/{instance.name}",
-                arn=self.topic.arn,
-                policy=self.topic.arn.apply(_json(topic_policy)),
-                opts=self._own,
-            )
-        if schedules is not None:
-            self._alarm(
-                f"not-started/{instance.name}",
-                f"A service of the lake {instance.name} could not be started; the queue has what was asked, and why",
-                "AWS/SQS",
-                "ApproximateNumberOfMessagesVisible",
-                {"QueueName": schedules.queue.name},
-                "Maximum",
-            )
-        self.register_outputs({"topic": self.topic.arn})
-
-    def _rules(self, name: str, cluster: EmrCluster) -> None:
-        lake, of_runs = self._instance.name, cluster.cluster_arn is None
-        self._rule(f"failed-cluster/{name}", failed_clusters(cluster.name, of_runs, name, lake))
-        if not of_runs:
-            steps = cluster.exported["cluster"].apply(lambda cluster_id: failed_steps(cluster_id, name, lake))
-            self._rule(f"failed-steps/{name}", steps)
-
-    def _rule(self, name: str, told: pulumi.Input[Told]) -> None:
-        found = pulumi.Output.from_input(told)
-        rule = aws.cloudwatch.EventRule(
-            f"rule/{name}",
-            name=name_on_aws(self._instance.root, self._instance.name, name),
-            description=f"Tells of what failed on a cluster of the lake {self._instance.name}",
-            event_pattern=found.apply(lambda each: each.pattern),
-            tags=self._tags,
-            opts=self._own,
-        )
-        aws.cloudwatch.EventTarget(
-            f"tells/{name}",
-            rule=rule.name,
-            target_id="alarms",
-            arn=self.topic.arn,
-            input_transformer={
-                "input_paths": found.apply(lambda each: dict(each.paths)),
-                "input_template": found.apply(lambda each: each.template),
-            },
-            opts=self._own,
-        )
-
-    def _alarm(
-        self, name: str, description: str, namespace: str, metric: str, dimensions: Any, statistic: str = "Sum"
-    ) -> None:
-        aws.cloudwatch.MetricAlarm(
-            f"alarm/{name}",
-            name=name_on_aws(self._instance.root, self._instance.name, name),
-            alarm_description=description,
-            namespace=namespace,
-            metric_name=metric,
-            dimensions=dimensions,
-            statistic=statistic,
-            period=ALARM_SECONDS,
-            evaluation_periods=1,
-            threshold=0,
-            comparison_operator="GreaterThanThreshold",
-            treat_missing_data="notBreaching",
-            alarm_actions=[self.topic.arn],
-            tags=self._tags,
-            opts=self._own,
-        )
-
-
-def declare_services(lake: Lake, clusters: Clusters, places: Mapping[str, Any] | None, tags: Tags) -> None:
+def declare_services(
+    lake: Lake, clusters: Clusters, places: Mapping[str, Any] | None, tags: Tags, key_arn: Any
+) -> None:
     """Declare what the tables' services need on AWS; nothing for a lake that has no clusters there.
 
     `places` is where the code of jobs is, by architecture; None when the stack has none.
+    `key_arn` is of the lake's KMS key.
     """
     instance = lake.instance
     services = scheduled_services(lake)
@@ -258,9 +172,9 @@ def declare_services(lake: Lake, clusters: Clusters, places: Mapping[str, Any] |
             f"service {services[0].name} has a schedule, and deployer:jobs is none",
             remedy="let the stack upload the code of jobs, or write `trigger_mode: ON_DEMAND`",
         )
-    schedules = Schedules(instance, services, clusters, places, tags) if services else None
-    if schedules is not None or (instance.notify and clusters):
-        alarms = Alarms(instance, clusters, schedules, tags)
+    schedules = Schedules(instance, services, clusters, places, tags, key_arn) if services else None
+    if clusters:
+        alarms = Alarms(lake, clusters, schedules, tags, key_arn)
         pulumi.export("alarms", alarms.topic.arn)
     _declare_catalog(lake, clusters, tags)
 

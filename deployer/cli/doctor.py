@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,6 +28,15 @@ def doctor(
     timeout: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Seconds that the checks may take.")
     ] = 30.0,
+    write_policy: Annotated[
+        Path | None,
+        typer.Option(
+            "--write-policy",
+            metavar="FOLDER",
+            help="Write the IAM policies of the roles that deploy and preview, and the boundary of the roles that the "
+            "stack makes, to a folder, and check nothing.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Look for what is missing or wrong: this machine, the project, the lake, AWS. Each finding has its remedy.
@@ -39,6 +49,8 @@ def doctor(
     from deployer.cli.output import print_json, stderr
 
     place = read_place(project, stack, specs)
+    if write_policy is not None:
+        return _write(place, write_policy, as_json)
     checks = _checks(place)
     console = stderr()
     if console.is_terminal and not as_json:
@@ -51,6 +63,22 @@ def doctor(
     else:
         _print(results)
     return 1 if counts(results)[Status.WRONG] else 0
+
+
+def _write(place: Place, folder: Path, as_json: bool) -> int:
+    from rich.text import Text
+
+    from deployer.cli.doctor_policies import write_policies
+    from deployer.cli.output import print_json, stdout
+    from deployer.compute.policy_files import MOST_CHARACTERS
+
+    written = write_policies(place, folder)
+    if as_json:
+        print_json({"format": FORMAT_VERSION, "policies": {str(path): size for path, size in written.items()}})
+        return 0
+    for path, size in written.items():
+        stdout().print(Text(f"{path}: {size:,} of {MOST_CHARACTERS:,} characters"), soft_wrap=True)
+    return 0
 
 
 def _checks(place: Place) -> list[Check]:

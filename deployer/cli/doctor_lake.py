@@ -14,6 +14,7 @@ from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wro
 from deployer.compute.aws_schedules import declares_services
 from deployer.compute.deploying_access import deploying_grants
 from deployer.compute.grants import Grant
+from deployer.compute.lake_on_aws import LakeOnAws
 from deployer.plan.words import count
 from deployer.specs.model import Cluster, Lake
 from deployer.state.aws_codes import DENIED
@@ -21,6 +22,14 @@ from deployer.state.aws_codes import DENIED
 _NAMED = 6  #: calls that are told; the JSON has them all
 _PAGE = "docs/aws.md#permissions"
 _KINDS = ("emr-serverless", "emr")
+_LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
+
+
+def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
+    """The lake in the account of whoever asks."""
+    account, _ = aws.identity
+    region = str(lake.instance.state.options.get("region") or aws.region)
+    return LakeOnAws.of(lake.instance, region, account, aws_partition(aws, region))
 
 
 def unready(aws: Aws) -> str:
@@ -106,29 +115,27 @@ def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
     if why := unready(aws):
         return not_applicable(why)
     account, arn = aws.identity
-    region = str(lake.instance.state.options.get("region") or aws.region)
-    partition = aws_partition(aws, region)
+    where = lake_on_aws(aws, lake)
     iam = aws.client("iam")
     kind = arn.split(":")[5].partition("/")[0]
     if kind == "root":
         return warning("the account's root user may do everything", "use a role that may do no more than it needs")
     if kind not in ("user", "assumed-role"):
         return not_applicable(f"IAM does not simulate for {kind}")
-    principal = arn if kind == "user" else _role(iam, arn, account, partition)
-    table = lake.instance.state.options.get("table")
-    grants = deploying_grants(root, lake.instance.name, region, account, partition, str(table) if table else None)
+    principal = arn if kind == "user" else _role(iam, arn, account, where.partition)
     parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
     if managed != "none":
         parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
+        if where.kinds:
+            parts.update({"alarms", *(["budget"] if lake.instance.aws.budget != 0 else [])})
         if declares_services(lake):
             parts.add("services")
-        if lake.instance.aws.kms_key == "managed":  # another has grants of its own
-            parts.add("key")
-    wanted = [grant for grant in grants if grant.part in parts]
+        parts.add("key")
+    wanted = [grant for grant in deploying_grants(where) if grant.part in parts]
     denied = simulated(iam, principal, wanted)
     if isinstance(denied, Finding):
         return denied
-    asked = sum(len(grant.calls) for grant in wanted)
+    asked = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
     if denied:
         what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
         return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)
@@ -164,7 +171,11 @@ def first_of(denied: Sequence[str]) -> str:
 def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
     """The calls of a grant that IAM would not allow, as `s3:PutObject on ARN`."""
     context = [
-        {"ContextKeyName": key, "ContextKeyValues": [value], "ContextKeyType": "string"}
+        {
+            "ContextKeyName": key,
+            "ContextKeyValues": [value],
+            "ContextKeyType": "stringList" if key in _LISTS else "string",
+        }
         for key, value in grant.context.items()
     ]
     pages = iam.get_paginator("simulate_principal_policy").paginate(
@@ -216,10 +227,10 @@ def judged_quota(most: float, clusters: Sequence[Cluster]) -> Finding:
 
 
 def _cpus(cluster: Cluster) -> int | None:
-    from deployer.compute.aws_access import CORES
+    from deployer.compute.aws_access import CORES, most_workers
 
-    workers, cores = cluster.options.get("max_workers"), cluster.options.get("cores", CORES)
-    return (workers + 1) * cores if isinstance(workers, int) and isinstance(cores, int) else None
+    cores = cluster.options.get("cores", CORES)
+    return (most_workers(cluster.options) + 1) * cores if isinstance(cores, int) else None
 
 
 def _most_cpus(quotas: Any) -> float | None:

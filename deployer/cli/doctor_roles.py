@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from botocore.exceptions import ClientError
 
-from deployer.cli.doctor_aws import NO_ANSWER, Aws, aws_partition, one_line, said
+from deployer.cli.doctor_aws import NO_ANSWER, Aws, one_line, said
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
-from deployer.cli.doctor_lake import clusters_of, first_of, simulated, unready
-from deployer.compute.aws_access import name_on_aws
+from deployer.cli.doctor_lake import clusters_of, first_of, lake_on_aws, simulated, unready
+from deployer.compute.aws_names import own_name
 from deployer.compute.deploying_access import deploying_grants
 from deployer.compute.job_code import REMOTE_KINDS
 from deployer.plan.words import count
@@ -24,12 +24,7 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
     clusters = [cluster for kind in sorted(REMOTE_KINDS) for cluster in clusters_of(lake, kind)]
     if not clusters:
         return not_applicable("no cluster is on AWS")
-    account, _ = aws.identity
-    options = lake.instance.state.options
-    region = str(options.get("region") or aws.region)
-    partition, table = aws_partition(aws, region), options.get("table")
-    grants = deploying_grants(root, lake.instance.name, region, account, partition, str(table) if table else None)
-    needed = [grant for grant in grants if grant.part == "lake"]
+    needed = [grant for grant in deploying_grants(lake_on_aws(aws, lake)) if grant.part == "lake"]
     iam, looked_at, denied = aws.client("iam"), [], []
     for cluster in clusters:
         try:
@@ -60,4 +55,4 @@ def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
 
 def _name_of_role(lake: Lake, root: str, cluster: Cluster) -> str:
     declared = cluster.options.get("execution_role")
-    return str(declared).rpartition("/")[2] if declared else name_on_aws(root, lake.instance.name, cluster.name)
+    return str(declared).rpartition("/")[2] if declared else own_name(root, lake.instance.name, cluster.name)

@@ -7,13 +7,15 @@ those that EMR Serverless asks for to write logs
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from deployer.compute.arns import partition_of
+from deployer.compute.aws_names import lake_id
 from deployer.compute.job_code import PREFIX
+from deployer.compute.key_use import disk_statements, key_statements
+from deployer.compute.told import FOLDER as RUNS
 
 Policy = Mapping[str, Any]
 
@@ -22,6 +24,10 @@ POLICY_VERSION = "2012-10-17"
 #: Of a worker whose size is not declared: EMR Serverless's own.
 CORES, MEMORY = 4, "14g"
 
+#: The most workers of an application whose `max_workers` is not declared, and the minutes of a job: ceilings of cost.
+MAX_WORKERS, TIMEOUT_MINUTES = 10, 720
+
+JOB_LOGS = "_job-logs"  #: the folder below the root where EMR writes its logs
 LOG_DAYS = 30  #: for which the logs of jobs are kept
 
 OBJECT_ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload")
@@ -38,7 +44,7 @@ ITEM_ACTIONS = (
 
 
 def job_policy(
-    root: str, table_arn: str, log_group_arn: str, log_uri: str | None = None, key_arn: str | None = None
+    root: str, instance: str, table_arn: str, log_group_arn: str, log_uri: str | None = None, key_arn: str | None = None
 ) -> Policy:
     """What jobs on EMR Serverless may do: reading and writing one lake, and logging to one group.
 
@@ -54,22 +60,25 @@ def job_policy(
     write_logs = {
         "Sid": "WriteLogs",
         "Effect": "Allow",
-        "Action": ["logs:CreateLogGroup", "logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
+        "Action": ["logs:CreateLogStream", "logs:DescribeLogStreams", "logs:PutLogEvents"],
         "Resource": f"{log_group_arn}:*",
     }
     kept = log_statements(log_uri, root, table_arn) if log_uri else []
+    disks = disk_statements(key_arn, lake_id(root, instance)) if key_arn else []
     statements = [*lake_statements(root, table_arn), find_logs, write_logs, *kept]
-    return {"Version": POLICY_VERSION, "Statement": [*statements, *key_statements(key_arn, root, table_arn)]}
+    return {"Version": POLICY_VERSION, "Statement": [*statements, *key_statements(key_arn, root, table_arn), *disks]}
 
 
 def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
     """Reading and writing one lake: the objects below `root` (s3://…), and the items of its state's table.
 
-    The code of jobs is read only, so that no job changes what others run.
+    The code of jobs is read only, so that no job changes what others run. Logs and what runs tell of themselves may be
+    written and not deleted; what is written over stays as an old version.
     """
     parts = urlsplit(root)
     prefix = parts.path.strip("/")
     bucket = f"arn:{partition_of(table_arn)}:s3:::{parts.netloc}"
+    below = f"{bucket}/{prefix}/" if prefix else f"{bucket}/"
     listing: dict[str, Any] = {"Sid": "ListLake", "Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
     if prefix:
         listing["Condition"] = {"StringLike": {"s3:prefix": f"{prefix}/*"}}
@@ -77,13 +86,19 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Sid": "ReadAndWriteLake",
         "Effect": "Allow",
         "Action": list(OBJECT_ACTIONS),
-        "Resource": f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*",
+        "Resource": f"{below}*",
     }
     code = {
         "Sid": "KeepJobCode",
         "Effect": "Deny",
         "Action": [action for action in OBJECT_ACTIONS if action != "s3:GetObject"],
-        "Resource": f"{bucket}/{prefix}/{PREFIX}/*" if prefix else f"{bucket}/{PREFIX}/*",
+        "Resource": f"{below}{PREFIX}/*",
+    }
+    told = {
+        "Sid": "KeepLogsAndRuns",
+        "Effect": "Deny",
+        "Action": "s3:DeleteObject",
+        "Resource": [f"{below}{folder}/*" for folder in (JOB_LOGS, RUNS)],
     }
     items = {
         "Sid": "ReadAndWriteState",
@@ -97,7 +112,7 @@ def lake_statements(root: str, table_arn: str) -> list[dict[str, Any]]:
         "Action": "dynamodb:Query",
         "Resource": f"{table_arn}/index/*",
     }
-    return [listing, objects, code, items, index]
+    return [listing, objects, code, told, items, index]
 
 
 def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, Any]]:
@@ -115,50 +130,6 @@ def log_statements(log_uri: str, root: str, table_arn: str) -> list[dict[str, An
     return [keep]
 
 
-def key_statements(key_arn: str | None, root: str, table_arn: str) -> list[dict[str, Any]]:
-    """What a job needs of the key to read and write the lake at `root`, and its state; nothing without a key.
-
-    S3 and DynamoDB use the key for whoever reads and writes, so a request counts only when it comes through them and
-    is for this bucket or table (https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html,
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/encryption.usagenotes.html).
-    """
-    if key_arn is None:
-        return []
-    parts, partition = urlsplit(root), partition_of(table_arn)
-    bucket = f"arn:{partition}:s3:::{parts.netloc}"
-    below = f"{bucket}/{parts.path.strip('/')}".rstrip("/")
-    through = {service: _through(service, key_arn) for service in ("s3", "dynamodb")}
-    objects = {
-        "Sid": "KeyOfObjects",
-        "Effect": "Allow",
-        "Action": ["kms:Decrypt", "kms:GenerateDataKey"],
-        "Resource": key_arn,
-        # with bucket keys S3 asks for the bucket, and for objects from before them for the object
-        "Condition": {
-            "StringEquals": {"kms:ViaService": through["s3"]},
-            "StringLike": {"kms:EncryptionContext:aws:s3:arn": [bucket, f"{below}/*"]},
-        },
-    }
-    state = {
-        "Sid": "KeyOfState",
-        "Effect": "Allow",
-        "Action": "kms:Decrypt",
-        "Resource": key_arn,
-        "Condition": {
-            "StringEquals": {
-                "kms:ViaService": through["dynamodb"],
-                "kms:EncryptionContext:aws:dynamodb:tableName": table_arn.rpartition("/")[2],
-            }
-        },
-    }
-    return [objects, state]
-
-
-def _through(service: str, key_arn: str) -> str:
-    _, partition, _, region, _, _ = key_arn.split(":", 5)
-    return f"{service}.{region}.{service_domain(partition)}"
-
-
 def trust_policy(application_arn: str) -> Policy:
     """Lets EMR Serverless act in a role, for the jobs of this one application alone."""
     statement = {
@@ -170,24 +141,14 @@ def trust_policy(application_arn: str) -> Policy:
     return {"Version": POLICY_VERSION, "Statement": [statement]}
 
 
-def partition_of(arn: str) -> str:
-    return arn.split(":")[1]
+def most_workers(options: Mapping[str, Any]) -> int:
+    """The most workers of a cluster of kind emr-serverless."""
+    return int(options.get("max_workers", max(MAX_WORKERS, options.get("initial_workers", 0))))
 
 
-def service_domain(partition: str) -> str:
-    """What the names of AWS's services end with."""
-    return "amazonaws.com.cn" if partition == "aws-cn" else "amazonaws.com"
-
-
-def name_on_aws(root: str, instance: str, what: str) -> str:
-    """A name of at most 64 of a-z, A-Z, 0-9 and -, for roles and applications; no two of different roots are equal."""
-    digest = hashlib.blake2b(f"{root.rstrip('/')}\0{instance}\0{what}".encode(), digest_size=4).hexdigest()
-    return f"deployer-{readable(f'{instance}-{what}')}-{digest}"
-
-
-def readable(text: str) -> str:
-    """The part of a name that people read: at most 45 of a-z, A-Z, 0-9 and -."""
-    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:45]
+def timeout_minutes(options: Mapping[str, Any]) -> int:
+    """How many minutes a job of a cluster on AWS may take."""
+    return int(options.get("timeout_minutes", TIMEOUT_MINUTES))
 
 
 def capacity(max_workers: int, cores: int, memory: str) -> Mapping[str, str]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from deployer.compute.aws_access import POLICY_VERSION, Policy, partition_of
+from deployer.compute.arns import account_of
+from deployer.compute.aws_access import POLICY_VERSION, Policy, timeout_minutes
 from deployer.compute.clusters import DEFAULT
 from deployer.compute.job_code import REMOTE_KINDS, JobCode
+from deployer.compute.key_use import disk_configuration, submitting_statements, use_through
 from deployer.errors import InvalidInput
 from deployer.specs.glue import own_glue_databases
 from deployer.specs.model import Cluster, Lake, ServiceSpec, TableSpec
@@ -113,16 +116,28 @@ def job_arguments(root: str, each: Scheduled) -> list[str]:
     ]
 
 
-def start_job_run(application: str, role_arn: str, code: JobCode, settings: str, root: str, each: Scheduled) -> str:
-    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options.
+def start_job_run(
+    application: str,
+    role_arn: str,
+    code: JobCode,
+    settings: str,
+    root: str,
+    each: Scheduled,
+    disk_key: tuple[str, str] | None = None,
+) -> str:
+    """The input of EMR Serverless's StartJobRun. `settings` are spark-submit's options, `disk_key` the ARN of the
+    disks' key and the lake's id.
 
-    A start that Scheduler repeats has the same token, and is answered with the run that the first one made.
+    A start that Scheduler repeats has the same token, and is answered with the run that the first one made. A run that
+    fails is not tried again: its time has been run, and somebody is told.
     """
+    overrides = {"ConfigurationOverrides": _capitals(disk_configuration(*disk_key))} if disk_key else {}
     return json.dumps(
         {
             "ApplicationId": application,
             "ClientToken": EXECUTION_ID,
             "ExecutionRoleArn": role_arn,
+            "ExecutionTimeoutMinutes": timeout_minutes(each.cluster.options),
             "JobDriver": {
                 "SparkSubmit": {
                     "EntryPoint": code.script(PROGRAM),
@@ -131,8 +146,20 @@ def start_job_run(application: str, role_arn: str, code: JobCode, settings: str,
                 }
             },
             "Name": each.name[:256],
+            "RetryPolicy": {"MaxAttempts": 1},
+            **overrides,
         }
     )
+
+
+def _capitals(value: Any) -> Any:
+    """As Scheduler names the members of a request; keys of an encryption context are the lake's own."""
+    return {
+        name[0].upper() + name[1:]: item
+        if name == "encryptionContext" or not isinstance(item, dict)
+        else _capitals(item)
+        for name, item in value.items()
+    }
 
 
 def add_steps(cluster_id: str, code: JobCode, settings: Sequence[str], root: str, each: Scheduled) -> str:
@@ -167,17 +194,21 @@ def scheduler_trust(group_arn: str) -> Policy:
         "Principal": {"Service": "scheduler.amazonaws.com"},
         "Action": "sts:AssumeRole",
         "Condition": {
-            "StringEquals": {"aws:SourceAccount": group_arn.split(":")[4], "aws:SourceArn": group_arn},
+            "StringEquals": {"aws:SourceAccount": account_of(group_arn), "aws:SourceArn": group_arn},
         },
     }
     return {"Version": POLICY_VERSION, "Statement": [statement]}
 
 
 def scheduler_policy(
-    queue_arn: str, applications: Iterable[str], role_arns: Iterable[str], clusters: Iterable[str]
+    queue_arn: str,
+    applications: Iterable[str],
+    role_arns: Iterable[str],
+    clusters: Iterable[str],
+    key: tuple[str, str] | None = None,
 ) -> Policy:
     """What Scheduler's role may do: start jobs on these applications, as these roles, and steps on these clusters (all
-    ARNs), and set aside what it could not start."""
+    ARNs), and set aside what it could not start. `key` is the ARN of the lake's KMS key and the lake's id."""
     found: list[dict[str, object]] = [
         {"Sid": "SetAside", "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn}
     ]
@@ -206,6 +237,8 @@ def scheduler_policy(
                 "Resource": clusters,
             }
         )
+    if key is not None:
+        found += [use_through("sqs", key[0], "KeyOfQueue"), *(submitting_statements(*key) if applications else [])]
     return {"Version": POLICY_VERSION, "Statement": found}
 
 
@@ -240,8 +273,3 @@ def glue_policy(database_arns: Iterable[str]) -> Policy:
         "Resource": sorted(resources),
     }
     return {"Version": POLICY_VERSION, "Statement": [statement]}
-
-
-def partition(arn: str) -> str:
-    """The partition of an ARN, such as `aws`."""
-    return partition_of(arn)

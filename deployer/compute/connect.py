@@ -46,6 +46,7 @@ def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str
         _region(),
         found.get("log_group"),
         hosts=hosts,
+        disk_key=(str(found["key"]), str(found["lake"])) if found.get("key") else None,
     )
 
 

@@ -1,54 +1,41 @@
-"""What the role that runs `deployer up` needs on AWS: the one list, of which docs/aws.md prints the policy. Pure.
+"""What the role that runs `deployer up` needs on AWS: the one list, of which `deployer doctor
+--write-policy` makes the policies. Pure.
 
-`deployer doctor` asks IAM about every call of it. `tests/stacks/test_access.py` holds the page and this list together.
+`deployer doctor` asks IAM about every call of it. `tests/stacks/test_recorded_access.py` holds this list and what
+the commands ask together, and `tests/security/test_aws_deploying_role.py` what cannot be done with it.
 """
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
-from deployer.compute.aws_access import ITEM_ACTIONS, OBJECT_ACTIONS, POLICY_VERSION, Policy, readable
+from deployer.compute.aws_access import ITEM_ACTIONS, OBJECT_ACTIONS
 from deployer.compute.emr_access import deploying_emr_grants
-from deployer.compute.grants import Grant
+from deployer.compute.grants import Grant, equals, of
 from deployer.compute.job_code import PREFIX
 from deployer.compute.key_access import deploying_key_grants
+from deployer.compute.lake_on_aws import LakeOnAws
 from deployer.compute.service_access import deploying_service_grants
-from deployer.state.dynamodb_table import table_name
 
 
-def deploying_policy(root: str, instance: str, region: str, account: str, partition: str = "aws") -> Policy:
-    """All grants as a policy."""
-    grants = deploying_grants(root, instance, region, account, partition)
-    return {"Version": POLICY_VERSION, "Statement": [grant.statement() for grant in grants]}
-
-
-def deploying_grants(
-    root: str, instance: str, region: str, account: str, partition: str = "aws", table: str | None = None
-) -> tuple[Grant, ...]:
-    """What `deployer up` needs for the lake at `root` (s3://…) with all that a stack may declare.
-
-    `table` is the name of the state's table, where it is declared.
-    """
-    parts = urlsplit(root)
-    prefix = parts.path.strip("/")
-    below = f"{prefix}/" if prefix else ""
-    bucket = f"arn:{partition}:s3:::{parts.netloc}"
-
-    def arn(service: str, resource: str) -> str:
-        return f"arn:{partition}:{service}:{region}:{account}:{resource}"
-
-    own = f"deployer-{readable(instance)}-"
-    tables = arn("dynamodb", f"table/{table or table_name(root, instance).rpartition('-')[0] + '-*'}")
-    named_table = arn("dynamodb", f"table/{table or table_name(root, instance)}")
-    log_groups = arn("logs", f"log-group:/emr-serverless/{own}*")
-    roles = f"arn:{partition}:iam::{account}:role/{own}"
-    applications = arn("emr-serverless", "/applications/")
-    listing = {"StringLike": {"s3:prefix": f"{below}*"}} if prefix else {}
+def deploying_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """What `deployer up` needs for the lake with all that a stack may declare."""
     return (
+        *_lake_grants(lake),
+        *_cluster_grants(lake),
+        *deploying_emr_grants(lake),
+        *deploying_key_grants(lake),
+        *deploying_service_grants(lake),
+    )
+
+
+def _lake_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    bucket, table = lake.bucket, lake.table_arn
+    made = (bucket, lake.log_bucket) if lake.settings.access_logs == "managed" else (bucket,)
+    listing = {"StringLike": {"s3:prefix": f"{lake.below}*"}} if lake.below else {}
+    return (
+        Grant("BucketItself", "bucket", _BUCKET_ACTIONS, made, made, expanded={"s3:GetBucket*": _BUCKET_READS}),
         Grant(
-            "BucketItself", "bucket", _BUCKET_ACTIONS, (bucket,), (bucket,), expanded={"s3:GetBucket*": _BUCKET_READS}
+            "LakeData", "lake", OBJECT_ACTIONS, (f"{bucket}/{lake.below}*",), (f"{bucket}/{lake.below}_state/a.json",)
         ),
-        Grant("LakeData", "lake", OBJECT_ACTIONS, (f"{bucket}/{below}*",), (f"{bucket}/{below}_state/store.json",)),
         Grant(
             "ListLake",
             "lake",
@@ -56,76 +43,108 @@ def deploying_grants(
             (bucket,),
             (bucket,),
             condition=listing,
-            context={"s3:prefix": below},
+            context={"s3:prefix": lake.below},
         ),
         Grant(
             "JobCode",
             "clusters",
             ("s3:GetObjectTagging",),
-            (f"{bucket}/{below}{PREFIX}/*",),
-            (f"{bucket}/{below}{PREFIX}/example/deployer.zip",),
+            (f"{bucket}/{lake.below}{PREFIX}/*",),
+            (f"{bucket}/{lake.below}{PREFIX}/example/deployer.zip",),
         ),
-        Grant("StateTable", "table", _TABLE_ACTIONS, (tables,), (named_table,)),
-        Grant("LakeState", "lake", ITEM_ACTIONS, (tables,), (named_table,)),
+        Grant("StateTable", "table", _TABLE_ACTIONS, (table,), (table,)),
+        Grant("LakeState", "lake", ITEM_ACTIONS, (table,), (table,)),
         Grant(
-            "FindTransactions",
-            "lake",
-            ("dynamodb:Query",),
-            (f"{tables}/index/*",),
-            (f"{named_table}/index/by_transaction",),
+            "FindTransactions", "lake", ("dynamodb:Query",), (f"{table}/index/*",), (f"{table}/index/by_transaction",)
         ),
+    )
+
+
+def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """Roles are made and changed below the lake's path alone, and with its boundary alone. An application is told by
+    its tag, as its id is AWS's; the request to tag a new one names none, or the tags it will have."""
+    applications = lake.arn("emr-serverless", "/applications/")
+    any_new = tuple(lake.arn("emr-serverless", place) for place in ("/", "/${*}", "/applications/${*}"))
+    log_groups = lake.arn("logs", f"log-group:/emr-serverless/{lake.own}*")
+    bounded = {"iam:PermissionsBoundary": lake.boundary}
+    roles, role = (f"{lake.roles}*",), (f"{lake.roles}example",)
+    serverless, example = (f"{applications}*",), (f"{applications}00example",)
+    return (
         Grant(
             "CreateClusters",
             "emr-serverless",
             ("emr-serverless:CreateApplication",),
-            (arn("emr-serverless", "/*"),),
-            (arn("emr-serverless", "/"),),
+            (lake.arn("emr-serverless", "/*"),),
+            (lake.arn("emr-serverless", "/"),),
+            equals(lake.asked),
+            lake.asked,
         ),
-        Grant("Clusters", "emr-serverless", _APPLICATION_ACTIONS, (f"{applications}*",), (f"{applications}00example",)),
+        Grant(
+            "TagNewClusters",
+            "emr-serverless",
+            ("emr-serverless:TagResource",),
+            any_new,
+            (lake.arn("emr-serverless", "/"),),
+            equals(lake.asked),
+            lake.asked,
+        ),
+        Grant(
+            "Clusters",
+            "emr-serverless",
+            of("emr-serverless", _APPLICATION_ACTIONS),
+            serverless,
+            example,
+            equals(lake.tagged),
+            lake.tagged,
+        ),
         Grant(
             "FindLogs",
             "emr-serverless",
             ("logs:DescribeLogGroups",),
-            (arn("logs", "*"),),
-            (arn("logs", "log-group::log-stream:"),),
+            (lake.arn("logs", "*"),),
+            (lake.arn("logs", "log-group::log-stream:"),),
         ),
         Grant(
             "Logs",
             "emr-serverless",
-            _LOG_ACTIONS,
+            of("logs", _LOG_ACTIONS),
             (log_groups, f"{log_groups}:*"),
-            (arn("logs", f"log-group:/emr-serverless/{own}example"),),
+            (lake.arn("logs", f"log-group:/emr-serverless/{lake.own}example"),),
         ),
-        Grant("Roles", "clusters", _ROLE_ACTIONS, (f"{roles}*",), (f"{roles}example",)),
-        *deploying_emr_grants(instance, region, account, partition),
-        *deploying_key_grants(instance, region, account, partition),
-        *deploying_service_grants(instance, region, account, partition),
+        Grant("BoundedRoles", "clusters", of("iam", _BOUNDED_ROLE_ACTIONS), roles, role, equals(bounded), bounded),
+        Grant("Roles", "clusters", of("iam", _ROLE_ACTIONS), roles, role),
     )
 
 
-_BUCKET_ACTIONS = (
-    "s3:CreateBucket",
-    "s3:GetAccelerateConfiguration",
-    "s3:GetBucket*",
-    "s3:GetEncryptionConfiguration",
-    "s3:GetLifecycleConfiguration",
-    "s3:GetReplicationConfiguration",
-    "s3:ListBucket",
-    "s3:ListTagsForResource",
-    "s3:PutBucketOwnershipControls",
-    "s3:PutBucketPolicy",
-    "s3:PutBucketPublicAccessBlock",
-    "s3:PutBucketTagging",
-    "s3:PutBucketVersioning",
-    "s3:PutEncryptionConfiguration",
-    "s3:PutLifecycleConfiguration",
-    "s3:TagResource",
-    "s3:UntagResource",
+_BUCKET_ACTIONS = of(
+    "s3",
+    (
+        "CreateBucket",
+        "GetAccelerateConfiguration",
+        "GetBucket*",
+        "GetEncryptionConfiguration",
+        "GetLifecycleConfiguration",
+        "GetReplicationConfiguration",
+        "ListBucket",
+        "ListTagsForResource",
+        "PutBucketLogging",
+        "PutBucketObjectLockConfiguration",
+        "PutBucketOwnershipControls",
+        "PutBucketPolicy",
+        "PutBucketPublicAccessBlock",
+        "PutBucketTagging",
+        "PutBucketVersioning",
+        "PutEncryptionConfiguration",
+        "PutLifecycleConfiguration",
+        "PutReplicationConfiguration",
+        "TagResource",
+        "UntagResource",
+    ),
 )
 #: Those that the provider reads a bucket with.
-_BUCKET_READS = tuple(
-    f"s3:GetBucket{what}"
-    for what in (
+_BUCKET_READS = of(
+    "s3",
+    (
         "Acl",
         "CORS",
         "Location",
@@ -138,11 +157,12 @@ _BUCKET_READS = tuple(
         "Tagging",
         "Versioning",
         "Website",
-    )
+    ),
 )
-_TABLE_ACTIONS = tuple(
-    f"dynamodb:{action}"
-    for action in (
+_BUCKET_READS = tuple(each.replace("s3:", "s3:GetBucket") for each in _BUCKET_READS)
+_TABLE_ACTIONS = of(
+    "dynamodb",
+    (
         "CreateTable",
         "DescribeContinuousBackups",
         "DescribeTable",
@@ -153,49 +173,41 @@ _TABLE_ACTIONS = tuple(
         "UntagResource",
         "UpdateContinuousBackups",
         "UpdateTable",
-    )
+    ),
 )
-_APPLICATION_ACTIONS = tuple(
-    f"emr-serverless:{action}"
-    for action in (
-        "DeleteApplication",
-        "GetApplication",
-        "ListTagsForResource",
-        "StopApplication",
-        "TagResource",
-        "UntagResource",
-        "UpdateApplication",
-    )
+_APPLICATION_ACTIONS = (
+    "DeleteApplication",
+    "GetApplication",
+    "ListTagsForResource",
+    "StopApplication",
+    "TagResource",
+    "UntagResource",
+    "UpdateApplication",
 )
-_LOG_ACTIONS = tuple(
-    f"logs:{action}"
-    for action in (
-        "AssociateKmsKey",
-        "CreateLogGroup",
-        "DeleteLogGroup",
-        "DeleteRetentionPolicy",
-        "DisassociateKmsKey",
-        "ListTagsForResource",
-        "PutRetentionPolicy",
-        "TagResource",
-        "UntagResource",
-    )
+_LOG_ACTIONS = (
+    "AssociateKmsKey",
+    "CreateLogGroup",
+    "DeleteLogGroup",
+    "DeleteRetentionPolicy",
+    "DisassociateKmsKey",
+    "ListTagsForResource",
+    "PutRetentionPolicy",
+    "TagResource",
+    "UntagResource",
 )
-_ROLE_ACTIONS = tuple(
-    f"iam:{action}"
-    for action in (
-        "CreateRole",
-        "DeleteRole",
-        "DeleteRolePolicy",
-        "GetRole",
-        "GetRolePolicy",
-        "ListAttachedRolePolicies",
-        "ListInstanceProfilesForRole",
-        "ListRolePolicies",
-        "PutRolePolicy",
-        "TagRole",
-        "UntagRole",
-        "UpdateAssumeRolePolicy",
-        "UpdateRole",
-    )
+#: What makes a role, or what it may do: only with the boundary, which nobody here may take off or replace. These are
+#: the actions that have `iam:PermissionsBoundary` in their context; a condition on it would deny the others always.
+_BOUNDED_ROLE_ACTIONS = ("CreateRole", "DeleteRolePolicy", "PutRolePolicy")
+_ROLE_ACTIONS = (
+    "DeleteRole",
+    "GetRole",
+    "GetRolePolicy",
+    "ListAttachedRolePolicies",
+    "ListInstanceProfilesForRole",
+    "ListRolePolicies",
+    "ListRoleTags",
+    "TagRole",
+    "UntagRole",
+    "UpdateAssumeRolePolicy",
+    "UpdateRole",
 )

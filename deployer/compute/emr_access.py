@@ -5,29 +5,85 @@ https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-iam-roles.html
 
 from __future__ import annotations
 
-from deployer.compute.aws_access import (
-    POLICY_VERSION,
-    Policy,
-    key_statements,
-    lake_statements,
-    log_statements,
-    partition_of,
-    readable,
-    service_domain,
-)
-from deployer.compute.grants import Grant
+from collections.abc import Mapping
+from typing import Any
 
-_PASSED = {"iam:PassedToService": "ec2.amazonaws.com*"}
+from deployer.compute.arns import partition_of, service_domain, through
+from deployer.compute.aws_access import POLICY_VERSION, Policy, lake_statements, log_statements
+from deployer.compute.grants import Grant, equals
+from deployer.compute.key_use import key_statements
+from deployer.compute.lake_on_aws import LakeOnAws
+
+_TO_EMR, _TO_EC2 = "elasticmapreduce.amazonaws.com*", "ec2.amazonaws.com*"
 
 
-def instance_policy(root: str, table_arn: str, log_uri: str, key_arn: str | None = None) -> Policy:
-    """What the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and logging."""
+def instance_policy(
+    root: str, table_arn: str, log_uri: str, key_arn: str | None = None, certificates: str | None = None
+) -> Policy:
+    """What the instances of an EMR cluster may do, and so the jobs there: reading and writing one lake, and logging.
+
+    With a key they encrypt their own disks by it, which no service does for them; `certificates` (s3://…) they fetch.
+    """
     statements = [
         *lake_statements(root, table_arn),
         *log_statements(log_uri, root, table_arn),
         *key_statements(key_arn, root, table_arn),
+        *([_disks(key_arn)] if key_arn else []),
+        *([_certificates(certificates, partition_of(table_arn))] if certificates else []),
     ]
     return {"Version": POLICY_VERSION, "Statement": statements}
+
+
+def _disks(key_arn: str) -> dict[str, Any]:
+    """By itself, and for nothing that S3 or DynamoDB encrypts."""
+    others = ("kms:ViaService", "kms:EncryptionContext:aws:s3:arn", "kms:EncryptionContext:aws:dynamodb:tableName")
+    return {
+        "Sid": "KeyOfDisks",
+        "Effect": "Allow",
+        "Action": list(DISK_ACTIONS),
+        "Resource": key_arn,
+        "Condition": {"Null": dict.fromkeys(others, "true")},
+    }
+
+
+def _certificates(uri: str, partition: str) -> dict[str, Any]:
+    place = f"arn:{partition}:s3:::{uri.removeprefix('s3://')}"
+    return {"Sid": "Certificates", "Effect": "Allow", "Action": "s3:GetObject", "Resource": place}
+
+
+def volumes_policy(key_arn: str) -> Policy:
+    """What EMR's own role needs of the key for the instances' volumes (EBS), which EC2 encrypts.
+
+    https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-encryption-enable.html#emr-awskms-ebs-encryption
+    """
+    via = {"StringEquals": {"kms:ViaService": through("ec2", key_arn)}}
+    use = {
+        "Sid": "Volumes",
+        "Effect": "Allow",
+        "Action": list(VOLUME_ACTIONS),
+        "Resource": key_arn,
+        "Condition": via,
+    }
+    grant = {
+        "Sid": "VolumesOfInstances",
+        "Effect": "Allow",
+        "Action": "kms:CreateGrant",
+        "Resource": key_arn,
+        "Condition": {**via, "Bool": {"kms:GrantIsForAWSResource": "true"}},
+    }
+    return {"Version": POLICY_VERSION, "Statement": [use, grant]}
+
+
+#: Of instances that encrypt their disks, and of EC2 for volumes.
+DISK_ACTIONS = ("kms:Decrypt", "kms:DescribeKey", "kms:Encrypt", "kms:GenerateDataKey")
+VOLUME_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
 
 
 def emr_trust(table_arn: str) -> Policy:
@@ -62,7 +118,7 @@ def pass_policy(role_arn: str) -> Policy:
         "Effect": "Allow",
         "Action": "iam:PassRole",
         "Resource": role_arn,
-        "Condition": {"StringLike": _PASSED},
+        "Condition": {"StringLike": {"iam:PassedToService": _TO_EC2}},
     }
     return {"Version": POLICY_VERSION, "Statement": [statement]}
 
@@ -72,29 +128,57 @@ def emr_service_policy_arn(table_arn: str) -> str:
     return _service_policy(partition_of(table_arn))
 
 
-def deploying_emr_grants(instance: str, region: str, account: str, partition: str = "aws") -> tuple[Grant, ...]:
-    """What `deployer up` needs for clusters of kind emr, beside roles: clusters that have the instance's tag alone."""
-    clusters = f"arn:{partition}:elasticmapreduce:{region}:{account}:cluster/"
-    own = f"deployer-{readable(instance)}-"
-    roles = f"arn:{partition}:iam::{account}:role/{own}"
-    profiles = f"arn:{partition}:iam::{account}:instance-profile/{own}"
-    policy = {"iam:PolicyARN": _service_policy(partition)}
-    asked, tagged = ({f"elasticmapreduce:{kind}Tag/deployer:instance": instance} for kind in ("Request", "Resource"))
+def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """What `deployer up` needs for clusters of kind emr, beside roles: clusters that have the lake's tag alone.
 
-    def grant(
-        sid: str, actions: tuple[str, ...], place: str, kind: str = "", keys: dict[str, str] | None = None
-    ) -> Grant:
-        condition = {kind: keys} if keys else {}
-        context = {key: value.replace("*", "") for key, value in (keys or {}).items()}
-        return Grant(sid, "emr", actions, (f"{place}*",), (f"{place}example",), condition, context)
+    EMR asks for the right to tag when a cluster is made with tags. The request is then for `cluster/*`, literally, or
+    has the tags of the cluster to be; neither is so for the cluster of somebody else.
+    """
+    clusters = lake.arn("elasticmapreduce", "cluster/")
+    roles, profiles = lake.roles, f"arn:{lake.partition}:iam::{lake.account}:instance-profile/{lake.own}"
+    borrowed = (f"{roles}*", *lake.borrowed_roles)
+
+    def grant(sid: str, actions: tuple[str, ...], place: str, keys: Mapping[str, str] | None = None) -> Grant:
+        return Grant(
+            sid, "emr", actions, (f"{place}*",), (f"{place}example",), equals(keys) if keys else {}, keys or {}
+        )
 
     return (
-        grant("StartEmrClusters", ("elasticmapreduce:RunJobFlow",), clusters, "StringEquals", asked),
-        grant("EmrClusters", _CLUSTER_ACTIONS, clusters, "StringEquals", tagged),
-        grant("EmrServicePolicy", ("iam:AttachRolePolicy", "iam:DetachRolePolicy"), roles, "ArnEquals", policy),
+        grant("StartEmrClusters", ("elasticmapreduce:RunJobFlow",), clusters, lake.asked),
+        Grant(
+            "TagNewEmrClusters",
+            "emr",
+            ("elasticmapreduce:AddTags",),
+            (f"{clusters}${{*}}",),
+            (f"{clusters}*",),
+            equals(lake.asked),
+            lake.asked,
+        ),
+        grant("EmrClusters", _CLUSTER_ACTIONS, clusters, lake.tagged),
+        # IAM knows no resource for these
+        Grant("EmrSecurity", "emr", _SECURITY_ACTIONS, ("*",), (lake.arn("elasticmapreduce", "example"),)),
+        Grant(
+            "EmrServicePolicy",
+            "emr",
+            ("iam:AttachRolePolicy", "iam:DetachRolePolicy"),
+            (f"{roles}*",),
+            (f"{roles}example",),
+            {
+                "ArnEquals": {"iam:PolicyARN": _service_policy(lake.partition)},
+                "StringEquals": {"iam:PermissionsBoundary": lake.boundary},
+            },
+            {"iam:PolicyARN": _service_policy(lake.partition), "iam:PermissionsBoundary": lake.boundary},
+        ),
         grant("InstanceProfiles", _PROFILE_ACTIONS, profiles),
-        grant("GiveEmrItsRole", ("iam:PassRole",), roles, "StringLike", _TO_EMR),
-        grant("GiveInstancesTheirRole", ("iam:PassRole",), roles, "StringLike", _PASSED),
+        Grant(
+            "GiveEmrRoles",
+            "emr",
+            ("iam:PassRole",),
+            borrowed,
+            (f"{roles}example",),
+            {"StringLike": {"iam:PassedToService": (_TO_EMR, _TO_EC2)}},
+            {"iam:PassedToService": "ec2.amazonaws.com"},
+        ),
     )
 
 
@@ -102,7 +186,9 @@ def _service_policy(partition: str) -> str:
     return f"arn:{partition}:iam::aws:policy/service-role/AmazonEMRServicePolicy_v2"
 
 
-_TO_EMR = {"iam:PassedToService": "elasticmapreduce.amazonaws.com*"}
+_SECURITY_ACTIONS = tuple(
+    f"elasticmapreduce:{action}SecurityConfiguration" for action in ("Create", "Delete", "Describe")
+)
 _CLUSTER_ACTIONS = tuple(
     f"elasticmapreduce:{action}"
     for action in (

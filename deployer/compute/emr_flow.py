@@ -16,7 +16,48 @@ ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"
 #: When there are no spot instances for so long, EMR takes others: a job that is late is worse than a dear one.
 SPOT_MINUTES, WITHOUT_SPOT = 10, "SWITCH_TO_ON_DEMAND"
 
+IDLE_MINUTES = 60  #: without a step, after which a cluster ends
+
 Json = dict[str, Any]
+
+_CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+#: What Spark's processes say to each other is encrypted, with or without certificates for TLS, and so are files that
+#: they spill. YARN makes a secret for each job; its shuffle service reads the settings from YARN's
+#: (https://spark.apache.org/docs/latest/security.html).
+CONFIGURATIONS: tuple[Json, ...] = (
+    {"Classification": "spark-defaults", "Properties": {**_CRYPTO, "spark.io.encryption.enabled": "true"}},
+    {"Classification": "yarn-site", "Properties": _CRYPTO},
+)
+
+
+def security_configuration(key_arn: str | None, certificates: str | None) -> Json:
+    """What EMR's security configuration says: instances' metadata by version 2 alone, one hop far; disks and volumes
+    encrypted by the key; TLS between nodes by `certificates` (s3://… of a zip file of PEM files).
+
+    EMR encrypts disks by a key of the account alone, and has TLS by certificates alone
+    (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-create-security-configuration.html).
+    """
+    at_rest: Json = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+    if key_arn:
+        at_rest = {
+            "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", "AwsKmsKey": key_arn},
+            "LocalDiskEncryptionConfiguration": {
+                "EncryptionKeyProviderType": "AwsKms",
+                "AwsKmsKey": key_arn,
+                "EnableEbsEncryption": True,
+            },
+        }
+    encryption: Json = {
+        "EnableAtRestEncryption": True,
+        "EnableInTransitEncryption": certificates is not None,
+        "AtRestEncryptionConfiguration": at_rest,
+    }
+    if certificates is not None:
+        encryption["InTransitEncryptionConfiguration"] = {
+            "TLSCertificateConfiguration": {"CertificateProviderType": "PEM", "S3Object": certificates}
+        }
+    metadata = {"MinimumInstanceMetadataServiceVersion": 2, "HttpPutResponseHopLimit": 1}
+    return {"EncryptionConfiguration": encryption, "InstanceMetadataServiceConfiguration": metadata}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +99,13 @@ def scaling_limits(shape: Shape) -> Json | None:
     return limits
 
 
+def idle_minutes(options: Mapping[str, Any], scheduled: bool = False) -> int | None:
+    """After how many minutes without a step EMR ends the cluster; None: never. `scheduled`: schedules start jobs on it,
+    for which it has to be there."""
+    declared = options.get("idle_minutes")
+    return int(declared) if declared is not None else None if scheduled else IDLE_MINUTES
+
+
 def job_flow(
     name: str,
     options: Mapping[str, Any],
@@ -65,10 +113,13 @@ def job_flow(
     instance_profile: str,
     log_uri: str,
     tags: Mapping[str, str],
+    security: str,
+    key_arn: str | None = None,
 ) -> Json:
     """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; whoever starts it adds `Steps`.
 
-    `service_role` and `instance_profile` are names or ARNs.
+    `service_role` and `instance_profile` are names or ARNs, `security` the name of a security configuration, `key_arn`
+    that of the key that encrypts logs. Should the cluster have no step that ends it, it ends as idle.
     """
     shape = shape_of(options)
     flow: Json = {
@@ -85,6 +136,13 @@ def job_flow(
             "KeepJobFlowAliveWhenNoSteps": False,
             "TerminationProtected": False,
         },
+        "SecurityConfiguration": security,
+        "Configurations": [
+            {"Classification": each["Classification"], "Properties": dict(each["Properties"])}
+            for each in CONFIGURATIONS
+        ],
+        "AutoTerminationPolicy": {"IdleTimeout": IDLE_MINUTES * 60},
+        **({"LogEncryptionKmsKeyId": key_arn} if key_arn else {}),
         "Tags": [{"Key": key, "Value": value} for key, value in sorted({**tags, **EMR_TAG}.items())],
     }
     limits = scaling_limits(shape)

@@ -8,11 +8,13 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from deployer.compute.aws_access import timeout_minutes
 from deployer.compute.aws_calls import CallFailed, Calls
 from deployer.compute.job_code import JobCode
+from deployer.compute.key_use import disk_configuration
 from deployer.compute.log_events import LogStreams
 from deployer.compute.remote import RemoteJob, Run, RunState, RunStatus
-from deployer.compute.submission import as_text, settings
+from deployer.compute.submission import as_text, serverless_settings
 from deployer.errors import DeployerError
 from deployer.state.clock import Clock
 
@@ -27,14 +29,16 @@ STATES = {
     "FAILED": RunState.FAILED,
     "CANCELLED": RunState.CANCELLED,
 }
-DRIVER_ENV = "spark.emr-serverless.driverEnv."
 ROLE_PATIENCE = 60.0  #: seconds in which a role that AWS does not know everywhere yet is tried again
 OLD = timedelta(seconds=5)  #: a run that was made so long before it was answered is one of an earlier command
 MOST_ATTEMPTS = 100
 
 
 class EmrServerless:
-    """Fulfils `remote.RemoteCluster` for the application with the id `application`; jobs run as the role `role`."""
+    """Fulfils `remote.RemoteCluster` for the application with the id `application`; jobs run as the role `role`.
+
+    `disk_key`: the ARN of the KMS key that encrypts the workers' disks, and the lake's id; EMR's own key without it.
+    """
 
     def __init__(
         self,
@@ -46,11 +50,12 @@ class EmrServerless:
         region: str | None = None,
         log_group: str | None = None,
         clock: Clock | None = None,
+        disk_key: tuple[str, str] | None = None,
         hosts: str = "",
     ) -> None:
         self.name, self._application, self._role = name, application, role
         self._options, self._code, self._region, self._hosts = options, code, region, hosts
-        self._log_group = log_group
+        self._log_group, self._disk_key = log_group, disk_key
         self._clock = clock or Clock()
         self._calls = Calls("emr-serverless", f"cluster {name} (EMR Serverless application {application})")
         self._streams: dict[str, LogStreams] = {}
@@ -76,9 +81,12 @@ class EmrServerless:
             "entryPoint": code.script(job.program),
             "entryPointArguments": [f"--tell={key}", *job.arguments],
             "sparkSubmitParameters": as_text(
-                {**settings(self._options, self._region, DRIVER_ENV, self._hosts), **code.serverless_settings()}
+                {**serverless_settings(self._options, self._region, self._hosts), **code.serverless_settings()}
             ),
         }
+        overrides: dict[str, Any] = (
+            {"configurationOverrides": disk_configuration(*self._disk_key)} if self._disk_key else {}
+        )
         deadline, pause = self._clock.monotonic() + ROLE_PATIENCE, 1.0
         while True:
             try:
@@ -90,7 +98,9 @@ class EmrServerless:
                     jobDriver={"sparkSubmit": driver},
                     name=f"{job.title} {job.job_id}"[:256],
                     tags={name: _tag(value) for name, value in {**job.tags, "deployer:job": job.job_id}.items()},
-                    executionTimeoutMinutes=job.timeout_minutes,
+                    executionTimeoutMinutes=timeout_minutes(self._options),
+                    retryPolicy={"maxAttempts": 1},
+                    **overrides,
                 )
             except CallFailed as failure:
                 if not role_is_not_ready(failure.said):

@@ -16,7 +16,7 @@ from deployer.compute.aws_calls import CallFailed, Calls, Cause
 from deployer.compute.job_code import JobCode
 from deployer.compute.remote import RemoteJob, Run, RunState, RunStatus
 from deployer.compute.step_logs import StepLogs
-from deployer.compute.submission import as_options, settings
+from deployer.compute.submission import as_options, step_settings
 from deployer.errors import DeployerError, NotFound
 from deployer.state.clock import Clock
 
@@ -29,7 +29,6 @@ STATES = {
     "FAILED": RunState.FAILED,
     "INTERRUPTED": RunState.FAILED,
 }
-DRIVER_ENV = "spark.yarn.appMasterEnv."
 PATIENCE = 60.0  #: seconds in which a start is tried again: no answer, too many requests, a role that is not ready
 MOST_ATTEMPTS = 100
 LOOK_BACK = timedelta(days=7)  #: how old a cluster of a run may be to be found again
@@ -137,7 +136,7 @@ class EmrSteps:
 
     def _step(self, job: RemoteJob, key: str) -> dict[str, Any]:
         code = self._code()
-        options = as_options({**settings(self._options, self._region, DRIVER_ENV, self._hosts), **code.yarn_settings()})
+        options = as_options({**step_settings(self._options, self._region, self._hosts), **code.yarn_settings()})
         return {
             "Name": f"{job.title} {job.job_id}"[: 256 - len(key) - 3] + f" [{key}]",
             "ActionOnFailure": "CONTINUE" if self._cluster else "TERMINATE_CLUSTER",

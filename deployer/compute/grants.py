@@ -1,13 +1,16 @@
-"""A statement of the deploying role's policy, and how to try it."""
+"""A statement of a policy for people and pipelines, and how to try it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-#: What a grant is for: the lake itself, or what the stack declares beside it; clusters of either kind, of one; its key.
-Part = Literal["lake", "bucket", "table", "clusters", "services", "emr-serverless", "emr", "key"]
+#: What a grant is for: the lake itself, or what the stack declares beside it.
+Part = Literal[
+    "lake", "bucket", "table", "clusters", "emr-serverless", "emr", "key", "new-key", "services", "alarms", "budget"
+]
+Condition = Mapping[str, Mapping[str, str | tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Grant:
     actions: tuple[str, ...]
     resources: tuple[str, ...]
     examples: tuple[str, ...]
-    condition: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    condition: Condition = field(default_factory=dict)
     context: Mapping[str, str] = field(default_factory=dict)
     expanded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -33,14 +36,31 @@ class Grant:
         return tuple(call for action in self.actions for call in self.expanded.get(action, (action,)))
 
     def statement(self) -> dict[str, Any]:
+        """The grant as IAM has it."""
         found: dict[str, Any] = {
             "Sid": self.sid,
             "Effect": "Allow",
-            "Action": _one_or_all(self.actions),
-            "Resource": _one_or_all(self.resources),
+            "Action": one_or_all(self.actions),
+            "Resource": one_or_all(self.resources),
         }
-        return {**found, "Condition": self.condition} if self.condition else found
+        if self.condition:
+            found["Condition"] = {
+                kind: {key: one_or_all((value,) if isinstance(value, str) else value) for key, value in keys.items()}
+                for kind, keys in self.condition.items()
+            }
+        return found
 
 
-def _one_or_all(values: tuple[str, ...]) -> str | list[str]:
+def equals(*keys: Mapping[str, str]) -> Condition:
+    """The condition that every key has its value."""
+    return {"StringEquals": {name: value for each in keys for name, value in each.items()}}
+
+
+def of(service: str, actions: Iterable[str], what: str = "") -> tuple[str, ...]:
+    """`sqs:CreateQueue` of `sqs` and `CreateQueue`."""
+    return tuple(f"{service}:{action}{what}" for action in actions)
+
+
+def one_or_all(values: tuple[str, ...]) -> str | list[str]:
+    """As policies write one value, and several."""
     return values[0] if len(values) == 1 else list(values)

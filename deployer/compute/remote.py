@@ -22,7 +22,6 @@ class RemoteJob:
     title: str
     arguments: tuple[str, ...]
     tags: Mapping[str, str] = field(default_factory=dict)
-    timeout_minutes: int = 720
 
     def key(self, attempt: int) -> str:
         """What names one attempt at this very job: 32 characters of 0-9 and a-f, fit for a client token and a path."""

@@ -1,57 +1,104 @@
-"""What `deployer up` needs of IAM for table services on AWS: schedules, alarms and Glue's databases. Pure."""
+"""What `deployer up` needs of IAM for table services on AWS: schedules, alarms, budgets and Glue's databases. Pure.
+
+Names that begin with the lake's id are no other lake's, so they suffice where the stack chooses the name. Databases in
+Glue are named for people (`INSTANCE_DATABASE`), so two lakes' names may be alike: there the lake's tag counts.
+"""
 
 from __future__ import annotations
 
 import re
 
-from deployer.compute.aws_access import readable
-from deployer.compute.grants import Grant
+from deployer.compute.grants import Condition, Grant, Part, equals, of
+from deployer.compute.lake_on_aws import LakeOnAws
 
 
-def deploying_service_grants(instance: str, region: str, account: str, partition: str = "aws") -> tuple[Grant, ...]:
-    """Of what has the instance's name alone, where AWS lets that be said."""
-    own = f"deployer-{readable(instance)}-"
+def deploying_service_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """Of what is this lake's alone, where AWS lets that be said."""
+    own = lake.own
 
-    def arn(service: str, resource: str) -> str:
-        return f"arn:{partition}:{service}:{region}:{account}:{resource}"
+    def grant(sid: str, actions: tuple[str, ...], place: str, part: Part = "services") -> Grant:
+        return Grant(sid, part, actions, (f"{place}*",), (f"{place}example",))
 
-    def grant(sid: str, actions: tuple[str, ...], place: str, **more: dict[str, str]) -> Grant:
-        condition = {"StringEquals": more["keys"]} if "keys" in more else {}
-        return Grant(sid, "services", actions, (f"{place}*",), (f"{place}example",), condition, more.get("keys", {}))
+    def limited(sid: str, action: str, place: str, kind: str, key: str, to: tuple[str, ...]) -> Grant:
+        condition: Condition = {f"ForAllValues:{kind}": {key: tuple(f"{each}*" for each in to)}}
+        return Grant(
+            sid, "alarms", (action,), (f"{place}*",), (f"{place}example",), condition, {key: f"{to[0]}example"}
+        )
 
-    groups, topics = arn("scheduler", f"schedule-group/{own}"), arn("sns", own)
-    database = f"{re.sub('[^a-z0-9_]', '_', instance.lower())}_"
-    # Who deletes a database deletes what METASYNC has put into it: Glue asks for a right to all kinds of that.
-    inside = (f"{kind}/{database}*/*" for kind in ("table", "userDefinedFunction"))
-    catalog = tuple(arn("glue", what) for what in ("catalog", f"database/{database}*", *inside))
+    groups = lake.arn("scheduler", f"schedule-group/{own}")
+    topics, queues = lake.arn("sns", own), lake.arn("sqs", own)
+    alarms, rules = lake.arn("cloudwatch", f"alarm:{own}"), lake.arn("events", f"rule/{own}")
+    to_services: Condition = {"StringEquals": {"iam:PassedToService": _PASSED_TO}}
     return (
-        grant("ScheduleGroups", _of("scheduler", "ScheduleGroup", _CRD) + _of("scheduler", "", _TAGS), groups),
-        grant("Schedules", _of("scheduler", "Schedule", (*_CRD, "Update")), arn("scheduler", f"schedule/{own}")),
-        grant(
-            "GiveSchedulerItsRole",
-            ("iam:PassRole",),
-            f"arn:{partition}:iam::{account}:role/{own}",
-            keys={"iam:PassedToService": "scheduler.amazonaws.com"},
-        ),
-        grant("Queues", _of("sqs", "", _QUEUE), arn("sqs", own)),
-        grant("Topics", _of("sns", "", _TOPIC), topics),
-        Grant("Subscriptions", "services", _SUBSCRIPTION, ("*",), (f"{topics}example:00example",)),
-        grant("Alarms", _of("cloudwatch", "", _ALARM), arn("cloudwatch", f"alarm:{own}")),
-        grant("Rules", _of("events", "", _RULE), arn("events", f"rule/{own}")),
+        grant("ScheduleGroups", of("scheduler", _CRD, "ScheduleGroup") + of("scheduler", _TAGS), groups),
+        grant("Schedules", of("scheduler", (*_CRD, "Update"), "Schedule"), lake.arn("scheduler", f"schedule/{own}")),
         Grant(
-            "Catalog",
-            "services",
-            _of("glue", "", _DATABASE),
-            catalog,
-            (arn("glue", f"database/{database}example"),),
+            "GiveServicesTheirRoles",
+            "alarms",
+            ("iam:PassRole",),
+            (f"{lake.roles}*",),
+            (f"{lake.roles}example",),
+            to_services,
+            {"iam:PassedToService": _PASSED_TO[0]},
         ),
+        grant("Queues", of("sqs", _QUEUE), queues, "alarms"),
+        grant("Topics", of("sns", _TOPIC), topics, "alarms"),
+        Grant("Subscriptions", "alarms", of("sns", _SUBSCRIPTION), ("*",), (f"{topics}example:00example",)),
+        grant("Alarms", of("cloudwatch", _ALARM), alarms, "alarms"),
+        # an alarm may stop machines and a rule may send to anything that takes events: only to the lake's own
+        limited("NewAlarms", "cloudwatch:PutMetricAlarm", alarms, "StringLike", "cloudwatch:AlarmActions", (topics,)),
+        grant("Rules", of("events", _RULE), rules, "alarms"),
+        limited("RuleTargets", "events:PutTargets", rules, "ArnLike", "events:TargetArn", (topics, queues)),
+        grant("Budget", of("budgets", _BUDGET), f"arn:{lake.partition}:budgets::{lake.account}:budget/{own}", "budget"),
+        *_catalog(lake),
     )
 
 
-def _of(service: str, what: str, actions: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{service}:{action}{what}" for action in actions)
+def glue_names(instance: str) -> str:
+    """What begins the names of a lake's databases in Glue, unless METASYNC's target names one."""
+    return f"{re.sub('[^a-z0-9_]', '_', instance.lower())}_"
 
 
+def _catalog(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """Who deletes a database deletes what METASYNC has put into it: Glue asks for a right to all kinds of that, and to
+    the catalog each time. The database itself counts by its tag."""
+    begins = glue_names(lake.instance)
+    databases, catalog = lake.arn("glue", f"database/{begins}"), lake.arn("glue", "catalog")
+    inside = tuple(lake.arn("glue", f"{kind}/{begins}") for kind in ("table", "userDefinedFunction"))
+    example = (f"{databases}example",)
+    return (
+        Grant("Catalog", "services", of("glue", _CHANGES), (catalog,), (catalog,)),
+        Grant(
+            "InsideDatabases",
+            "services",
+            ("glue:DeleteDatabase",),
+            tuple(f"{place}*/*" for place in inside),
+            tuple(f"{place}example/example" for place in inside),
+        ),
+        Grant(
+            "NewDatabase",
+            "services",
+            ("glue:CreateDatabase",),
+            (f"{databases}*",),
+            example,
+            equals(lake.asked),
+            lake.asked,
+        ),
+        Grant(
+            "Databases",
+            "services",
+            of("glue", _DATABASE),
+            (f"{databases}*",),
+            example,
+            equals(lake.tagged),
+            lake.tagged,
+        ),
+        Grant("LookAtDatabases", "services", of("glue", ("GetDatabase", "GetTags")), (f"{databases}*",), example),
+    )
+
+
+#: Who gets a role of the lake: Scheduler starts jobs, EventBridge tells of events, S3 replicates.
+_PASSED_TO = ("scheduler.amazonaws.com", "events.amazonaws.com", "s3.amazonaws.com")
 _CRD = ("Create", "Delete", "Get")
 _TAGS = ("ListTagsForResource", "TagResource", "UntagResource")
 _QUEUE = (
@@ -66,15 +113,9 @@ _QUEUE = (
 )
 _TOPIC = ("CreateTopic", "DeleteTopic", "GetTopicAttributes", "SetTopicAttributes", "Subscribe", *_TAGS)
 #: IAM knows no resources of these two.
-_SUBSCRIPTION = ("sns:GetSubscriptionAttributes", "sns:Unsubscribe")
-_ALARM = ("DeleteAlarms", "DescribeAlarms", "PutMetricAlarm", *_TAGS)
-_RULE = ("DeleteRule", "DescribeRule", "ListTargetsByRule", "PutRule", "PutTargets", "RemoveTargets", *_TAGS)
-_DATABASE = (
-    "CreateDatabase",
-    "DeleteDatabase",
-    "GetDatabase",
-    "GetTags",
-    "TagResource",
-    "UntagResource",
-    "UpdateDatabase",
-)
+_SUBSCRIPTION = ("GetSubscriptionAttributes", "Unsubscribe")
+_ALARM = ("DeleteAlarms", "DescribeAlarms", *_TAGS)
+_RULE = ("DeleteRule", "DescribeRule", "ListTargetsByRule", "PutRule", "RemoveTargets", *_TAGS)
+_BUDGET = ("ModifyBudget", "ViewBudget", *_TAGS)
+_CHANGES = ("CreateDatabase", "DeleteDatabase", "GetDatabase", "UpdateDatabase")
+_DATABASE = ("DeleteDatabase", "TagResource", "UntagResource", "UpdateDatabase")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, worker_gigabytes
+from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, most_workers, worker_gigabytes
+from deployer.compute.aws_alarms import hours_without_success
 from deployer.compute.aws_schedules import default_cluster
-from deployer.compute.emr_flow import shape_of
+from deployer.compute.emr_flow import idle_minutes, shape_of
 from deployer.compute.job_code import REMOTE_KINDS
 from deployer.cost.assumptions import Assumptions
 from deployer.cost.prices import PriceList, amount, unit_of
@@ -138,23 +139,26 @@ def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:
         yield _Use(f"key/{instance.name}", "KMS key", 1.0, "kms-key")
     scheduled = _scheduled(instance, [table.spec for table in holding.tables])
     for cluster in instance.clusters:
-        runs = assumed.runs_per_day * MONTH + scheduled.get(cluster.name, 0.0)
+        runs = assumed.runs_per_day * MONTH + sum(map(runs_a_month, scheduled.get(cluster.name, ())))
         if cluster.kind == "emr-serverless":
             yield from _serverless(cluster, runs, assumed)
         elif cluster.kind == "emr":
-            yield from _on_ec2(cluster, runs, assumed)
+            yield from _on_ec2(cluster, runs, assumed, cluster.name in scheduled)
     if scheduled:
-        yield _Use(f"schedules/{instance.name}", "invocations", sum(scheduled.values()) / 1e6, "scheduler")
-    watched = sum(cluster.kind == "emr-serverless" for cluster in instance.clusters) + bool(scheduled)
-    if watched and (scheduled or instance.notify):
-        yield _Use(f"alarms/{instance.name}", "alarms", float(watched), "alarm")
+        starts = sum(runs_a_month(schedule) for each in scheduled.values() for schedule in each)
+        yield _Use(f"schedules/{instance.name}", "invocations", starts / 1e6, "scheduler")
+    if any(cluster.kind in REMOTE_KINDS for cluster in instance.clusters):
+        # on throttled commits; on services that were not started; on the absence of success
+        schedules = [schedule for each in scheduled.values() for schedule in each]
+        alarms = 1 + (1 + (hours_without_success(schedules) is not None) if scheduled else 0)
+        yield _Use(f"alarms/{instance.name}", "alarms", float(alarms), "alarm")
 
 
 def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
     """Workers and a driver for the time of a run. What is kept ready is paid for until the application stops."""
     options: Mapping[str, Any] = cluster.options
     processors = options.get("architecture", "arm64")
-    workers = min(assumed.workers, options.get("max_workers", assumed.workers)) + 1
+    workers = min(assumed.workers, most_workers(options)) + 1
     ready = options["initial_workers"] + 1 if "initial_workers" in options else 0
     hours = _hours(runs, assumed.run_minutes) * max(workers - ready, 0)
     hours += _hours(runs, assumed.run_minutes + options.get("idle_minutes", 15)) * ready
@@ -168,10 +172,10 @@ def _serverless(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator
     yield _Use(f"logs/{cluster.name}", "storage", logged * LOG_DAYS / MONTH, "logs-kept")
 
 
-def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions) -> Iterator[_Use]:
+def _on_ec2(cluster: Cluster, runs: float, assumed: Assumptions, scheduled: bool) -> Iterator[_Use]:
     """The instances that are declared, for as long as the cluster is there: none that scaling adds."""
     options: Mapping[str, Any] = cluster.options
-    idle = options.get("idle_minutes")
+    idle = idle_minutes(options, scheduled)
     if options.get("lifetime", "run") == "run":
         hours = _hours(runs, assumed.run_minutes)
     else:
@@ -199,14 +203,14 @@ def _hours(runs: float, minutes: float) -> float:
     return min(runs * minutes / 60, _HOURS)
 
 
-def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, float]:
-    """Runs a month of table services with a schedule, by cluster on AWS."""
+def _scheduled(instance: InstanceSpec, tables: Iterable[TableSpec]) -> dict[str, list[str]]:
+    """The schedules of table services, by cluster on AWS."""
     remote = {cluster.name for cluster in instance.clusters if cluster.kind in REMOTE_KINDS}
     default = default_cluster(instance.clusters)
-    found: dict[str, float] = {}
+    found: dict[str, list[str]] = {}
     for service in (service for table in tables for service in table.services):
         if service.trigger is not None and service.trigger.schedule is not None:
             cluster = service.cluster or (default.name if default else None)
             if cluster in remote:
-                found[cluster] = found.get(cluster, 0.0) + runs_a_month(service.trigger.schedule)
+                found.setdefault(cluster, []).append(service.trigger.schedule)
     return found

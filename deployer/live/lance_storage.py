@@ -70,7 +70,9 @@ def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
 
     session = aws_session()
     endpoint = endpoint_of(session)
-    options = {"region": session.region_name} if session.region_name else {}
+    options = {"checksum_algorithm": "sha256"}  # S3 asks for one in a bucket with Object Lock; it is reckoned anyway
+    if session.region_name:
+        options["region"] = session.region_name
     if endpoint is not None:
         options |= {"endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
     return options

@@ -15,6 +15,7 @@ _MEMORY = text(
 _RELEASE = text("EMR release.", pattern="^emr-(spark-)?[0-9].*$", patternErrorMessage="write it as emr-spark-8.0.0")
 _ROLE = text("ARN of the role that jobs run as; made by the stack unless set.")
 _S3_FOLDER = {"pattern": "^s3://[^/]+(/.*)?$", "patternErrorMessage": "write it as s3://bucket/prefix"}
+_TIMEOUT = count("Minutes after which a job that still runs is ended.", 5, 10_080, default=720)
 _TYPE: Json = {"pattern": "^[a-z0-9-]+[.][a-z0-9-]+$", "patternErrorMessage": "write it as r7g.xlarge"}
 _FLEETS = object_schema(
     "Fleets",
@@ -48,7 +49,12 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
             "architecture": choice("Processors of the workers.", ("arm64", "x86_64"), default="arm64"),
             "cores": count("Virtual cores of one worker.", 1, 16),
             "memory": _MEMORY,
-            "max_workers": count("The most workers at a time.", 1, 10_000),
+            "max_workers": count(
+                "The most workers at a time, of all jobs together; `initial_workers` where that is more.",
+                1,
+                10_000,
+                default=10,
+            ),
             "initial_workers": count(
                 "Workers that are kept ready, with a driver, from the first job until the application stops: jobs "
                 "begin at once, and ready ones are paid for.",
@@ -56,6 +62,7 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
                 1_000,
             ),
             "idle_minutes": count("Minutes without a job before the application stops.", 1, 10_080, default=15),
+            "timeout_minutes": _TIMEOUT,
             "execution_role": _ROLE,
             "subnets": list_of("Subnets of the workers; outside of any VPC unless set.", text("A subnet's id.")),
             "security_groups": list_of("Security groups of the workers.", text("A security group's id.")),
@@ -90,10 +97,12 @@ _CLUSTER_KINDS: Mapping[str, tuple[str, tuple[str, ...], Mapping[str, Json]]] = 
                 1_000,
             ),
             "idle_minutes": count(
-                "Minutes without a step before a `long` cluster ends; the next `up` starts it again. Stays unless set.",
+                "Minutes without a step before a cluster ends; the next `up` starts a `long` one again. 60 unless set; "
+                "a `long` cluster that a schedule starts jobs on stays unless set.",
                 1,
                 10_080,
             ),
+            "timeout_minutes": _TIMEOUT,
             "execution_role": _ROLE,
             "subnets": list_of(
                 "Subnets of the instances; one, or several with `fleets`, of which EMR chooses.", text("A subnet's id.")
@@ -120,32 +129,6 @@ STATE_BACKENDS: Mapping[str, tuple[str, Mapping[str, Json]]] = {
         },
     ),
 }
-
-
-AWS_SETTINGS = object_schema(
-    "AWS settings",
-    "What the stack makes for a root on S3. Of no account for a root on a disk.",
-    (),
-    {
-        "kms_key": text(
-            "What encrypts bucket, state and logs: `managed` for a KMS key of the lake's own, which the stack makes "
-            "and AWS renews each year, or the ARN of one that is there. S3's and DynamoDB's own keys unless set.",
-            pattern="^(managed|arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/.+)$",
-            patternErrorMessage="write managed, or a key's ARN: arn:aws:kms:REGION:ACCOUNT:key/ID",
-            examples=["managed"],
-        ),
-        "state_capacity": object_schema(
-            "State capacity",
-            "Units of DynamoDB that are set aside for the state's table, and paid for by the hour. Paid by request "
-            "unless set.",
-            ("read", "write"),
-            {
-                "read": count("Read units, each 4 KB of consistent reads a second.", 1, 40_000),
-                "write": count("Write units, each 1 KB of writes a second, half of it in transactions.", 1, 40_000),
-            },
-        ),
-    },
-)
 
 
 def cluster_schemas(named: bool) -> list[Json]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from deployer.errors import Position, Problem
+from deployer.specs.aws_settings import read_aws_settings
 from deployer.specs.clusters import read_clusters
 from deployer.specs.files import Document
-from deployer.specs.model import AwsSettings, InstanceSpec, StateBackend
+from deployer.specs.model import InstanceSpec, StateBackend
 from deployer.specs.rules import Rule
 from deployer.specs.tables import read_tags
 from deployer.specs.words import nearest
@@ -37,7 +38,7 @@ def read_instance(document: Document, problems: list[Problem]) -> InstanceSpec:
         clusters=tuple(sorted(read_clusters(document.get("clusters"), problems), key=lambda each: each.name)),
         tags=read_tags(document),
         notify=_notify(document.get("notify"), problems),
-        aws=_aws(document.get("aws")),
+        aws=read_aws_settings(document.get("aws"), problems),
         sources={"": document.node.at} | {key: node.key_at for key, node in document.node.value.items()},
     )
 
@@ -91,9 +92,3 @@ def _state(node: Node | None, remote: bool, problems: list[Problem]) -> StateBac
         what = "`state` is sqlite, a file that needs a disk, and `root` is s3://"
         problems.append(Problem(node.at, what, "use `backend: dynamodb`, or remove `state:`", Rule.STATE_BACKEND))
     return StateBackend(backend, options)
-
-
-def _aws(node: Node | None) -> AwsSettings:
-    settings = node.plain() if node else {}
-    capacity = settings.get("state_capacity")
-    return AwsSettings(settings.get("kms_key"), (capacity["read"], capacity["write"]) if capacity else None)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from deployer.specs.cluster_schema import AWS_SETTINGS, STATE_BACKENDS, cluster_schemas
+from deployer.specs.aws_settings import AWS_SETTINGS
+from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
 from deployer.specs.index_kinds import index_schemas
 from deployer.specs.schema_parts import (
     Json,

@@ -36,11 +36,43 @@ class StateBackend:
 
 
 @dataclass(frozen=True, slots=True)
-class AwsSettings:
-    """What the stack makes of a lake on S3 otherwise than unless said."""
+class ObjectLock:
+    """For how long S3 keeps every version of an object: `mode` is `governance` or `compliance`."""
 
-    kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: S3's and DynamoDB's own keys
+    mode: str
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOnlyFrom:
+    """Where requests to the bucket must come from: an organization's id, ids of VPC endpoints."""
+
+    organization: str | None = None
+    vpc_endpoints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicateTo:
+    """Where S3 copies the lake's objects: ARNs of a bucket, and of the key that encrypts them there."""
+
+    bucket: str
+    kms_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """What the stack makes of a lake on S3 otherwise than unless said; `deployer.specs.aws_settings` describes each."""
+
+    kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: AWS's own keys
     state_capacity: tuple[int, int] | None = None  #: read and write units of the state's table; None: paid by request
+    permissions_boundary: str | None = None  #: ARN of the policy that bounds the stack's roles
+    state_ceiling: tuple[int, int] = (4_000, 1_000)  #: read and write units a second of a table paid by request
+    budget: int | None = None  #: USD a month, 0 for none; None: by the expected cost
+    access_logs: str = "managed"  #: `managed`, `none` or s3://bucket/prefix
+    object_lock: ObjectLock | None = None
+    replicate_to: ReplicateTo | None = None
+    emr_certificates: str | None = None  #: s3://… of a zip file
+    only_from: AccessOnlyFrom = AccessOnlyFrom()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ class Rule(StrEnum):
     ROOT_BUCKET = "root-bucket"
     STATE_BACKEND = "state-backend"
     CLUSTER_SETTING = "cluster-setting"
+    AWS_SETTING = "aws-setting"
     REPEATED_ADDRESS = "repeated-address"
     # keys and partitions
     UNKNOWN_KEY = "unknown-key"

@@ -9,9 +9,10 @@ from typing import Any, assert_never
 import yaml
 
 from deployer.specs import sizes
+from deployer.specs.aws_settings import aws_document
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
 from deployer.specs.key_times import PER_SECOND
-from deployer.specs.model import AwsSettings, InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
+from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
 from deployer.specs.service_form import service_to_json
 from deployer.specs.service_schema import option_document
 from deployer.specs.types import (
@@ -41,14 +42,8 @@ def lake_to_yaml(lake: Lake) -> str:
 
 def instance_to_yaml(spec: InstanceSpec) -> str:
     """The Instance document that declares `spec`."""
-    return to_yaml({"kind": "Instance", **instance_to_json(spec), **_aws_document(spec.aws)})
-
-
-def _aws_document(aws: AwsSettings) -> dict[str, Any]:
-    found: dict[str, Any] = {"kms_key": aws.kms_key} if aws.kms_key else {}
-    if aws.state_capacity:
-        found["state_capacity"] = dict(zip(("read", "write"), aws.state_capacity, strict=True))
-    return {"aws": found} if found else {}
+    settings = aws_document(spec.aws)
+    return to_yaml({"kind": "Instance", **instance_to_json(spec), **({"aws": settings} if settings else {})})
 
 
 def table_to_yaml(spec: TableSpec) -> str:

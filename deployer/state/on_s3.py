@@ -10,11 +10,13 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError
 
 from deployer.errors import Corrupt, NotFound, Refused
+from deployer.state.aws_author import aws_author
 from deployer.state.aws_session import aws_session
 from deployer.state.backend import REMOVED
 from deployer.state.clock import Clock
@@ -134,7 +136,8 @@ def _made(root: str, options: Mapping[str, object], instance: str) -> _Sign | No
 def _store(root: str, sign: _Sign, clock: Clock | None = None, policy: SnapshotPolicy | None = None) -> StateStore:
     clock, objects = clock or Clock(), S3Objects(f"{root.rstrip('/')}/{_FOLDER}/snapshots")
     backend = DynamoBackend(Requests(sign.table, clock), objects, sign.store_id)
-    return StateStore(backend, objects, clock, policy, inline_parts=INLINE_PARTS)
+    author = cache(partial(aws_author, sign.table.region))
+    return StateStore(backend, objects, clock, policy, inline_parts=INLINE_PARTS, author=author)
 
 
 def _removal_begun(root: str, sign: _Sign) -> bool:

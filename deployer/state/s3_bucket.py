@@ -111,6 +111,7 @@ class Bucket:
             masking.current().add_issued(credential, "a credential of AWS")
         config: S3Config = {
             "virtual_hosted_style_request": found.endpoint is None if path_style is None else not path_style,
+            "checksum_algorithm": "sha256",  # S3 asks for one in a bucket with Object Lock; it is reckoned anyway
         }
         given: S3Credential = {
             "access_key_id": credentials.access_key or "",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast, overload
 
@@ -24,6 +22,7 @@ from deployer.state.requirements import InstanceRequirement, Requirement, TableR
 from deployer.state.retention import Retention, SnapshotPolicy
 from deployer.state.snapshots import Snapshots
 from deployer.state.updates import InstanceUpdate, TableUpdate, Update
+from deployer.state.user import local_user
 
 if TYPE_CHECKING:
     from deployer.state.audit import LogAudit
@@ -58,10 +57,13 @@ class StateStore:
         policy: SnapshotPolicy | None = None,
         *,
         inline_parts: int = 0,
+        author: Callable[[], str] = local_user,
     ) -> None:
-        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too."""
+        """`inline_parts`: bytes of a snapshot's small files that its pointer holds too. `author` tells who commits
+        where a commit does not say."""
         clock = clock or Clock()
         self._backend, self._objects, self._clock = backend, objects, clock
+        self._author = author
         self._snapshots = Snapshots(backend, objects, clock, inline_parts)
         self._cache = StateCache(backend, self._snapshots.load)
         self._committer = Committer(backend, self._cache, clock)
@@ -152,7 +154,9 @@ class StateStore:
         """
         for part in parts:
             _checked(part.log)
-        known = self._committer.commit(parts, txn_id=txn_id, author=author or _user(), timeout=timeout, durable=durable)
+        known = self._committer.commit(
+            parts, txn_id=txn_id, author=author or self._author(), timeout=timeout, durable=durable
+        )
         for each in known.values():
             self._retention.after_commit(each)
         return {log: each.state for log, each in known.items()}
@@ -237,11 +241,3 @@ def _checked(log: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log):
         raise InvalidInput(f"{log!r} is not a table id", remedy="table ids are letters, digits, - and _, at most 64")
     return log
-
-
-@cache
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may run as a user without a name
-        return "unknown"

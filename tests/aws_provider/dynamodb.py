@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.aws_provider.kinds import Found, Kind, Values, tag_list, tags_of
+from tests.aws_provider.kinds import Found, Kind, Values, aws_form, pulumi_form, tag_list, tags_of
+
+_PAYMENT = ("billingMode", "readCapacity", "writeCapacity", "onDemandThroughput")
 
 
 def _create(dynamodb: Any, inputs: Values) -> str:
@@ -39,7 +41,8 @@ def _create(dynamodb: Any, inputs: Values) -> str:
 
 def _throughput(inputs: Values) -> dict[str, Any]:
     if inputs["billingMode"] != "PROVISIONED":
-        return {}
+        ceiling = inputs.get("onDemandThroughput")
+        return {"OnDemandThroughput": aws_form(ceiling, {})} if ceiling else {}
     units = {"ReadCapacityUnits": inputs["readCapacity"], "WriteCapacityUnits": inputs["writeCapacity"]}
     return {"ProvisionedThroughput": units}
 
@@ -88,6 +91,8 @@ def _read(dynamodb: Any, id: str, inputs: Values) -> Found | None:
     if found["billingMode"] == "PROVISIONED":
         units = table["ProvisionedThroughput"]
         found |= {"readCapacity": units["ReadCapacityUnits"], "writeCapacity": units["WriteCapacityUnits"]}
+    elif ceiling := table.get("OnDemandThroughput"):
+        found["onDemandThroughput"] = pulumi_form(ceiling, {})
     encryption = table.get("SSEDescription", {})
     if encryption.get("Status") in ("ENABLED", "UPDATING", "ENABLING"):
         found["serverSideEncryption"] = {"enabled": True, "kmsKeyArn": encryption["KMSMasterKeyArn"]}
@@ -102,7 +107,7 @@ def _update(dynamodb: Any, id: str, before: Values, inputs: Values) -> None:
     protected = inputs.get("deletionProtectionEnabled", False)
     if protected != before.get("deletionProtectionEnabled", False):
         dynamodb.update_table(TableName=id, DeletionProtectionEnabled=protected)
-    if any(inputs.get(name) != before.get(name) for name in ("billingMode", "readCapacity", "writeCapacity")):
+    if any(inputs.get(name) != before.get(name) for name in _PAYMENT):
         dynamodb.update_table(TableName=id, BillingMode=inputs["billingMode"], **_throughput(inputs))
     if inputs.get("serverSideEncryption") != before.get("serverSideEncryption"):
         dynamodb.update_table(TableName=id, SSESpecification=_encryption(inputs))
@@ -144,6 +149,7 @@ KINDS = {
             "billingMode": str,
             "readCapacity": int,
             "writeCapacity": int,
+            "onDemandThroughput": {"maxReadRequestUnits": int, "maxWriteRequestUnits": int},
             "serverSideEncryption": {"enabled": bool, "kmsKeyArn": str},
             "hashKey": str,
             "rangeKey": str,

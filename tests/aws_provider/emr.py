@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from tests.aws_provider.kinds import Found, Kind, Shape, Values, aws_form, pulumi_form, tag_list, tags_of
+from tests.aws_provider.kinds import Found, Kind, Shape, Values, aws_form, pulumi_form, same_json, tag_list, tags_of
 
 _LIMITS = {"maximumOndemandCapacityUnits": "MaximumOnDemandCapacityUnits"}
 _PLACE = {
     "instanceProfile": "IamInstanceProfile",
     "subnetId": "Ec2SubnetId",
     "subnetIds": "RequestedEc2SubnetIds",
+}
+_KEPT = {
+    "logUri": "LogUri",
+    "logEncryptionKmsKeyId": "LogEncryptionKmsKeyId",
+    "securityConfiguration": "SecurityConfiguration",
 }
 _GROUPS = ("additionalMasterSecurityGroups", "additionalSlaveSecurityGroups")
 
@@ -49,6 +55,9 @@ def _create(emr: Any, inputs: Values) -> str:
         Tags=tag_list(inputs.get("tags", {})),
         VisibleToAllUsers=True,
         **({"LogUri": inputs["logUri"]} if "logUri" in inputs else {}),
+        **({"LogEncryptionKmsKeyId": inputs["logEncryptionKmsKeyId"]} if "logEncryptionKmsKeyId" in inputs else {}),
+        **({"SecurityConfiguration": inputs["securityConfiguration"]} if "securityConfiguration" in inputs else {}),
+        **({"Configurations": json.loads(inputs["configurationsJson"])} if "configurationsJson" in inputs else {}),
         **({"AutoTerminationPolicy": {"IdleTimeout": idle["idleTimeout"]}} if idle else {}),
     )
     return str(made["JobFlowId"])
@@ -100,10 +109,12 @@ def _read(emr: Any, id: str, inputs: Values) -> Found | None:
         "serviceRole": cluster["ServiceRole"],
         "ec2Attributes": place,
         "keepJobFlowAliveWhenNoSteps": not cluster["AutoTerminate"],
-        **({"logUri": cluster["LogUri"]} if cluster.get("LogUri") else {}),
+        **{ours: cluster[theirs] for ours, theirs in _KEPT.items() if cluster.get(theirs)},
         **tags_of(cluster["Tags"]),
         **_instances(emr, id),
     }
+    if cluster.get("Configurations"):
+        found["configurationsJson"] = same_json(json.dumps(cluster["Configurations"]))
     idle = emr.get_auto_termination_policy(ClusterId=id).get("AutoTerminationPolicy")
     if idle:
         found["autoTerminationPolicy"] = {"idleTimeout": idle["IdleTimeout"]}
@@ -187,6 +198,24 @@ def _delete_scaling(emr: Any, id: str, inputs: Values) -> None:
         emr.remove_managed_scaling_policy(ClusterId=id)
 
 
+def _canonical(values: dict[str, Any]) -> dict[str, Any]:
+    text = values.get("configurationsJson")
+    return {**values, "configurationsJson": same_json(text)} if text else values
+
+
+def _create_security(emr: Any, inputs: Values) -> str:
+    emr.create_security_configuration(Name=inputs["name"], SecurityConfiguration=inputs["configuration"])
+    return str(inputs["name"])
+
+
+def _read_security(emr: Any, id: str, inputs: Values) -> Found | None:
+    try:
+        found = emr.describe_security_configuration(Name=id)
+    except emr.exceptions.InvalidRequestException:
+        return None
+    return Found({"name": id, "configuration": same_json(found["SecurityConfiguration"])}, {})
+
+
 _FLEET: Shape = {
     "targetOnDemandCapacity": int,
     "targetSpotCapacity": int,
@@ -215,6 +244,9 @@ KINDS = {
             "masterInstanceFleet": _FLEET,
             "coreInstanceFleet": _FLEET,
             "logUri": str,
+            "logEncryptionKmsKeyId": str,
+            "securityConfiguration": str,
+            "configurationsJson": str,
             "autoTerminationPolicy": {"idleTimeout": int},
             "keepJobFlowAliveWhenNoSteps": bool,
             "tags": {"*": str},
@@ -231,6 +263,9 @@ KINDS = {
             "masterInstanceFleet",
             "coreInstanceFleet",
             "logUri",
+            "logEncryptionKmsKeyId",
+            "securityConfiguration",
+            "configurationsJson",
             "keepJobFlowAliveWhenNoSteps",
         ),
         computed=("arn",),
@@ -239,6 +274,19 @@ KINDS = {
         update=_update,
         delete=_delete,
         service="emr",
+        canonical=_canonical,
+    ),
+    "aws:emr/securityConfiguration:SecurityConfiguration": Kind(
+        shape={"name": str, "configuration": str},
+        needed=("name", "configuration"),
+        replaces=("name", "configuration"),
+        computed=(),
+        create=_create_security,
+        read=_read_security,
+        update=lambda emr, id, before, inputs: None,
+        delete=lambda emr, id, inputs: emr.delete_security_configuration(Name=id),
+        service="emr",
+        canonical=lambda values: {**values, "configuration": same_json(values["configuration"])},
     ),
     "aws:emr/managedScalingPolicy:ManagedScalingPolicy": Kind(
         shape={

@@ -44,6 +44,7 @@ def _create(emr: Any, inputs: Values) -> str:
     made = emr.create_application(
         name=inputs["name"], type=inputs["type"].upper(), tags=inputs.get("tags", {}), **_settings(inputs)
     )
+    emr.stop_application(applicationId=made["applicationId"])  # moto starts it at once, AWS with its first job
     return str(made["applicationId"])
 
 
@@ -80,8 +81,9 @@ def _read(emr: Any, id: str, inputs: Values) -> Found | None:
 
 
 def _update(emr: Any, id: str, before: Values, inputs: Values) -> None:
-    emr.stop_application(applicationId=id)  # moto starts an application when it is made, AWS with its first job
-    emr.update_application(applicationId=id, **_settings(inputs))
+    """As the official provider does: AWS refuses to change an application that is started, but for its tags."""
+    if any(before.get(name) != inputs.get(name) for name in (*_SETTINGS, "initialCapacities")):
+        emr.update_application(applicationId=id, **_settings(inputs))
     arn = emr.get_application(applicationId=id)["application"]["arn"]
     old, new = before.get("tags", {}), inputs.get("tags", {})
     if gone := sorted(old.keys() - new.keys()):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.aws_provider import limits
 from tests.aws_provider.kinds import Found, Kind, Values, same_json, tag_list, tags_of
 
 
 def _put_rule(events: Any, inputs: Values) -> str:
+    limits.check_pattern(inputs["eventPattern"])
     about = {"Description": inputs["description"]} if "description" in inputs else {}
     events.put_rule(
         Name=inputs["name"], EventPattern=inputs["eventPattern"], Tags=tag_list(inputs.get("tags", {})), **about
@@ -31,6 +33,7 @@ def _read_rule(events: Any, id: str, inputs: Values) -> Found | None:
 def _update_rule(events: Any, id: str, before: Values, inputs: Values) -> None:
     old, new = before.get("tags", {}), inputs.get("tags", {})
     arn = events.describe_rule(Name=id)["Arn"]
+    limits.check_pattern(inputs["eventPattern"])
     events.put_rule(Name=id, EventPattern=inputs["eventPattern"], Description=inputs.get("description", ""))
     if gone := sorted(old.keys() - new.keys()):
         events.untag_resource(ResourceARN=arn, TagKeys=gone)
@@ -40,7 +43,10 @@ def _update_rule(events: Any, id: str, before: Values, inputs: Values) -> None:
 
 def _put_target(events: Any, inputs: Values) -> str:
     target: dict[str, Any] = {"Id": inputs["targetId"], "Arn": inputs["arn"]}
+    if role := inputs.get("roleArn"):
+        target["RoleArn"] = role
     if said := inputs.get("inputTransformer"):
+        limits.check_words(said["inputPaths"])
         target["InputTransformer"] = {"InputPathsMap": said["inputPaths"], "InputTemplate": said["inputTemplate"]}
     events.put_targets(Rule=inputs["rule"], Targets=[target])
     return f"{inputs['rule']}/{inputs['targetId']}"
@@ -59,6 +65,8 @@ def _read_target(events: Any, id: str, inputs: Values) -> Found | None:
     for target in listed:
         if target["Id"] == target_id:
             found = {"rule": rule, "targetId": target_id, "arn": target["Arn"]}
+            if role := target.get("RoleArn"):
+                found["roleArn"] = role
             if said := target.get("InputTransformer"):
                 found["inputTransformer"] = {
                     "inputPaths": said["InputPathsMap"],
@@ -121,6 +129,7 @@ KINDS = {
             "rule": str,
             "targetId": str,
             "arn": str,
+            "roleArn": str,
             "inputTransformer": {"inputPaths": {"*": str}, "inputTemplate": str},
         },
         needed=("rule", "targetId", "arn"),

@@ -1,16 +1,24 @@
-"""The types of `aws:iam`: roles and instance profiles, by name, and roles' policies, whose id is `ROLE:NAME`."""
+"""The types of `aws:iam`: roles and instance profiles, by name, and roles' policies, whose id is `ROLE:NAME`.
+
+IAM's limits on names, paths and sizes are kept, which moto does not.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from tests.aws_provider import limits
 from tests.aws_provider.kinds import Found, Kind, Values, same_json, tag_list, tags_of
 
 
 def _create_role(iam: Any, inputs: Values) -> str:
+    limits.check_role(inputs["name"], inputs.get("path", "/"), inputs["assumeRolePolicy"])
+    boundary = inputs.get("permissionsBoundary")
     iam.create_role(
         RoleName=inputs["name"],
+        Path=inputs.get("path", "/"),
+        **({"PermissionsBoundary": boundary} if boundary else {}),
         AssumeRolePolicyDocument=inputs["assumeRolePolicy"],
         Description=inputs.get("description", ""),
         Tags=tag_list(inputs.get("tags", {})),
@@ -23,9 +31,12 @@ def _read_role(iam: Any, id: str, inputs: Values) -> Found | None:
         role = iam.get_role(RoleName=id)["Role"]
     except iam.exceptions.NoSuchEntityException:
         return None
+    boundary = role.get("PermissionsBoundary")
     found = {
         "name": id,
         "assumeRolePolicy": json.dumps(role["AssumeRolePolicyDocument"]),
+        **({"path": role["Path"]} if role["Path"] != "/" else {}),
+        **({"permissionsBoundary": boundary["PermissionsBoundaryArn"]} if boundary else {}),
         **({"description": role["Description"]} if role.get("Description") else {}),
         **tags_of(iam.list_role_tags(RoleName=id)["Tags"]),
     }
@@ -33,6 +44,12 @@ def _read_role(iam: Any, id: str, inputs: Values) -> Found | None:
 
 
 def _update_role(iam: Any, id: str, before: Values, inputs: Values) -> None:
+    limits.check_role(id, inputs.get("path", "/"), inputs["assumeRolePolicy"])
+    boundary = inputs.get("permissionsBoundary")
+    if boundary and boundary != before.get("permissionsBoundary"):
+        iam.put_role_permissions_boundary(RoleName=id, PermissionsBoundary=boundary)
+    elif not boundary and "permissionsBoundary" in before:
+        iam.delete_role_permissions_boundary(RoleName=id)
     iam.update_assume_role_policy(RoleName=id, PolicyDocument=inputs["assumeRolePolicy"])
     iam.update_role(RoleName=id, Description=inputs.get("description", ""))
     old, new = before.get("tags", {}), inputs.get("tags", {})
@@ -54,6 +71,12 @@ def _canonical_role(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _put_policy(iam: Any, inputs: Values) -> str:
+    others = [
+        json.dumps(iam.get_role_policy(RoleName=inputs["role"], PolicyName=each)["PolicyDocument"])
+        for each in iam.list_role_policies(RoleName=inputs["role"])["PolicyNames"]
+        if each != inputs["name"]
+    ]
+    limits.check_inline_policies([*others, inputs["policy"]])
     iam.put_role_policy(RoleName=inputs["role"], PolicyName=inputs["name"], PolicyDocument=inputs["policy"])
     return f"{inputs['role']}:{inputs['name']}"
 
@@ -142,9 +165,16 @@ def _delete_profile(iam: Any, id: str, inputs: Values) -> None:
 
 KINDS = {
     "aws:iam/role:Role": Kind(
-        shape={"name": str, "assumeRolePolicy": str, "description": str, "tags": {"*": str}},
+        shape={
+            "name": str,
+            "path": str,
+            "permissionsBoundary": str,
+            "assumeRolePolicy": str,
+            "description": str,
+            "tags": {"*": str},
+        },
         needed=("name", "assumeRolePolicy"),
-        replaces=("name",),
+        replaces=("name", "path"),
         computed=("arn",),
         create=_create_role,
         read=_read_role,

@@ -13,6 +13,7 @@ from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import main
 
 from tests.aws_provider import (
+    budgets,
     dynamodb,
     emr,
     emr_serverless,
@@ -29,7 +30,22 @@ from tests.aws_provider import (
 )
 from tests.aws_provider.kinds import Kind, Values, misfits
 
-_PARTS = (s3, s3_objects, dynamodb, iam, kms, emr, emr_serverless, logs, scheduler, sqs, watching, events, glue)
+_PARTS = (
+    budgets,
+    s3,
+    s3_objects,
+    dynamodb,
+    iam,
+    kms,
+    emr,
+    emr_serverless,
+    logs,
+    scheduler,
+    sqs,
+    watching,
+    events,
+    glue,
+)
 KINDS: Mapping[str, Kind] = {type_: kind for part in _PARTS for type_, kind in part.KINDS.items()}
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 

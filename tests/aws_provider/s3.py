@@ -20,12 +20,19 @@ from tests.aws_provider.kinds import (
     without_nothing,
 )
 
-_NAMES = {"id": "ID", "sseAlgorithm": "SSEAlgorithm", "kmsMasterKeyId": "KMSMasterKeyID"}
+_NAMES = {
+    "id": "ID",
+    "sseAlgorithm": "SSEAlgorithm",
+    "kmsMasterKeyId": "KMSMasterKeyID",
+    "replicaKmsKeyId": "ReplicaKmsKeyID",
+}
 _GONE = ("404", "NoSuchBucket", "NoSuchBucketPolicy", "NoSuchLifecycleConfiguration", "NoSuchTagSet")
 _NO_SETTING = (
     "NoSuchPublicAccessBlockConfiguration",
     "OwnershipControlsNotFoundError",
     "ServerSideEncryptionConfigurationNotFoundError",
+    "ObjectLockConfigurationNotFoundError",
+    "ReplicationConfigurationNotFoundError",
 )
 
 
@@ -137,6 +144,22 @@ def _lifecycle(s3: Any, bucket: str) -> dict[str, Any] | None:
     return found and {"rules": pulumi_form(found["Rules"], _NAMES)}
 
 
+def _logging(s3: Any, bucket: str) -> dict[str, Any] | None:
+    found = (_asked(s3.get_bucket_logging, Bucket=bucket) or {}).get("LoggingEnabled")
+    return found and {"targetBucket": found["TargetBucket"], "targetPrefix": found.get("TargetPrefix", "")}
+
+
+def _lock(s3: Any, bucket: str) -> dict[str, Any] | None:
+    found = (_asked(s3.get_object_lock_configuration, Bucket=bucket) or {}).get("ObjectLockConfiguration", {})
+    rule = found.get("Rule", {}).get("DefaultRetention")
+    return rule and {"rule": {"defaultRetention": {"mode": rule["Mode"], "days": rule["Days"]}}}
+
+
+def _replication(s3: Any, bucket: str) -> dict[str, Any] | None:
+    found = (_asked(s3.get_bucket_replication, Bucket=bucket) or {}).get("ReplicationConfiguration")
+    return found and {"role": found["Role"], "rules": pulumi_form(found["Rules"], _NAMES)}
+
+
 def _only(name: str, values: Values) -> Any:
     return aws_form(values[name], _NAMES)
 
@@ -223,5 +246,47 @@ KINDS = {
         ),
         _lifecycle,
         lambda s3, bucket: s3.delete_bucket_lifecycle(Bucket=bucket),
+    ),
+    "aws:s3/bucketLogging:BucketLogging": _setting(
+        {"targetBucket": str, "targetPrefix": str},
+        lambda s3, bucket, inputs: s3.put_bucket_logging(
+            Bucket=bucket,
+            BucketLoggingStatus={
+                "LoggingEnabled": {"TargetBucket": inputs["targetBucket"], "TargetPrefix": inputs["targetPrefix"]}
+            },
+        ),
+        _logging,
+        lambda s3, bucket: s3.put_bucket_logging(Bucket=bucket, BucketLoggingStatus={}),
+    ),
+    "aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration": _setting(
+        {"rule": {"defaultRetention": {"mode": str, "days": int}}},
+        lambda s3, bucket, inputs: s3.put_object_lock_configuration(
+            Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled", "Rule": _only("rule", inputs)}
+        ),
+        _lock,
+        lambda s3, bucket: s3.put_object_lock_configuration(
+            Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"}
+        ),
+    ),
+    "aws:s3/bucketReplicationConfig:BucketReplicationConfig": _setting(
+        {
+            "role": str,
+            "rules": [
+                {
+                    "id": str,
+                    "status": str,
+                    "priority": int,
+                    "filter": {"prefix": str},
+                    "deleteMarkerReplication": {"status": str},
+                    "destination": {"bucket": str, "encryptionConfiguration": {"replicaKmsKeyId": str}},
+                    "sourceSelectionCriteria": {"sseKmsEncryptedObjects": {"status": str}},
+                }
+            ],
+        },
+        lambda s3, bucket, inputs: s3.put_bucket_replication(
+            Bucket=bucket, ReplicationConfiguration={"Role": inputs["role"], "Rules": _only("rules", inputs)}
+        ),
+        _replication,
+        lambda s3, bucket: s3.delete_bucket_replication(Bucket=bucket),
     ),
 }

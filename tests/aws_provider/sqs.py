@@ -10,9 +10,11 @@ _RETENTION = 345_600  #: seconds, SQS's own
 
 
 def _attributes(inputs: Values) -> dict[str, str]:
+    key = inputs.get("kmsMasterKeyId", "")
+    own = {"SqsManagedSseEnabled": str(inputs.get("sqsManagedSseEnabled", True)).lower()}
     return {
         "MessageRetentionPeriod": str(inputs.get("messageRetentionSeconds", _RETENTION)),
-        "SqsManagedSseEnabled": str(inputs.get("sqsManagedSseEnabled", True)).lower(),
+        **({"KmsMasterKeyId": key} if key else own),
     }
 
 
@@ -37,7 +39,11 @@ def _read(sqs: Any, id: str, inputs: Values) -> Found | None:
     values = {
         "name": id.rpartition("/")[2],
         "messageRetentionSeconds": int(found["MessageRetentionPeriod"]),
-        "sqsManagedSseEnabled": found.get("SqsManagedSseEnabled", "true") == "true",
+        **(
+            {"kmsMasterKeyId": found["KmsMasterKeyId"]}
+            if found.get("KmsMasterKeyId")
+            else {"sqsManagedSseEnabled": found.get("SqsManagedSseEnabled", "true") == "true"}
+        ),
         **({"tags": tags} if tags else {}),
     }
     return Found(values, {"arn": found["QueueArn"], "url": id})
@@ -80,7 +86,13 @@ def _delete_policy(sqs: Any, id: str, inputs: Values) -> None:
 
 KINDS = {
     "aws:sqs/queue:Queue": Kind(
-        shape={"name": str, "messageRetentionSeconds": int, "sqsManagedSseEnabled": bool, "tags": {"*": str}},
+        shape={
+            "name": str,
+            "messageRetentionSeconds": int,
+            "sqsManagedSseEnabled": bool,
+            "kmsMasterKeyId": str,
+            "tags": {"*": str},
+        },
         needed=("name",),
         replaces=("name",),
         computed=("arn", "url"),

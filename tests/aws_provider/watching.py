@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.aws_provider import limits
 from tests.aws_provider.kinds import Found, Kind, Values, tag_list, tags_of
 
 _ALARM = {
@@ -17,23 +18,30 @@ _ALARM = {
     "comparisonOperator": "ComparisonOperator",
     "treatMissingData": "TreatMissingData",
     "alarmActions": "AlarmActions",
+    "okActions": "OKActions",
 }
 
 
 def _create_topic(sns: Any, inputs: Values) -> str:
-    return str(sns.create_topic(Name=inputs["name"], Tags=tag_list(inputs.get("tags", {})))["TopicArn"])
+    key = {"KmsMasterKeyId": inputs["kmsMasterKeyId"]} if "kmsMasterKeyId" in inputs else {}
+    made = sns.create_topic(Name=inputs["name"], Tags=tag_list(inputs.get("tags", {})), Attributes=key)
+    return str(made["TopicArn"])
 
 
 def _read_topic(sns: Any, id: str, inputs: Values) -> Found | None:
     try:
-        sns.get_topic_attributes(TopicArn=id)
+        key = sns.get_topic_attributes(TopicArn=id)["Attributes"].get("KmsMasterKeyId")
     except sns.exceptions.NotFoundException:
         return None
     tags = tags_of(sns.list_tags_for_resource(ResourceArn=id)["Tags"])
-    return Found({"name": id.rpartition(":")[2], **tags}, {"arn": id})
+    encrypted = {"kmsMasterKeyId": key} if key else {}
+    return Found({"name": id.rpartition(":")[2], **encrypted, **tags}, {"arn": id})
 
 
 def _update_topic(sns: Any, id: str, before: Values, inputs: Values) -> None:
+    key = inputs.get("kmsMasterKeyId", "")
+    if key != before.get("kmsMasterKeyId", ""):
+        sns.set_topic_attributes(TopicArn=id, AttributeName="KmsMasterKeyId", AttributeValue=key)
     old, new = before.get("tags", {}), inputs.get("tags", {})
     if gone := sorted(old.keys() - new.keys()):
         sns.untag_resource(ResourceArn=id, TagKeys=gone)
@@ -59,6 +67,7 @@ def _read_subscription(sns: Any, id: str, inputs: Values) -> Found | None:
 
 
 def _put_alarm(cloudwatch: Any, inputs: Values) -> str:
+    limits.check_alarm(inputs)
     cloudwatch.put_metric_alarm(
         AlarmName=inputs["name"],
         Dimensions=[{"Name": name, "Value": value} for name, value in sorted(inputs.get("dimensions", {}).items())],
@@ -93,7 +102,7 @@ def _update_alarm(cloudwatch: Any, id: str, before: Values, inputs: Values) -> N
 
 KINDS = {
     "aws:sns/topic:Topic": Kind(
-        shape={"name": str, "tags": {"*": str}},
+        shape={"name": str, "kmsMasterKeyId": str, "tags": {"*": str}},
         needed=("name",),
         replaces=("name",),
         computed=("arn",),
@@ -128,6 +137,7 @@ KINDS = {
             "comparisonOperator": str,
             "treatMissingData": str,
             "alarmActions": [str],
+            "okActions": [str],
             "tags": {"*": str},
         },
         needed=("name", "comparisonOperator", "evaluationPeriods"),

@@ -23,7 +23,7 @@ from typing import IO
 import boto3
 import pyspark
 
-from deployer.compute import emr_serverless, emr_steps
+from deployer.compute import submission
 from deployer.compute.java import java_home
 from tests.archives import unpack
 from tests.compute.aws_runs import runs_of, set_state
@@ -101,7 +101,7 @@ def _job_runs(programs: str) -> Iterator[Submitted]:
                     settings,
                     driver["entryPoint"],
                     driver["entryPointArguments"],
-                    emr_serverless.DRIVER_ENV,
+                    submission.SERVERLESS_ENV,
                     (f"/emr-serverless/{application['name']}", stream),
                     ("SUCCESS", "FAILED"),
                     partial(_state, *where),
@@ -119,7 +119,7 @@ def _steps(programs: str) -> Iterator[Submitted]:
                 settings, (program, *arguments) = _settings(options)
                 ended = ("COMPLETED", "FAILED")
                 yield Submitted(
-                    step["Id"], settings, program, arguments, emr_steps.DRIVER_ENV, None, ended, lambda: "RUNNING"
+                    step["Id"], settings, program, arguments, submission.YARN_ENV, None, ended, lambda: "RUNNING"
                 )
 
 

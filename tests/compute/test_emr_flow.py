@@ -8,7 +8,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from deployer.compute.emr_flow import job_flow, scaling_limits, shape_of
+from deployer.compute.emr_flow import idle_minutes, job_flow, scaling_limits, security_configuration, shape_of
 
 GROUPS = {"release": "emr-7.12.0", "instance_type": "r7g.xlarge", "instances": 2}
 FLEETS = {"release": "emr-7.12.0", "fleets": {"types": ["r7g.xlarge", "r6g.xlarge"], "on_demand": 1, "spot": 3}}
@@ -17,7 +17,7 @@ NETWORK = {"subnets": ["subnet-1"], "security_groups": ["sg-1"]}
 
 
 def flow(options: dict[str, Any]) -> dict[str, Any]:
-    return job_flow("demo", options, "service", "profile", "s3://logs/", {"team": "data"})
+    return job_flow("demo", options, "service", "profile", "s3://logs/", {"team": "data"}, "security", "key")
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,36 @@ def test_limits_of_scaling(options: dict[str, Any], expected: tuple[str, int, in
     limits = scaling_limits(shape_of(options))
     names = ("UnitType", "MinimumCapacityUnits", "MaximumCapacityUnits", "MaximumOnDemandCapacityUnits")
     assert (limits and tuple(limits.get(name) for name in names)) == expected
+
+
+def test_what_spark_says_to_itself_is_encrypted_and_an_idle_cluster_ends() -> None:
+    found = flow(GROUPS)
+    settings = {each["Classification"]: each["Properties"] for each in found["Configurations"]}
+    assert settings["spark-defaults"]["spark.network.crypto.enabled"] == "true"
+    assert settings["spark-defaults"]["spark.authenticate"] == settings["yarn-site"]["spark.authenticate"] == "true"
+    assert found["AutoTerminationPolicy"] == {"IdleTimeout": 3600}
+    assert (found["SecurityConfiguration"], found["LogEncryptionKmsKeyId"]) == ("security", "key")
+
+
+@pytest.mark.parametrize("key", [None, "arn:aws:kms:eu-central-1:123456789012:key/1"])
+@pytest.mark.parametrize("certificates", [None, "s3://lakes/certificates.zip"])
+def test_security(key: str | None, certificates: str | None) -> None:
+    found = security_configuration(key, certificates)
+    metadata = {"MinimumInstanceMetadataServiceVersion": 2, "HttpPutResponseHopLimit": 1}
+    assert found["InstanceMetadataServiceConfiguration"] == metadata
+    encryption = found["EncryptionConfiguration"]
+    disks = encryption["AtRestEncryptionConfiguration"].get("LocalDiskEncryptionConfiguration")
+    assert (disks and (disks["AwsKmsKey"], disks["EnableEbsEncryption"])) == (key and (key, True))
+    assert encryption["EnableInTransitEncryption"] is (certificates is not None)
+    assert ("InTransitEncryptionConfiguration" in encryption) is (certificates is not None)
+
+
+@pytest.mark.parametrize(
+    ("options", "scheduled", "expected"),
+    [({}, False, 60), ({}, True, None), ({"idle_minutes": 5}, True, 5), ({"idle_minutes": 5}, False, 5)],
+)
+def test_when_an_idle_cluster_ends(options: dict[str, Any], scheduled: bool, expected: int | None) -> None:
+    assert idle_minutes(options, scheduled) == expected
 
 
 def test_the_primary_instance_may_be_of_another_type() -> None:

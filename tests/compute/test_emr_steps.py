@@ -24,7 +24,7 @@ OPTIONS = {"release": "emr-7.12.0", "instance_type": "r7g.xlarge", "instances": 
 
 def template() -> dict[str, Any]:
     name = f"demo-{uuid.uuid4().hex[:8]}"
-    return job_flow(name, OPTIONS, "service-role", "profile", "s3://b/logs", {"deployer:instance": "demo"})
+    return job_flow(name, OPTIONS, "service-role", "profile", "s3://b/logs", {"deployer:instance": "demo"}, "security")
 
 
 @pytest.fixture

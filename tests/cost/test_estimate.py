@@ -26,7 +26,10 @@ PRICES = PriceList(
     "2026-01-31",
     "EUR",
     {},
-    {"here": {name: (Tier(float(2**index)),) for index, name in enumerate(UNITS)} | {"ec2/a.b": (Tier(3.0),)}},
+    {
+        "here": {name: (Tier(float(2**index)),) for index, name in enumerate(UNITS)}
+        | {"ec2/a.b": (Tier(3.0),), "alarm": (Tier(0.0),)}
+    },
 )
 SMALL = Cluster("small", "emr-serverless", {"release": "emr-7.12.0", "cores": 2, "memory": "4g", "max_workers": 3})
 LAKE = InstanceSpec("demo", "s3://lakes/demo", state=StateBackend("dynamodb"), clusters=(SMALL,))
@@ -40,8 +43,8 @@ def of(holding: Holding, assumed: Assumptions = NOTHING, region: str | None = "h
 
 
 def quantities(found: Estimate) -> dict[str, float | None]:
-    """Those that are something, by name."""
-    return {line.name: line.quantity for line in found.lines if line.quantity != 0}
+    """Those that are something, by name, without alarms, which every lake with clusters has."""
+    return {line.name: line.quantity for line in found.lines if line.quantity != 0 and line.price != "alarm"}
 
 
 def test_a_root_on_a_disk_costs_nothing() -> None:
@@ -62,7 +65,7 @@ def test_what_is_stored() -> None:
 
 def test_loads() -> None:
     found = of(Holding(LAKE, state_bytes=0), assume(["loads_per_day=1000", "runs_per_day=0"], ""))
-    assert [line.quantity for line in found.lines if line.quantity] == [
+    assert list(quantities(found).values()) == [
         pytest.approx(1000 * MONTH * 6 / 1000),
         pytest.approx(1000 * MONTH * 12 / 1e6),
     ]
@@ -115,7 +118,7 @@ ON_EC2: dict[str, tuple[dict[str, object], dict[str, float]]] = {
         {"instance_type": "a.b", "instances": 4, "primary_type": "c.d"},
         {"ec2/a.b": 4, "emr/a.b": 4, "ec2/c.d": 1, "emr/c.d": 1},
     ),
-    "long": ({"lifetime": "long", "instance_type": "a.b"}, {"ec2/a.b": 48, "emr/a.b": 48}),
+    "long": ({"lifetime": "long", "instance_type": "a.b"}, {"ec2/a.b": 6, "emr/a.b": 6}),  # an hour after each run
     "long, ends": (
         {"lifetime": "long", "instance_type": "a.b", "idle_minutes": 30}, {"ec2/a.b": 4, "emr/a.b": 4}
     ),
@@ -187,10 +190,18 @@ def test_scheduled_services_are_runs(table: TableSpec, clusters: tuple[Cluster, 
 def test_schedules_and_alarms() -> None:
     twice = Held(scheduled("0 3 * * *", "small"), 0), Held(replace(OTHER, services=scheduled("0 4 * * *").services), 0)
     found = {line.price: line.quantity for line in of(Holding(LAKE, twice, 0)).lines}
-    assert found["scheduler"] == pytest.approx(2 * MONTH / 1e6) and found["alarm"] == 2
-    found = {line.price: line.quantity for line in of(Holding(replace(LAKE, notify=("a@b.example",)), (), 0)).lines}
+    assert found["scheduler"] == pytest.approx(2 * MONTH / 1e6) and found["alarm"] == 3
+    found = {line.price: line.quantity for line in of(Holding(LAKE, (), 0)).lines}
     assert found["alarm"] == 1 and "scheduler" not in found
-    assert not {line.price for line in of(Holding(LAKE, (), 0)).lines} & {"alarm", "scheduler"}
+    rarely = (Held(scheduled("0 3 1 * *", "small"), 0),)  # no alarm looks back that far
+    assert {line.price: line.quantity for line in of(Holding(LAKE, rarely, 0)).lines}["alarm"] == 2
+    assert not {line.price for line in of(Holding(replace(LAKE, clusters=()), (), 0)).lines} & {"alarm", "scheduler"}
+
+
+def test_a_long_cluster_that_schedules_need_stays() -> None:
+    steady = Cluster("small", "emr", {"release": "emr-7.12.0", "lifetime": "long", "instance_type": "a.b"})
+    holding = Holding(replace(LAKE, clusters=(steady,)), (Held(scheduled("0 3 * * *", "small"), 0),), 0)
+    assert {line.price: line.quantity for line in of(holding).lines}["ec2/a.b"] == pytest.approx(2 * 24 * MONTH)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +308,7 @@ def test_a_cluster_that_comes() -> None:
     assert (cost.before, cost.after) == (1.0, 1.0)
     assert cost.unknown == (
         "vCPUs of application/small", "memory of application/small", "ingestion of logs/small", "storage of logs/small",
+        "alarms of alarms/demo",
     )  # fmt: skip
 
 

@@ -58,6 +58,8 @@ def _without_ids(text: str) -> str:
     text = re.sub(r"(:/applications/)\w+", r"\1ID", text)
     text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "KEY", text)
     text = re.sub(r'(ApplicationId\\?": ?\\?")\w+', r"\1ID", text)
+    text = re.sub(r'(applicationId[\\": \[]+)\w{16}\b', r"\1ID", text)
+    text = re.sub(r"(-Encryption[A-Za-z]*-)[0-9a-f]{8}\b", r"\1DIGEST", text)
     text = re.sub(r"\bj-[0-9A-Z]{13}\b", "CLUSTER", text)
     text = re.sub(r"http://127\.0\.0\.1:\d+", "https://sqs", text)
     return re.sub(r"(/_jobs/)[0-9a-f]{64}/", r"\1SHA256/", text)

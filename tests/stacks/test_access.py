@@ -11,25 +11,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.compute.aws_access import capacity, job_policy, name_on_aws
-from deployer.compute.deploying_access import deploying_grants, deploying_policy
-from deployer.compute.grants import Grant
+from deployer.compute.aws_access import capacity, job_policy
+from deployer.compute.aws_names import lake_id, log_bucket_name, name_on_aws, own_name, own_names, role_path
+from deployer.compute.bucket_access import bucket_policy
 from deployer.compute.key_access import key_alias
+from deployer.specs.model import AccessOnlyFrom
 from deployer.state.dynamodb_table import table_name
-from tests.projects import REPOSITORY
-from tests.stacks.policies import Call, is_allowed
+from tests.stacks.lakes import ACCOUNT
+from tests.stacks.policies import Call, is_allowed, is_denied
 
 GRAPH: list[dict[str, Any]] = json.loads(Path(__file__).with_name("graph.json").read_text(encoding="utf-8"))
-TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e7"
-OTHER_TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e8"
-LOGS = "arn:aws:logs:eu-central-1:123456789012:log-group:/emr-serverless/deployer-demo-small-7e8ceebc"
-BUCKET = "arn:aws:s3:::golden-lakes"
-TLS = {"aws:SecureTransport": "true"}
 
 
 def inputs(name: str) -> dict[str, Any]:
     found: dict[str, Any] = next(each["inputs"] for each in GRAPH if each["name"] == name)
     return found
+
+
+TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e7"
+OTHER_TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/deployer-demo-aa0c93e8"
+LOGS = f"arn:aws:logs:eu-central-1:{ACCOUNT}:log-group:{inputs('logs/small')['name']}"
+BUCKET = "arn:aws:s3:::golden-lakes"
+TLS = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3", "aws:PrincipalOrgID": "o-a1b2c3d4e5"}
 
 
 def policies() -> list[dict[str, Any]]:
@@ -41,6 +44,8 @@ ALLOWED = [
     *(Call(f"s3:{each}Object", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance") for each in ("Get", "Put", "Delete")),
     Call("s3:AbortMultipartUpload", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance"),
     Call("s3:GetObject", f"{BUCKET}/demo/_state/store.json"),
+    Call("s3:PutObject", f"{BUCKET}/demo/_runs/8b28.json"),
+    Call("s3:PutObject", f"{BUCKET}/demo/_job-logs/small/j-1/stdout.gz"),
     Call("s3:GetObject", f"{BUCKET}/demo/_jobs/8b28/environment-arm64.tar.gz"),
     Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/_jobs/"}),
     Call("s3:ListBucket", BUCKET, {"s3:prefix": "demo/air/"}),
@@ -54,7 +59,6 @@ ALLOWED = [
     ),
     Call("dynamodb:Query", f"{TABLE}/index/by_transaction"),
     Call("logs:DescribeLogGroups", f"{LOGS}:log-stream:"),
-    Call("logs:CreateLogGroup", f"{LOGS}:log-stream:"),
     Call("logs:DescribeLogStreams", f"{LOGS}:log-stream:"),
     Call("logs:CreateLogStream", f"{LOGS}:log-stream:a"),
     Call("logs:PutLogEvents", f"{LOGS}:log-stream:a"),
@@ -62,6 +66,8 @@ ALLOWED = [
 FORBIDDEN = [
     Call("s3:PutObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
     Call("s3:DeleteObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
+    Call("s3:DeleteObject", f"{BUCKET}/demo/_job-logs/small/j-1/stdout.gz"),
+    Call("s3:DeleteObject", f"{BUCKET}/demo/_runs/8b28.json"),
     Call("s3:GetObject", f"{BUCKET}/other/_jobs/8b28/ingest.py"),
     Call("s3:GetObject", f"{BUCKET}/other/air/flights-1.lance/data/a.lance"),
     Call("s3:GetObject", f"{BUCKET}/demo-2/air/flights-1.lance/data/a.lance"),
@@ -81,8 +87,9 @@ FORBIDDEN = [
     Call("dynamodb:CreateTable", TABLE),
     Call("dynamodb:Scan", TABLE),
     Call("dynamodb:PutItem", f"{TABLE}/index/by_transaction"),
-    Call("logs:PutLogEvents", LOGS.replace("7e8ceebc", "7e8ceebd") + ":log-stream:a"),
+    Call("logs:PutLogEvents", (LOGS + "2") + ":log-stream:a"),
     Call("logs:GetLogEvents", f"{LOGS}:log-stream:a"),
+    Call("logs:CreateLogGroup", f"{LOGS}:log-stream:"),
     Call("logs:DeleteLogGroup", LOGS),
     Call("logs:PutRetentionPolicy", LOGS),
     Call("iam:PassRole", "arn:aws:iam::123456789012:role/deployer-demo-small"),
@@ -107,15 +114,55 @@ def test_a_job_may_not(call: Call) -> None:
 
 @pytest.mark.parametrize("call", [each for each in ALLOWED if each.action.startswith("s3:")], ids=_name)
 def test_nothing_without_tls(call: Call) -> None:
-    context = {**call.context, "aws:SecureTransport": "false"}
+    context = {**TLS, **call.context, "aws:SecureTransport": "false"}
     assert not is_allowed(Call(call.action, call.resource, context), policies())
+
+
+@pytest.mark.parametrize("call", [each for each in ALLOWED if each.action.startswith("s3:")], ids=_name)
+@pytest.mark.parametrize(
+    "context",
+    [{"s3:TlsVersion": "1.1"}, {"aws:PrincipalOrgID": "o-another"}],
+    ids=["old TLS", "another organization"],
+)
+def test_nothing_with_an_old_tls_or_from_elsewhere(call: Call, context: dict[str, str]) -> None:
+    assert not is_allowed(Call(call.action, call.resource, {**TLS, **call.context, **context}), policies())
+
+
+SSE, KEY_ID = "s3:x-amz-server-side-encryption", "s3:x-amz-server-side-encryption-aws-kms-key-id"
+OWN_KEY = "arn:aws:kms:eu-central-1:123456789012:key/KEY"
+
+
+@pytest.mark.parametrize(
+    ("context", "allowed"),
+    [
+        ({}, True),  # the bucket's own encryption
+        ({SSE: "aws:kms"}, True),
+        ({SSE: "aws:kms", KEY_ID: OWN_KEY}, True),
+        ({SSE: "AES256"}, False),
+        ({SSE: "aws:kms", KEY_ID: OWN_KEY.replace("KEY", "foreign")}, False),
+        ({"s3:x-amz-server-side-encryption-customer-algorithm": "AES256"}, False),
+    ],
+)
+def test_what_is_written_is_encrypted_by_the_lakes_key(context: dict[str, str], allowed: bool) -> None:
+    data, pulumi = (f"{BUCKET}/{each}" for each in ("demo/air/a", "pulumi/a"))
+    assert is_allowed(Call("s3:PutObject", data, {**TLS, **context}), policies()) is allowed
+    assert not is_denied(Call("s3:PutObject", pulumi, {**TLS, **context}), policies()[1])
+
+
+def test_only_through_the_vpcs_endpoints() -> None:
+    policy = bucket_policy(BUCKET, "demo/", None, AccessOnlyFrom(vpc_endpoints=("vpce-1", "vpce-2")))
+    read = Call("s3:GetObject", f"{BUCKET}/demo/air/a", {**TLS, "aws:SourceVpce": "vpce-2"})
+    assert not is_denied(read, policy)
+    assert is_denied(Call(read.action, read.resource, {**TLS, "aws:SourceVpce": "vpce-3"}), policy)
+    assert is_denied(Call(read.action, read.resource, TLS), policy)
+    assert not is_denied(Call("s3:GetBucketPolicy", BUCKET, TLS), policy)  # so that it can be mended
 
 
 def test_no_statement_that_allows_has_every_resource_or_action() -> None:
     for document in [each["inputs"]["policy"] for each in GRAPH if each["type"] == "aws:iam/rolePolicy:RolePolicy"]:
         for statement in json.loads(document)["Statement"]:
             actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
-            assert statement["Resource"] != "*" and not any("*" in action for action in actions)
+            assert statement["Resource"] != "*" and not any("*" in action for action in actions), statement
 
 
 @pytest.mark.parametrize(
@@ -138,7 +185,7 @@ def test_the_execution_role_that_is_declared_is_left_alone() -> None:
 
 
 def test_a_lake_at_the_root_of_its_bucket() -> None:
-    policy = job_policy("s3://lakes", TABLE, LOGS)
+    policy = job_policy("s3://lakes", "demo", TABLE, LOGS)
     assert is_allowed(Call("s3:ListBucket", "arn:aws:s3:::lakes"), [policy])
     assert is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes/air/a"), [policy])
     assert not is_allowed(Call("s3:PutObject", "arn:aws:s3:::lakes-2/air/a"), [policy])
@@ -146,8 +193,8 @@ def test_a_lake_at_the_root_of_its_bucket() -> None:
 
 def test_another_partition() -> None:
     table, logs = (each.replace("arn:aws:", "arn:aws-cn:") for each in (TABLE, LOGS))
-    statements = job_policy("s3://lakes/a", table, logs)["Statement"]
-    assert all(each["Resource"].startswith("arn:aws-cn:") for each in statements)
+    statements = job_policy("s3://lakes/a", "demo", table, logs)["Statement"]
+    assert "arn:aws:" not in json.dumps(statements)
 
 
 NAMES = [
@@ -162,8 +209,21 @@ NAMES = [
 
 
 def test_names_never_clash() -> None:
-    made = [name_on_aws(*each) for each in NAMES]
-    assert len(set(made)) == len(NAMES) and name_on_aws("s3://a/b/", "demo", "small") == made[0]
+    for name in (name_on_aws, own_name):
+        made = [name(*each) for each in NAMES]
+        assert len(set(made)) == len(NAMES) and name("s3://a/b/", "demo", "small") == made[0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("nyc", "nyc-prod"), ("nyc", "nyc_prod"), ("nyc_prod", "nyc-prod"), ("a", lake_id("s3://lakes/b", "a"))],
+)
+def test_no_name_begins_as_those_of_another_lake(one: str, other: str) -> None:
+    for mine, theirs in ((one, other), (other, one)):
+        name = own_name("s3://lakes/b", theirs, "small")
+        assert not name.startswith(own_names("s3://lakes/b", mine))
+        assert name.startswith(own_names("s3://lakes/b", theirs))
+    assert own_names("s3://lakes/dev", one) != own_names("s3://lakes/prod", one)
 
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,127}", fullmatch=True)
@@ -175,6 +235,9 @@ def test_names_of_any_length_fit_and_differ(lakes: list[tuple[str, str, str]]) -
     made: list[str] = []
     for root, instance, cluster in lakes:
         own = [name_on_aws(root, instance, what) for what in (cluster, f"{cluster}/emr", "/key")]
+        own += [own_name(root, instance, what) for what in (cluster, f"{cluster}/emr", "/services")]
+        assert re.fullmatch("[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", log_bucket_name(root, instance))
+        assert len(role_path(root, instance)) <= 512
         assert all(
             re.fullmatch("[A-Za-z0-9-]{1,64}", each) for each in own
         )  # of roles, profiles, applications, clusters
@@ -198,101 +261,3 @@ def test_names_of_any_length_fit_and_differ(lakes: list[tuple[str, str, str]]) -
 )
 def test_capacity(max_workers: int, cores: int, memory: str, expected: dict[str, str]) -> None:
     assert capacity(max_workers, cores, memory) == expected
-
-
-ACCOUNT = "123456789012"
-
-
-def test_the_documentation_has_the_policy_of_the_code(update_golden: bool) -> None:
-    page = REPOSITORY / "docs" / "aws.md"
-    text = page.read_text(encoding="utf-8")
-    begin = text.index("```json\n", text.index("\n## Permissions\n"))
-    before, rest = text[:begin], text[begin:].removeprefix("```json\n")
-    told, after = rest.split("```", 1)
-    policy = deploying_policy("s3://our-lakes/nyc", "nyc", "REGION", "ACCOUNT")
-    if update_golden:
-        told = json.dumps(policy, indent=2) + "\n"
-        page.write_text(f"{before}```json\n{told}```{after}", encoding="utf-8")
-    assert json.loads(told) == policy
-
-
-GRANTS = deploying_grants("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)
-
-
-@pytest.mark.parametrize("grant", GRANTS, ids=lambda grant: grant.sid)
-def test_examples_of_a_grant_are_covered_by_its_statement(grant: Grant) -> None:
-    policy = {"Statement": [grant.statement()]}
-    assert all(
-        is_allowed(Call(call, example, grant.context), [policy]) for call in grant.calls for example in grant.examples
-    )
-    assert not any("*" in text for text in (*grant.calls, *grant.examples))
-
-
-ROLE = "arn:aws:iam::123456789012:role/deployer-demo-small-7e8ceebc"
-APPLICATION = "arn:aws:emr-serverless:eu-central-1:123456789012:/applications/1"
-DEPLOYING = [
-    Call("s3:PutObject", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
-    Call("s3:GetObjectTagging", f"{BUCKET}/demo/_jobs/8b28/ingest.py"),
-    *(call for call in ALLOWED if not call.action.startswith("logs:")),
-    Call("logs:DescribeLogGroups", "arn:aws:logs:eu-central-1:123456789012:log-group::log-stream:"),
-    *(
-        Call(f"logs:{action}", f"{LOGS}{end}")
-        for action in ("CreateLogGroup", "DeleteLogGroup", "PutRetentionPolicy", "ListTagsForResource", "TagResource")
-        for end in ("", ":log-stream:")
-    ),
-    *(
-        Call(f"s3:{action}", BUCKET)
-        for action in (
-            "CreateBucket", "PutBucketTagging", "GetBucketTagging", "PutBucketVersioning", "GetBucketVersioning",
-            "PutEncryptionConfiguration", "GetEncryptionConfiguration", "PutBucketPublicAccessBlock",
-            "GetBucketPublicAccessBlock", "PutBucketOwnershipControls", "GetBucketOwnershipControls",
-            "PutBucketPolicy", "GetBucketPolicy", "PutLifecycleConfiguration", "GetLifecycleConfiguration",
-        )
-    ),
-    *(
-        Call(f"dynamodb:{action}", TABLE)
-        for action in (
-            "CreateTable", "DescribeTable", "UpdateTable", "DescribeContinuousBackups", "UpdateContinuousBackups",
-            "ListTagsOfResource", "TagResource", "UntagResource", "Scan",
-        )
-    ),
-    *(
-        Call(f"iam:{action}", ROLE)
-        for action in (
-            "CreateRole", "GetRole", "UpdateRole", "UpdateAssumeRolePolicy", "TagRole", "UntagRole", "DeleteRole",
-            "PutRolePolicy", "GetRolePolicy", "DeleteRolePolicy",
-        )
-    ),
-    Call("emr-serverless:CreateApplication", "arn:aws:emr-serverless:eu-central-1:123456789012:/"),
-    *(
-        Call(f"emr-serverless:{action}", APPLICATION)
-        for action in ("GetApplication", "UpdateApplication", "StopApplication", "DeleteApplication", "TagResource")
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("call", DEPLOYING, ids=_name)
-def test_the_deploying_role_of_the_documentation_may(call: Call) -> None:
-    assert is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)])
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        Call("s3:DeleteBucket", BUCKET),
-        Call("s3:GetObject", f"{BUCKET}/other/a"),
-        Call("s3:GetObjectTagging", f"{BUCKET}/demo/air/flights-1.lance/data/a.lance"),
-        Call("s3:PutBucketPolicy", "arn:aws:s3:::other-lakes"),
-        Call("dynamodb:DeleteTable", TABLE),
-        Call("dynamodb:UpdateTable", TABLE.replace("deployer-demo", "orders")),
-        Call("iam:CreateRole", "arn:aws:iam::123456789012:role/admin"),
-        Call("iam:PutRolePolicy", "arn:aws:iam::123456789012:role/admin"),
-        Call("iam:AttachRolePolicy", ROLE),
-        Call("logs:DeleteLogGroup", LOGS.replace("/emr-serverless", "")),
-        Call("logs:GetLogEvents", f"{LOGS}:log-stream:a"),
-        Call("iam:PassRole", ROLE),
-    ],
-    ids=_name,
-)
-def test_the_deploying_role_of_the_documentation_may_not(call: Call) -> None:
-    assert not is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", "eu-central-1", ACCOUNT)])

@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import lake_id, name_on_aws, own_name
 from deployer.state import open_store
 from deployer.state.dynamodb_items import TABLE_SCHEMA
 from deployer.state.dynamodb_table import table_name
@@ -42,7 +42,10 @@ def test_the_whole_life(on_aws: MakeProject, deployer: Deployer) -> None:
     assert (changed.code, "update aws:s3/bucket:Bucket" in changed.out) == (2, True)
     assert deployer("up", "--yes").code == 0
     tags = {each["Key"]: each["Value"] for each in s3.get_bucket_tagging(Bucket=bucket)["TagSet"]}
-    assert tags == {"team": "science", "deployer:instance": "demo", "deployer:stack": "lakes/dev"}
+    lake = lake_id(f"s3://{bucket}/demo", "demo")
+    assert tags == {
+        "team": "science", "deployer:instance": "demo", "deployer:stack": "lakes/dev", "deployer:lake": lake
+    }  # fmt: skip
 
     (project / "rows.csv").write_text("id,delay\n1,10\n2,20\n", encoding="utf-8")
     assert deployer("ingest", "flights", "rows.csv", "--json").json["rows"] == 2
@@ -140,7 +143,8 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     project = on_aws(cluster, tables="")
     assert deployer("up", "--yes").code == 0
     specs, emr, iam = project / "specs" / "demo.yaml", boto3.client("emr-serverless"), boto3.client("iam")
-    name = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    root = f"s3://{bucket_of(project)}/demo"
+    name, role = name_on_aws(root, "demo", "small"), own_name(root, "demo", "small")
 
     def minutes() -> list[int]:
         listed = [each for each in emr.list_applications()["applications"] if each["name"] == name]
@@ -152,7 +156,7 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     specs.write_text(specs.read_text().replace("idle_minutes: 5", "idle_minutes: 9"), encoding="utf-8")
     everything = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
     document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
-    iam.put_role_policy(RoleName=name, PolicyName="lake", PolicyDocument=document)
+    iam.put_role_policy(RoleName=role, PolicyName="lake", PolicyDocument=document)
     found = {each["address"]: each["action"] for each in deployer("preview", "--json").json["foreign"]}
     assert found == {
         "aws:emrserverless/application:Application application/small": "update",
@@ -163,7 +167,7 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
     specs.write_text(specs.read_text().split("clusters:")[0], encoding="utf-8")
     assert deployer("up", "--yes").code == 0
     assert minutes() == []
-    assert name not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
+    assert role not in {each["RoleName"] for each in iam.list_roles()["Roles"]}
 
 
 def test_what_is_kept_ready_and_where_logs_go(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -237,7 +241,8 @@ def test_a_bucket_of_somebody_else_is_said(on_aws: MakeProject, deployer: Deploy
     assert f"bucket/{bucket_of(project)}" in ran.err and "BucketAlreadyExists" in ran.err
 
 
-def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer) -> None:
+def test_the_whole_graph(on_aws: MakeProject, deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "x")
     project = on_aws(PROD, bucket="golden-lakes", tables=table("flights", "delay: int32", more=SERVICES))
     ran = deployer("up", "--yes", "--stack", "prod")
     assert ran.code == 0, ran.err
@@ -283,7 +288,14 @@ clusters:
   laptop: {kind: local, cores: 2}
 aws:
   kms_key: managed
+  permissions_boundary: arn:aws:iam::123456789012:policy/deployer-demo-boundary
   state_capacity: {read: 10, write: 5}
+  object_lock: {mode: governance, days: 7}
+  replicate_to:
+    bucket: arn:aws:s3:::golden-lakes-copy
+    kms_key: arn:aws:kms:eu-west-1:123456789012:key/copies
+  emr_certificates: s3://our-logs/certificates.zip
+  only_from: {organization: o-a1b2c3d4e5}
 """
 
 

@@ -9,22 +9,23 @@ import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
 from deployer.compute.aws_access import job_policy
-from deployer.compute.deploying_access import deploying_policy
 from deployer.compute.emr_access import emr_service_policy_arn, emr_trust, instance_trust, pass_policy
 from deployer.compute.key_access import key_policy
+from tests.stacks.lakes import ACCOUNT, DEMO, deploying
 from tests.stacks.policies import Call, is_allowed
-from tests.stacks.test_access import ACCOUNT, ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs
+from tests.stacks.test_access import ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs
 
 REGION = "eu-central-1"
 KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/KEY"
+KEY_ALIAS = f"arn:aws:kms:{REGION}:{ACCOUNT}:{inputs('key-alias/demo')['name']}"
 CLUSTER = f"arn:aws:elasticmapreduce:{REGION}:{ACCOUNT}:cluster/j-1"
-JOBS = f"arn:aws:iam::{ACCOUNT}:role/deployer-demo-nightly-0e5115ef"
+JOBS = f"{DEMO.roles}{inputs('role/nightly')['name']}"
 ADMIN = f"arn:aws:iam::{ACCOUNT}:role/admin"
 EMR_TAG = "for-use-with-amazon-emr-managed-policies"
 
 
 def _name(call: Call) -> str:
-    return " ".join((call.action, call.resource.rpartition(":")[2], *call.context.values()))
+    return " ".join((call.action, call.resource.rpartition(":")[2], *map(str, call.context.values())))
 
 
 def policies(cluster: str) -> list[dict[str, Any]]:
@@ -149,7 +150,6 @@ NAME = TABLE.rpartition("/")[2]
         (Call("kms:GenerateDataKey", KEY, {**S3, OF_OBJECT: BUCKET}), True),
         (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}/demo/air/a"}), True),
         (Call("kms:Decrypt", KEY, {**DYNAMODB, OF_TABLE: NAME}), True),
-        (Call("kms:Decrypt", KEY), False),
         (Call("kms:Decrypt", KEY, {OF_OBJECT: BUCKET}), False),
         (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}-2"}), False),
         (Call("kms:Decrypt", KEY, {**S3, OF_OBJECT: f"{BUCKET}/other/a"}), False),
@@ -167,8 +167,15 @@ def test_what_a_job_may_do_with_the_key(call: Call, allowed: bool, cluster: str)
     assert is_allowed(call, policies(cluster)) is allowed
 
 
+@pytest.mark.parametrize(("cluster", "allowed"), [("small", False), ("nightly", True), ("steady", True)])
+def test_instances_of_emr_encrypt_their_own_disks(cluster: str, allowed: bool) -> None:
+    assert is_allowed(Call("kms:Decrypt", KEY), policies(cluster)) is allowed
+    disk = Call("kms:GenerateDataKey", KEY, {"kms:EncryptionContext:deployer-lake": DEMO.id})
+    assert is_allowed(disk, policies(cluster))
+
+
 def test_a_job_of_a_lake_without_key_may_use_none() -> None:
-    policy = job_policy("s3://golden-lakes/demo", TABLE, LOGS)
+    policy = job_policy("s3://golden-lakes/demo", "demo", TABLE, LOGS)
     assert not any("kms" in str(statement) for statement in policy["Statement"])
 
 
@@ -176,14 +183,14 @@ def test_a_job_of_a_lake_without_key_may_use_none() -> None:
     ("group", "allowed"),
     [
         (LOGS, True),
-        (LOGS.replace("deployer-demo-", "deployer-other-"), False),
+        (LOGS.replace(DEMO.id, "0000000000"), False),
         (LOGS.replace("/emr-serverless/", "/aws/lambda/"), False),
     ],
 )
 def test_whose_logs_the_key_is_for(group: str, allowed: bool) -> None:
     policy = json.loads(inputs("key-policy/demo")["policy"])
-    assert policy == key_policy(KEY, "demo")
-    iam, logs = policy["Statement"]
+    assert policy == key_policy(KEY, "s3://golden-lakes/demo", "demo")
+    iam, logs, *_ = policy["Statement"]
     assert iam["Principal"] == {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}
     assert logs["Principal"] == {"Service": f"logs.{REGION}.amazonaws.com"}
     call = Call("kms:GenerateDataKey", "", {"kms:EncryptionContext:aws:logs:arn": group})
@@ -191,27 +198,64 @@ def test_whose_logs_the_key_is_for(group: str, allowed: bool) -> None:
     assert not is_allowed(Call("kms:ScheduleKeyDeletion", "", call.context), [{"Statement": [logs]}])
 
 
-OURS = {"elasticmapreduce:ResourceTag/deployer:instance": "demo"}
-THEIRS = {"elasticmapreduce:ResourceTag/deployer:instance": "other"}
-OUR_KEY, THEIR_KEY = ({"aws:ResourceTag/deployer:instance": name} for name in ("demo", "other"))
-PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/deployer-demo-nightly-0e5115ef"
-SERVICE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/deployer-demo-nightly-emr-f7ecb9e1"
-EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE)}
+def of_key(sid: str) -> dict[str, Any]:
+    statements = json.loads(inputs("key-policy/demo")["policy"])["Statement"]
+    return {"Statement": [each for each in statements if each["Sid"] == sid]}
+
+
+APPLICATION_ARN = f"arn:aws:emr-serverless:{REGION}:{ACCOUNT}:/applications/1"
+ALARM_ARN = f"arn:aws:cloudwatch:{REGION}:{ACCOUNT}:alarm:{DEMO.own}throttled"
+BUDGET_ARN = f"arn:aws:budgets::{ACCOUNT}:budget/any"
+
+
+@pytest.mark.parametrize(
+    ("sid", "source", "context", "allowed"),
+    [
+        ("Disks", APPLICATION_ARN, {"kms:EncryptionContext:deployer-lake": DEMO.id}, True),
+        ("Disks", APPLICATION_ARN, {"kms:EncryptionContext:deployer-lake": "0000000000"}, False),
+        ("Disks", APPLICATION_ARN, {}, False),
+        ("Alarms", ALARM_ARN, {}, True),
+        ("Alarms", ALARM_ARN.replace(DEMO.id, "0000000000"), {}, False),
+        ("Budget", BUDGET_ARN, {}, True),
+    ],
+)
+def test_what_services_use_the_key_for(sid: str, source: str, context: dict[str, str], allowed: bool) -> None:
+    from_us = {"aws:SourceArn": source, "aws:SourceAccount": ACCOUNT, **context}
+    assert is_allowed(Call("kms:GenerateDataKey", "", from_us), [of_key(sid)]) is allowed
+    from_others = {**from_us, "aws:SourceAccount": "222222222222"}
+    assert not is_allowed(Call("kms:GenerateDataKey", "", from_others), [of_key(sid)])
+    assert not is_allowed(Call("kms:Encrypt", "", from_us), [of_key(sid)])
+
+
+def test_events_have_no_part_in_the_key() -> None:
+    """EventBridge acts in a role: as a principal it would let in the rules of everybody."""
+    assert "events.amazonaws.com" not in inputs("key-policy/demo")["policy"]
+
+
+OURS, THEIRS = DEMO.tagged, {"aws:ResourceTag/deployer:lake": "0000000000"}
+OUR_KEY, THEIR_KEY = OURS, THEIRS
+PROFILE = f"arn:aws:iam::{ACCOUNT}:instance-profile/{inputs('instances/nightly')['name']}"
+SERVICE_ROLE = f"{DEMO.roles}{inputs('emr-role/nightly')['name']}"
+FULL_ACCESS = "arn:aws:iam::aws:policy/IAMFullAccess"
+EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE), "iam:PermissionsBoundary": DEMO.boundary}
 
 
 @pytest.mark.parametrize(
     ("call", "allowed"),
     [
-        (Call("elasticmapreduce:RunJobFlow", CLUSTER, {"elasticmapreduce:RequestTag/deployer:instance": "demo"}), True),
+        (Call("elasticmapreduce:RunJobFlow", CLUSTER, DEMO.asked), True),
         (Call("elasticmapreduce:TerminateJobFlows", CLUSTER, OURS), True),
         (Call("elasticmapreduce:PutManagedScalingPolicy", CLUSTER, OURS), True),
         (Call("iam:PassRole", JOBS, {"iam:PassedToService": "ec2.amazonaws.com"}), True),
         (Call("iam:PassRole", SERVICE_ROLE, {"iam:PassedToService": "elasticmapreduce.amazonaws.com"}), True),
         (Call("iam:AttachRolePolicy", SERVICE_ROLE, EMR_POLICY), True),
         (Call("iam:AddRoleToInstanceProfile", PROFILE), True),
-        (Call("kms:CreateKey", "*", {"aws:RequestTag/deployer:instance": "demo"}), True),
+        (Call("elasticmapreduce:AddTags", f"arn:aws:elasticmapreduce:{REGION}:{ACCOUNT}:cluster/*", DEMO.asked), True),
+        (Call("elasticmapreduce:AddTags", CLUSTER, {**DEMO.asked, **DEMO.tagged}), True),
+        (Call("elasticmapreduce:AddTags", CLUSTER, DEMO.asked), False),
+        (Call("kms:CreateKey", "*", DEMO.asked), False),
         (Call("kms:PutKeyPolicy", KEY, OUR_KEY), True),
-        (Call("kms:CreateAlias", f"arn:aws:kms:{REGION}:{ACCOUNT}:alias/deployer-demo-key-491f5077"), True),
+        (Call("kms:CreateAlias", KEY_ALIAS), True),
         (Call("kms:GenerateDataKey", KEY, {**OUR_KEY, **S3}), True),
         (Call("kms:CreateGrant", KEY, {**OUR_KEY, **DYNAMODB}), True),
         (Call("logs:AssociateKmsKey", LOGS), True),
@@ -221,7 +265,8 @@ EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE)}
         (Call("elasticmapreduce:PutBlockPublicAccessConfiguration", CLUSTER, OURS), False),
         (Call("iam:PassRole", JOBS, {"iam:PassedToService": "lambda.amazonaws.com"}), False),
         (Call("iam:PassRole", ADMIN, {"iam:PassedToService": "ec2.amazonaws.com"}), False),
-        (Call("iam:AttachRolePolicy", SERVICE_ROLE, {"iam:PolicyARN": "arn:aws:iam::aws:policy/IAMFullAccess"}), False),
+        (Call("iam:AttachRolePolicy", SERVICE_ROLE, {**EMR_POLICY, "iam:PolicyARN": FULL_ACCESS}), False),
+        (Call("iam:AttachRolePolicy", SERVICE_ROLE, {"iam:PolicyARN": emr_service_policy_arn(TABLE)}), False),
         (Call("iam:AddRoleToInstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/other"), False),
         (Call("kms:CreateKey", "*"), False),
         (Call("kms:PutKeyPolicy", KEY), False),
@@ -234,4 +279,4 @@ EMR_POLICY = {"iam:PolicyARN": emr_service_policy_arn(TABLE)}
     ids=lambda value: _name(value) if isinstance(value, Call) else str(value),
 )  # fmt: skip
 def test_what_the_deploying_role_may_do_with_clusters_and_key(call: Call, allowed: bool) -> None:
-    assert is_allowed(call, [deploying_policy("s3://golden-lakes/demo", "demo", REGION, ACCOUNT)]) is allowed
+    assert is_allowed(call, deploying()) is allowed

@@ -29,6 +29,7 @@ regions:
     logs-ingested: 0
     logs-kept: 0
     emr-serverless-vcpu-arm64: 1
+    alarm: 0
     emr-serverless-memory-arm64: 0
 """
 
@@ -91,7 +92,7 @@ def test_without_region_or_credentials(
         monkeypatch.delenv(name)
     ran = deployer("cost")
     assert ran.code == 0 and "no region is set, so no price is known: set AWS_REGION" in ran.out
-    assert "Total: at least 0.00 USD; 9 lines are not known" in ran.out
+    assert "Total: at least 0.00 USD; 10 lines are not known" in ran.out
     assert "what the lake holds is not known" in ran.err and "no AWS credentials were found" in ran.err
     assert deployer("cost", "--json").json["region"] is None
     monkeypatch.setenv("AWS_PROFILE", "none")

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import lake_id, name_on_aws, own_name, own_names
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.graph import outputs_of
@@ -61,10 +61,11 @@ def test_a_long_cluster_comes_changes_and_goes(on_aws: MakeProject, deployer: De
     assert ran.code == 0, ran.err
     assert deployer("preview", "--exit-code").code == 0
     emr, iam = boto3.client("emr"), boto3.client("iam")
-    name = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "big")
+    root = f"s3://{bucket_of(project)}/demo"
+    name, role, own = name_on_aws(root, "demo", "big"), own_name(root, "demo", "big"), own_names(root, "demo")
     found = exported(project)["big"]
     assert (found["kind"], found["lifetime"]) == ("emr", "long")
-    assert found["role"] == iam.get_role(RoleName=name)["Role"]["Arn"]
+    assert found["role"] == iam.get_role(RoleName=role)["Role"]["Arn"]
     made = emr.describe_cluster(ClusterId=found["cluster"])["Cluster"]
     assert (made["Name"], made["ReleaseLabel"], made["ServiceRole"]) == (name, "emr-7.12.0", found["service_role"])
     assert made["LogUri"] == f"s3://{bucket_of(project)}/demo/_job-logs/big/"
@@ -72,6 +73,7 @@ def test_a_long_cluster_comes_changes_and_goes(on_aws: MakeProject, deployer: De
         "team": "data",
         "deployer:instance": "demo",
         "deployer:stack": "lakes/dev",
+        "deployer:lake": lake_id(root, "demo"),
         "for-use-with-amazon-emr-managed-policies": "true",
     }
     assert groups(found["cluster"]) == {"MASTER": ("m7g.large", 1), "CORE": ("r7g.xlarge", 2)}
@@ -84,7 +86,8 @@ def test_a_long_cluster_comes_changes_and_goes(on_aws: MakeProject, deployer: De
     assert (exported(project)["big"]["cluster"], groups(found["cluster"])["CORE"][1]) == (found["cluster"], 3)
 
     change(project, ("r7g.xlarge", "r7g.2xlarge"))
-    assert planned(deployer) == {"cluster/big": "replace"}
+    rule = {"rule/failed-steps/big": "update", "tells/failed-steps/big": "update"}  # of the cluster's id
+    assert planned(deployer) == {"cluster/big": "replace", **rule}
     assert deployer("up", "--yes").code == 0
     newer = exported(project)["big"]["cluster"]
     assert (status(found["cluster"]), status(newer)) == ("TERMINATED", "WAITING")
@@ -94,8 +97,8 @@ def test_a_long_cluster_comes_changes_and_goes(on_aws: MakeProject, deployer: De
     specs.write_text(specs.read_text().split("clusters:")[0], encoding="utf-8")
     assert deployer("up", "--yes").code == 0
     assert status(newer) == "TERMINATED"
-    assert not [each for each in iam.list_roles()["Roles"] if each["RoleName"].startswith(name[:-9])]
-    assert name not in {each["InstanceProfileName"] for each in iam.list_instance_profiles()["InstanceProfiles"]}
+    assert not [each for each in iam.list_roles()["Roles"] if each["RoleName"].startswith(f"{own}demo-big")]
+    assert role not in {each["InstanceProfileName"] for each in iam.list_instance_profiles()["InstanceProfiles"]}
 
 
 def test_what_was_changed_by_hand_or_ended_is_found(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -114,7 +117,8 @@ def test_what_was_changed_by_hand_or_ended_is_found(on_aws: MakeProject, deploye
     assert exported(project)["big"] == found
 
     emr.terminate_job_flows(JobFlowIds=[found["cluster"]])  # as EMR does when it was idle
-    assert planned(deployer) == {"cluster/big": "create", "scaling/big": "create"}
+    rule = {"rule/failed-steps/big": "update", "tells/failed-steps/big": "update"}  # of the cluster's id
+    assert planned(deployer) == {"cluster/big": "create", "scaling/big": "create", **rule}
     assert deployer("up", "--yes").code == 0
     assert exported(project)["big"]["cluster"] != found["cluster"]
 

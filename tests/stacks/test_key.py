@@ -7,7 +7,7 @@ import json
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import lake_id, own_name
 from deployer.compute.key_access import key_alias
 from deployer.state.dynamodb_table import table_name
 from tests.cli.conftest import Deployer
@@ -22,7 +22,7 @@ def encrypted_by(bucket: str) -> tuple[str | None, str | None, str | None]:
     root = f"s3://{bucket}/demo"
     rules = boto3.client("s3").get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
     table = boto3.client("dynamodb").describe_table(TableName=table_name(root, "demo"))["Table"]
-    group = f"/emr-serverless/{name_on_aws(root, 'demo', 'small')}"
+    group = f"/emr-serverless/{own_name(root, 'demo', 'small')}"
     logs = boto3.client("logs").describe_log_groups(logGroupNamePrefix=group)["logGroups"][0]
     return (
         rules[0]["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID"),
@@ -47,6 +47,9 @@ def test_a_key_of_the_lakes_own(on_aws: MakeProject, deployer: Deployer) -> None
         f"state-table/{table_name(f's3://{bucket}/demo', 'demo')}": "update",
         "logs/small": "update",
         "lake/small": "update",
+        "alarms/demo": "update",
+        "tell/demo/events": "update",
+        f"tls-only/{bucket}": "update",
     }
     ran = deployer("up", "--yes")
     assert ran.code == 0, ran.err
@@ -55,7 +58,8 @@ def test_a_key_of_the_lakes_own(on_aws: MakeProject, deployer: Deployer) -> None
     assert encrypted_by(bucket) == (key["Arn"], key["Arn"], key["Arn"])
     assert kms.get_key_rotation_status(KeyId=key["KeyId"])["KeyRotationEnabled"]
     tags = {each["TagKey"]: each["TagValue"] for each in kms.list_resource_tags(KeyId=key["KeyId"])["Tags"]}
-    assert tags == {"deployer:instance": "demo", "deployer:stack": "lakes/dev"}
+    lake = lake_id(f"s3://{bucket}/demo", "demo")
+    assert tags == {"deployer:instance": "demo", "deployer:stack": "lakes/dev", "deployer:lake": lake}
     rules = boto3.client("s3").get_bucket_encryption(Bucket=bucket)["ServerSideEncryptionConfiguration"]["Rules"]
     assert rules[0]["BucketKeyEnabled"]
 

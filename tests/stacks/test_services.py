@@ -10,7 +10,7 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_access import name_on_aws
+from deployer.compute.aws_names import name_on_aws, own_name, own_names
 from deployer.services.metasync import metasync_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
@@ -39,7 +39,7 @@ def applied(on_aws: MakeProject, deployer: Deployer, clusters: str = CLUSTERS, t
 
 
 def group_of(project: Path) -> str:
-    return name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "/services")
+    return own_name(f"s3://{bucket_of(project)}/demo", "demo", "/services")
 
 
 def schedules(project: Path) -> dict[str, Any]:
@@ -100,14 +100,16 @@ def test_who_is_to_know_is_subscribed_to_the_alarms(on_aws: MakeProject, deploye
     [topic] = [
         each["TopicArn"]
         for each in sns.list_topics()["Topics"]
-        if each["TopicArn"].endswith(name_on_aws(root, "demo", "alarms"))
+        if each["TopicArn"].endswith(own_name(root, "demo", "alarms"))
     ]
     [subscription] = sns.list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
     assert (subscription["Protocol"], subscription["Endpoint"]) == ("email", "ops@example.com")
-    names = [name_on_aws(root, "demo", what) for what in ("failed-jobs/small", "not-started/demo")]
+    names = [own_name(root, "demo", what) for what in ("not-started/demo", "throttled/demo")]
     alarms = boto3.client("cloudwatch").describe_alarms(AlarmNames=names)["MetricAlarms"]
-    assert {each["MetricName"] for each in alarms} == {"FailedJobs", "ApproximateNumberOfMessagesVisible"}
-    assert all(each["AlarmActions"] == [topic] for each in alarms)
+    assert {each["MetricName"] for each in alarms} == {
+        "ApproximateNumberOfMessagesVisible", "WriteThrottleEvents"
+    }  # fmt: skip
+    assert all(each["AlarmActions"] == each["OKActions"] == [topic] for each in alarms)
 
 
 def test_schedules_follow_their_services(on_aws: MakeProject, deployer: Deployer) -> None:
@@ -116,7 +118,7 @@ def test_schedules_follow_their_services(on_aws: MakeProject, deployer: Deployer
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("0 3 * * MON", "30 4 * * *").replace("  autosavepoint", "  # autosavepoint"))
     shown = {each["action"] for each in deployer("preview", "--json").json["foreign"]}
-    assert shown == {"update", "delete"}
+    assert shown == {"update", "delete", "create"}  # a daily one has an alarm on no success
     assert deployer("up", "--yes").code == 0
     assert list(schedules(project)) == ["COMPACT of table air.flights, by 30 4 * * * cron(30 4 * * ? *)"]
     assert deployer("preview", "--exit-code").code == 0
@@ -135,7 +137,7 @@ def test_what_was_changed_by_hand_is_found_and_mended(on_aws: MakeProject, deplo
     changed = {name: compact[name] for name in kept} | {"ScheduleExpression": "cron(0 5 * * ? *)", "State": "DISABLED"}
     scheduler.update_schedule(**changed)
     boto3.client("sqs").delete_queue(QueueUrl=boto3.client("sqs").get_queue_url(QueueName=group)["QueueUrl"])
-    names = [name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "failed-jobs/small")]
+    names = [own_name(f"s3://{bucket_of(project)}/demo", "demo", "throttled/demo")]
     boto3.client("cloudwatch").delete_alarms(AlarmNames=names)
     found = {(each["action"], each["address"].split(" ")[0]) for each in deployer("preview", "--json").json["foreign"]}
     assert found >= {
@@ -154,7 +156,7 @@ def test_metasync_has_its_database_and_the_jobs_may_fill_it(on_aws: MakeProject,
     project = applied(on_aws, deployer, tables=table("flights", "delay: int32", more=services))
     database = boto3.client("glue").get_database(Name="demo_air")["Database"]
     assert database["Description"] == "Tables of the lake demo"
-    role = name_on_aws(f"s3://{bucket_of(project)}/demo", "demo", "small")
+    role = own_name(f"s3://{bucket_of(project)}/demo", "demo", "small")
     policy = boto3.client("iam").get_role_policy(RoleName=role, PolicyName="catalog")["PolicyDocument"]
     resources: Any = policy["Statement"][0]["Resource"]
     assert [each.split(":", 5)[5] for each in resources] == ["catalog", "database/demo_air", "table/demo_air/*"]
@@ -257,12 +259,56 @@ def test_what_fails_on_emr_is_told_to_the_topic(on_aws: MakeProject, deployer: D
         "A job failed on a cluster of its own, or the cluster ended with errors: once of the lake demo, j-2. Shut down."
     ]
     assert deployer("preview", "--exit-code").code == 0
-    boto3.client("events").remove_targets(Rule=name_on_aws(root, "demo", "failed-steps/steps"), Ids=["alarms"])
+    boto3.client("events").remove_targets(Rule=own_name(root, "demo", "failed-steps/steps"), Ids=["alarms"])
     sns.set_topic_attributes(TopicArn=outputs["alarms"], AttributeName="Policy", AttributeValue='{"Statement": []}')
     found = {(each["action"], each["address"].split(" ")[1]) for each in deployer("preview", "--json").json["foreign"]}
     assert found == {("create", "tells/failed-steps/steps"), ("update", "alarms-from/demo")}
     assert deployer("up", "--yes").code == 0
     assert deployer("preview", "--exit-code").code == 0
+
+
+DAILY = table("flights", "delay: int32", more='services: {compact: {trigger: {schedule: "0 3 * * *"}}}\n')
+
+
+def test_what_fails_on_emr_serverless_is_told_and_what_succeeds_is_counted(
+    on_aws: MakeProject, deployer: Deployer
+) -> None:
+    """F8: the alarm had a metric with dimensions that AWS does not fill, and silence counted as success."""
+    project = applied(on_aws, deployer, CLUSTERS, tables=DAILY)
+    root, sns, sqs = f"s3://{bucket_of(project)}/demo", boto3.client("sns"), boto3.client("sqs")
+    outputs = outputs_of(project)
+    queue = sqs.create_queue(QueueName="hearing")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    raw = {"RawMessageDelivery": "true"}
+    sns.subscribe(TopicArn=outputs["alarms"], Protocol="sqs", Endpoint=arn, Attributes=raw)
+    successes = sqs.get_queue_url(QueueName=own_name(root, "demo", "/successes"))["QueueUrl"]
+
+    def counted() -> tuple[int, int]:
+        found = [sqs.receive_message(QueueUrl=each, MaxNumberOfMessages=10) for each in (queue, successes)]
+        told, succeeded = (each.get("Messages", []) for each in found)
+        return len(told), len(succeeded)
+
+    def tell(application: str, state: str) -> None:
+        detail = {"applicationId": application, "jobRunId": "r-1", "jobRunName": "compact", "state": state}
+        event = {
+            "Source": "aws.emr-serverless",
+            "DetailType": "EMR Serverless Job Run State Change",
+            "Detail": json.dumps(detail),
+        }
+        boto3.client("events").put_events(Entries=[event])
+
+    own = outputs["clusters"]["small"]["application"]
+    for application, state in (("00other", "FAILED"), ("00other", "SUCCESS"), (own, "RUNNING"), (own, "SUBMITTED")):
+        tell(application, state)
+    assert counted() == (0, 0)
+    tell(own, "FAILED")
+    assert counted() == (1, 0)
+    tell(own, "SUCCESS")
+    assert counted() == (0, 1)
+    name = own_name(root, "demo", "no-success/demo")
+    [alarm] = boto3.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
+    assert (alarm["MetricName"], alarm["TreatMissingData"]) == ("NumberOfMessagesSent", "breaching")
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": own_name(root, "demo", "/successes")}]
 
 
 ALL = BOTH.replace("clusters:\n", "clusters:\n  small: {kind: emr-serverless, release: emr-spark-8.0.0}\n")
@@ -276,14 +322,14 @@ services:
 
 def left_in_aws(root: str, group: str, outputs: dict[str, Any]) -> set[str]:
     """Which kinds of resources of the lake are there."""
-    own = "deployer-demo-"
+    own = own_names(root, "demo")
     client: Any = boto3.client
     clusters = client("emr").list_clusters(ClusterStates=["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"])
     found = {
         "cluster": [each for each in clusters["Clusters"] if each["Id"] == outputs["clusters"]["steps"]["cluster"]],
         "application": [
             each for each in client("emr-serverless").list_applications()["applications"]
-            if each["name"].startswith(own) and each["state"] != "TERMINATED"
+            if each["name"] == name_on_aws(root, "demo", "small") and each["state"] != "TERMINATED"
         ],
         "log group": client("logs").describe_log_groups(logGroupNamePrefix=f"/emr-serverless/{own}")["logGroups"],
         "role": [each for each in client("iam").list_roles()["Roles"] if each["RoleName"].startswith(own)],

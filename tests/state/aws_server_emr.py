@@ -43,6 +43,7 @@ def run_job_flow(self: ElasticMapReduceResponse) -> ActionResult:
         cluster.log_uri = cluster.log_uri.rstrip("/") + "/"
     cluster.fleets = _plain(self._get_param("Instances.InstanceFleets", []))
     cluster.requested_subnets = _plain(self._get_param("Instances.Ec2SubnetIds", []))
+    cluster.log_encryption_kms_key_id = self._get_param("LogEncryptionKmsKeyId")
     for name, parameter in _POLICIES.items():
         setattr(cluster, name, _plain(self._get_param(parameter)))
     return result

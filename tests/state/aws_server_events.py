@@ -32,7 +32,8 @@ def send_to_targets(self: Rule, original_event: Any, transform_input: bool = Tru
             sns_backends[account][region].topics[target["Arn"]].publish(_said(target, original_event))
     kept, self.targets = self.targets, [each for each in self.targets if each not in topics]
     try:
-        _send(self, original_event, transform_input)
+        templates = any("InputTransformer" in each for each in self.targets)
+        _send(self, original_event, transform_input and templates)
     finally:
         self.targets = kept
 

@@ -16,21 +16,28 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import flask
 from moto.dynamodb import responses
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.table import Table
 from moto.emrserverless.models import EMRServerlessBackend
-from moto.iam.access_control import IAMPolicy, PermissionResult
+from moto.iam.access_control import PermissionResult
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeBucket
 from werkzeug.serving import WSGIRequestHandler, make_server
 
+from tests.stacks.policies import Call, is_denied
 from tests.state import aws_server_emr, aws_server_events, aws_server_runs, aws_server_settings
 
 _transact = DynamoDBBackend.transact_write_items
 _create_application = EMRServerlessBackend.create_application
 _lock = threading.Lock()
-_WITHOUT_TLS = {"Bool": {"aws:SecureTransport": "false"}}
+#: Headers that conditions know by other names.
+_ENCRYPTION = {
+    "x-amz-server-side-encryption": "s3:x-amz-server-side-encryption",
+    "x-amz-server-side-encryption-aws-kms-key-id": "s3:x-amz-server-side-encryption-aws-kms-key-id",
+    "x-amz-server-side-encryption-customer-algorithm": "s3:x-amz-server-side-encryption-customer-algorithm",
+}
 
 
 class Quiet(WSGIRequestHandler):
@@ -59,13 +66,18 @@ def transact_write_items(self: DynamoDBBackend, transact_items: list[dict[str, A
 
 
 def get_permission(self: FakeBucket, action: str, resource: str) -> Any:
-    """moto's own, which takes no notice of conditions. Requests count as if they had come by TLS."""
-    document = json.loads(self.policy or b'{"Statement": []}')
-    statements = [each for each in document["Statement"] if each.get("Condition") != _WITHOUT_TLS]
-    if not statements:
-        return PermissionResult.NEUTRAL
-    policy = IAMPolicy(json.dumps({**document, "Statement": statements}))
-    return policy.is_action_permitted(action, resource)
+    """Whether the bucket's policy denies it, conditions included, of which moto takes no notice. Requests count as if
+    they had come by TLS, and everybody as if of one organization."""
+    context: dict[str, str] = {
+        "aws:SecureTransport": "true",
+        "s3:TlsVersion": "1.3",
+        "aws:PrincipalOrgID": "o-a1b2c3d4e5",
+    }
+    for header, key in _ENCRYPTION.items():
+        if value := flask.request.headers.get(header):
+            context[key] = value
+    denied = is_denied(Call(action, resource, context), json.loads(self.policy or b'{"Statement": []}'))
+    return PermissionResult.DENIED if denied else PermissionResult.NEUTRAL
 
 
 def create_application(self: EMRServerlessBackend, *, release_label: str, **about: Any) -> Any:
@@ -78,6 +90,8 @@ def create_application(self: EMRServerlessBackend, *, release_label: str, **abou
 
 def one_at_a_time(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
     def locked(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if "HTTP_X_AMZ_CHECKSUM_SHA256" in environ:  # S3 takes the checksum for a sign of its kind, moto does not
+            environ.setdefault("HTTP_X_AMZ_SDK_CHECKSUM_ALGORITHM", "SHA256")
         with _lock:
             return list(application(environ, start_response))
 

@@ -1,0 +1,283 @@
+"""Who is told when jobs fail, when none succeeds, when something cannot be started, and what all of it costs."""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+import pulumi_aws as aws
+from aws_clusters import ServerlessCluster
+from aws_emr import EmrCluster
+from aws_roles import declare_role
+
+from deployer.compute.aws_alarms import (
+    HOUR,
+    Told,
+    budget_filter,
+    events_policy,
+    events_trust,
+    failed_clusters,
+    failed_runs,
+    failed_steps,
+    hours_without_success,
+    succeeded_runs,
+    succeeded_steps,
+    topic_policy,
+)
+from deployer.compute.aws_names import own_name, own_names
+from deployer.compute.aws_schedules import tls_only_queue
+from deployer.cost.budget import monthly_budget
+from deployer.specs.model import Lake
+from deployer.state.dynamodb_table import table_name
+
+if TYPE_CHECKING:
+    from aws_services import Schedules
+
+ALARM_SECONDS = 300
+COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can
+#: Parts of the budget at which somebody is told: of what was spent, and of what AWS expects.
+SPENT, EXPECTED = 80, 100
+
+Clusters = Mapping[str, ServerlessCluster | EmrCluster]
+Tags = Mapping[str, str]
+
+
+class Alarms(pulumi.ComponentResource):
+    """A topic for who is told, and what tells it: rules on events of jobs, alarms, and a budget."""
+
+    def __init__(self, lake: Lake, clusters: Clusters, schedules: "Schedules | None", tags: Tags, key_arn: Any) -> None:
+        instance = lake.instance
+        super().__init__("deployer:aws:Alarms", instance.name)
+        self._own, self._instance, self._tags = pulumi.ResourceOptions(parent=self), instance, tags
+        owned = own_names(instance.root, instance.name)
+        self.topic = aws.sns.Topic(
+            f"alarms/{instance.name}", name=self._called("alarms"), kms_master_key_id=key_arn, tags=tags, opts=self._own
+        )
+        self._allowed = aws.sns.TopicPolicy(
+            f"alarms-from/{instance.name}",
+            arn=self.topic.arn,
+            policy=self.topic.arn.apply(lambda arn: json.dumps(topic_policy(arn, owned))),
+            opts=self._own,
+        )
+        for address in instance.notify:
+            aws.sns.TopicSubscription(
+                f"notify/{instance.name}/{address}",
+                topic=self.topic.arn,
+                protocol="email",
+                endpoint=address,
+                opts=self._own,
+            )
+        used = {each.cluster.name for each in schedules.services} if schedules else set()
+        hours = hours_without_success(each.schedule for each in schedules.services) if schedules else None
+        self._counted = self._queue_of_successes(key_arn) if hours else None
+        self._events_role(owned, key_arn)
+        for name, cluster in clusters.items():
+            self._failures(name, cluster)
+            if self._counted is not None and name in used:
+                self._successes(name, cluster, self._counted)
+        if hours and self._counted is not None:
+            self._alarm(
+                f"no-success/{instance.name}",
+                f"No service of the lake {instance.name} has succeeded for {hours} hours: are they started?",
+                "NumberOfMessagesSent",
+                self._counted,
+                "Sum",
+                least=1,
+                hours=hours,
+            )
+        if schedules is not None:
+            self._alarm(
+                f"not-started/{instance.name}",
+                f"A service of the lake {instance.name} could not be started; the queue has what was asked, and why",
+                "ApproximateNumberOfMessagesVisible",
+                schedules.queue,
+                "Maximum",
+            )
+        self._throttled(lake)
+        self._budget(lake)
+        self.register_outputs({"topic": self.topic.arn})
+
+    def _called(self, what: str) -> str:
+        return own_name(self._instance.root, self._instance.name, what)
+
+    def _events_role(self, owned: str, key_arn: Any) -> None:
+        """EventBridge publishes in it, for rules of this lake alone."""
+        instance = self._instance
+        self._role = declare_role(
+            f"role/{instance.name}/events",
+            instance,
+            "/events",  # no cluster is called so
+            f"Tells of jobs of the lake {instance.name}",
+            self.topic.arn.apply(lambda arn: events_trust(arn, owned)),
+            self._tags,
+            self._own,
+        )
+        queue = None if self._counted is None else self._counted.arn
+        self._rights = aws.iam.RolePolicy(
+            f"tell/{instance.name}/events",
+            name="tell",
+            role=self._role.name,
+            policy=pulumi.Output.all(self.topic.arn, queue, key_arn).apply(
+                lambda arns: json.dumps(events_policy(*arns))
+            ),
+            opts=self._own,
+        )
+
+    def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
+        """What succeeds is sent to a queue that nobody reads: SQS counts it, and CloudWatch has the number."""
+        name = self._instance.name
+        queue = aws.sqs.Queue(
+            f"successes/{name}",
+            name=self._called("/successes"),
+            message_retention_seconds=COUNTED_SECONDS,
+            **encrypted_queue(key_arn),
+            tags=self._tags,
+            opts=self._own,
+        )
+        aws.sqs.QueuePolicy(
+            f"successes-tls-only/{name}",
+            queue_url=queue.url,
+            policy=queue.arn.apply(_json(tls_only_queue)),
+            opts=self._own,
+        )
+        return queue
+
+    def _failures(self, name: str, cluster: ServerlessCluster | EmrCluster) -> None:
+        lake = self._instance.name
+        if isinstance(cluster, ServerlessCluster):
+            self._rule(f"failed-runs/{name}", cluster.application.id.apply(lambda id_: failed_runs(id_, name, lake)))
+            return
+        of_runs = cluster.cluster_arn is None
+        self._rule(f"failed-cluster/{name}", failed_clusters(cluster.name, of_runs, name, lake))
+        if not of_runs:
+            steps = cluster.exported["cluster"].apply(lambda cluster_id: failed_steps(cluster_id, name, lake))
+            self._rule(f"failed-steps/{name}", steps)
+
+    def _successes(self, name: str, cluster: ServerlessCluster | EmrCluster, queue: aws.sqs.Queue) -> None:
+        if isinstance(cluster, ServerlessCluster):
+            pattern = cluster.application.id.apply(succeeded_runs)
+        else:
+            pattern = cluster.exported["cluster"].apply(succeeded_steps)
+        rule = self._event_rule(f"succeeded/{name}", pattern, "Counts what succeeded on a cluster")
+        self._target(f"succeeded/{name}", rule, "successes", queue.arn)
+
+    def _rule(self, name: str, told: pulumi.Input[Told]) -> None:
+        found = pulumi.Output.from_input(told)
+        rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Tells of what failed on a cluster")
+        said = {
+            "input_paths": found.apply(lambda each: dict(each.paths)),
+            "input_template": found.apply(lambda each: each.template),
+        }
+        self._target(name, rule, "alarms", self.topic.arn, said)
+
+    def _event_rule(self, name: str, pattern: pulumi.Input[str], description: str) -> aws.cloudwatch.EventRule:
+        return aws.cloudwatch.EventRule(
+            f"rule/{name}",
+            name=self._called(name),
+            description=f"{description} of the lake {self._instance.name}",
+            event_pattern=pattern,
+            tags=self._tags,
+            opts=self._own,
+        )
+
+    def _target(self, name: str, rule: aws.cloudwatch.EventRule, target: str, arn: Any, said: Any = None) -> None:
+        aws.cloudwatch.EventTarget(
+            f"tells/{name}",
+            rule=rule.name,
+            target_id=target,
+            arn=arn,
+            role_arn=self._role.arn,
+            input_transformer=said,
+            opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(depends_on=[self._rights])),
+        )
+
+    def _alarm(
+        self,
+        name: str,
+        description: str,
+        metric: str,
+        queue: aws.sqs.Queue,
+        statistic: str,
+        least: int | None = None,
+        hours: int = 0,
+    ) -> None:
+        """On a metric of a queue above 0; or, with `least`, below that in each of so many hours, none being 0."""
+        above = least is None
+        self._metric_alarm(
+            name,
+            description,
+            "AWS/SQS",
+            metric,
+            {"QueueName": queue.name},
+            statistic=statistic,
+            period=ALARM_SECONDS if above else HOUR,
+            evaluation_periods=1 if above else hours,
+            threshold=0 if above else least,
+            comparison_operator="GreaterThanThreshold" if above else "LessThanThreshold",
+            treat_missing_data="notBreaching" if above else "breaching",
+        )
+
+    def _throttled(self, lake: Lake) -> None:
+        """On commits that DynamoDB throttles in each of three periods: they are slow, and a run may give up."""
+        table = str(lake.instance.state.options.get("table") or table_name(lake.instance.root, lake.instance.name))
+        self._metric_alarm(
+            f"throttled/{lake.instance.name}",
+            f"DynamoDB throttles writes of the state of the lake {lake.instance.name}; see aws.state_ceiling",
+            "AWS/DynamoDB",
+            "WriteThrottleEvents",
+            {"TableName": table},
+            statistic="Sum",
+            period=ALARM_SECONDS,
+            evaluation_periods=3,
+            threshold=0,
+            comparison_operator="GreaterThanThreshold",
+            treat_missing_data="notBreaching",
+        )
+
+    def _metric_alarm(
+        self, name: str, description: str, namespace: str, metric: str, dimensions: Any, **settings: Any
+    ) -> None:
+        aws.cloudwatch.MetricAlarm(
+            f"alarm/{name}",
+            name=self._called(name),
+            alarm_description=description,
+            namespace=namespace,
+            metric_name=metric,
+            dimensions=dimensions,
+            alarm_actions=[self.topic.arn],
+            ok_actions=[self.topic.arn],
+            tags=self._tags,
+            opts=self._own,
+            **settings,
+        )
+
+    def _budget(self, lake: Lake) -> None:
+        """Of all that has the tag of the instance; AWS counts it some hours late."""
+        if lake.instance.aws.budget == 0:
+            return
+        told = {"comparison_operator": "GREATER_THAN", "threshold_type": "PERCENTAGE"}
+        aws.budgets.Budget(
+            f"budget/{lake.instance.name}",
+            name=self._called("/budget"),
+            budget_type="COST",
+            limit_amount=self.topic.arn.apply(lambda arn: f"{monthly_budget(lake, arn.split(':')[3])}.0"),
+            limit_unit="USD",
+            time_unit="MONTHLY",
+            cost_filters=[{"name": "TagKeyValue", "values": [budget_filter(lake.instance.name)]}],
+            notifications=[
+                {**told, "notification_type": kind, "threshold": part, "subscriber_sns_topic_arns": [self.topic.arn]}
+                for kind, part in (("ACTUAL", SPENT), ("FORECASTED", EXPECTED))
+            ],
+            tags=self._tags,
+            # AWS Budgets tries the topic
+            opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(depends_on=[self._allowed])),
+        )
+
+
+def encrypted_queue(key_arn: Any) -> dict[str, Any]:
+    """How a queue encrypts messages: by the lake's key, else by SQS's own."""
+    return {"sqs_managed_sse_enabled": True} if key_arn is None else {"kms_master_key_id": key_arn}
+
+
+def _json(document: Callable[[Any], Mapping[str, Any]]) -> Callable[[Any], str]:
+    return lambda value: json.dumps(document(value))
