@@ -172,7 +172,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], int, str]] = {
     "cut_off": (cut_off, 1, "cut off"),
     "binary": (binary, 1, "this is no plan"),
     "other_json": (other_json, 1, "this is no plan"),
-    "folder": (folder, 1, "is a directory"),
+    "folder": (folder, 1, "it is a folder and not a file"),
     "edited": (rewritten(lambda d: d.update(allow_destroy=["table/air.x"]), signed=False), 1, "damaged or edited"),
     "later_format": (rewritten(lambda d: d.update(format=2), signed=False), 3, "of format 2, which a later deployer"),
     "other_release": (rewritten(lambda d: d.update(deployer="9.9"), signed=True), 3, "made by deployer 9.9"),

@@ -369,7 +369,12 @@ def test_deleting_asks_for_the_name(
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
     ran = deployer("table", "delete", "flights")
-    assert asked == ["This deletes air.flights with 40 rows for ever. Type its name (air.flights) to go on"]
+    assert len(asked) == 1
+    assert re.fullmatch(
+        r"This deletes air\.flights with 40 rows, 7 files with [\d.]+ kB on storage, for ever\. "
+        r"Type its name \(air\.flights\) to go on",
+        asked[0],
+    )
     with closing(open_store(str(applied / "lakes/demo"))) as store:
         gone = store.instance().by_name("air.flights") is None
     assert (ran.code, gone) == ((0, True) if typed == "air.flights" else (130, False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -15,6 +16,14 @@ from tests.plan.lakes import FLIGHTS, INSTANCE
 from tests.plan.test_diff import INSTANCES, TABLES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "changes.md"
+#: FLIGHTS, published in the lake's own catalog alone.
+PUBLISHED = replace(
+    TABLES["service_external"],
+    services=tuple(
+        replace(each, options={"targets": [{"type": "glue"}]}) if each.kind == "METASYNC" else each
+        for each in TABLES["service_external"].services
+    ),
+)
 ROW = re.compile(r"^\| [^|]+ \| `(\w+)` \| ([a-z, ]+) \|", re.MULTILINE)
 
 
@@ -22,6 +31,7 @@ def test_the_reference_has_each_kind_with_its_risks() -> None:
     told = {kind: set(risks.split(", ")) for kind, risks in ROW.findall(REFERENCE.read_text(encoding="utf-8"))}
     assert set(told) == {kind.__name__ for kind in get_args(Change)}
     changes = [change for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)]
+    changes += diff(PUBLISHED, TABLES["service_external"])
     changes += [change for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)]
     changes += [change for after in (FLIGHTS, INSTANCE) for change in diff(None, after)]
     found: dict[str, set[str]] = defaultdict(set)
