@@ -18,11 +18,11 @@ from typing import Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
 from deployer.state.audit import described
-from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
+from deployer.state.backend import Backend, LogReader, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
 from deployer.state.envelope import digest, seal, unseal
 from deployer.state.model import INSTANCE_LOG
-from deployer.state.objects import Missing, ObjectStore
+from deployer.state.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.snapshots import manifest_of
 
 EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
@@ -61,10 +61,10 @@ class _Log:
     files: Mapping[str, bytes]
 
 
-def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -> Exported:
+def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int) -> Exported:
     """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
-    names = list(backend.logs())
-    newest = {log: _newest(tail) for log, tail in backend.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
+    names = list(reader.logs())
+    newest = {log: _newest(tail) for log, tail in reader.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
     digests: dict[str, str] = {}
     logs: dict[str, dict[str, Any]] = {}
     entries = snapshots = 0
@@ -77,7 +77,7 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
                 digests[name] = digest(data).hex()
 
             for log, version in sorted(newest.items()):
-                held = _read(log, version, backend, objects)
+                held = _read(log, version, reader, objects)
                 entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
                 lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
                 add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
@@ -96,18 +96,18 @@ def _newest(tail: Tail) -> int:
     return tail.records[-1].version if tail.records else tail.snapshot_version
 
 
-def _read(log: str, version: int, backend: Backend, objects: ObjectStore) -> _Log:
+def _read(log: str, version: int, reader: LogReader, objects: ObjectReader) -> _Log:
     for _ in range(_ATTEMPTS):
-        pointers = [each for each in backend.snapshots(log) if each.version <= version]
+        pointers = [each for each in reader.snapshots(log) if each.version <= version]
         first = pointers[0].version if pointers else 0
-        records = backend.records(log, 0)
+        records = reader.records(log, 0)
         kept = [record for record in records if record.version <= version]
         for record in kept:
             from_record(record)  # raises Corrupt for a damaged one
         try:
             files = {path: objects.get(path) for pointer in pointers for path in _files(pointer)}
         except Missing as missing:
-            if backend.snapshots(log)[:1] == pointers[:1]:
+            if reader.snapshots(log)[:1] == pointers[:1]:
                 raise Corrupt(f"{missing} is missing", where=f"log {log}", remedy="deployer state repair") from None
             continue  # retention removed it meanwhile: there is a newer one
         start = kept[0].version if kept else version + 1
