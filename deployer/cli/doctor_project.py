@@ -186,7 +186,7 @@ def _locks(folder: Path) -> str:
 
 def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     """Opens it and reads the instance. `unready` says why it cannot be asked."""
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.state.envelope import FORMAT
 
     if not root:
@@ -194,7 +194,7 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     if why := unready():
         return not_applicable(why)
     try:
-        with closing(open_store(root)) as store:
+        with closing(open_reader(root)) as store:
             tables = len(store.instance().tables)
     except NotFound as error:
         if "no such table" in error.what:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,12 +19,13 @@ from deployer.cli.settled import Recorded, engine_would_agree, read_recorded
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine, hold_stack
-from deployer.errors import NotFound, Refused
+from deployer.errors import Corrupt, NotFound, Refused
 from deployer.graph import Graph, build_graph
-from deployer.live.model import LiveLake
+from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.plan.support import MOVE
-from deployer.provider.urn import address_of, type_of
+from deployer.plan.words import count
+from deployer.provider.urn import address_of, type_of, urn_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
@@ -47,6 +48,9 @@ class Planned:
     config: Mapping[str, str]
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
+    leave: frozenset[str] = (
+        frozenset()
+    )  #: URNs of tables that cannot be read, which the engine neither reads nor changes
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -77,18 +81,51 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
     plan = make_plan(lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy)
+    plan, live = _looked_up(plan, live, root)
+    leave = _left_alone(workspace, lake, live, recorded)
     if not engine_would_agree(workspace, root, plan, live, recorded):
         package_for(workspace, lake)
+        allowed = frozenset(allow_destroy)
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
-            found = engine().preview(workspace.stack_ref, allow_destroy=frozenset(allow_destroy), config=config)
+            found = engine().preview(workspace.stack_ref, allow_destroy=allowed, config=config, leave=leave)
             plan = _with_foreign(plan, found.operations)
-    if not plan.is_empty:
+    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), leave)
+
+
+def _looked_up(plan: Plan, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:
+    """The plan with what the rows of its tables say of the changes; tables whose rows cannot be read are unreadable."""
+    for resource in plan.resources:
+        table = next((each for each in live.tables.values() if each.table_id == resource.table_id), None)
+        if table is None or not resource.changes:
+            continue
+        from deployer.live.lance_failures import lance_in_words
         from deployer.tables.column_sizes import sized_on_disk
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
-        plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
-    plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy))
+        location = f"{root.rstrip('/')}/{table.location}"
+        try:
+            with lance_in_words(location):
+                found = sized_on_disk(checked_on_data(replace(plan, resources=(resource,)), live, root), live, root)
+        except (Corrupt, NotFound) as error:
+            unreadable = Unreadable(table.spec.address, table.table_id, f"{error.where}: {error.what}", error.remedy)
+            plan, live = plan.without(unreadable), live.without(unreadable)
+            continue
+        plan = replace(
+            plan, resources=tuple(found.resources[0] if each is resource else each for each in plan.resources)
+        )
+    return plan, live
+
+
+def _left_alone(workspace: Workspace, lake: Lake, live: LiveLake, recorded: Recorded) -> frozenset[str]:
+    """The URNs of tables that cannot be read, by all the names under which the program or Pulumi's state has them."""
+    if not live.unreadable:
+        return frozenset()
+    ids = {table.table_id for table in live.unreadable.values()}
+    named = {*live.unreadable, *(table.address for table in lake.tables if live.unreadable_of(table) is not None)}
+    urns = {urn_of(workspace.project.name, workspace.stack, address) for address in named}
+    known = {urn for address, urn in recorded.urns.items() if address in named or recorded.ids[address] in ids}
+    return frozenset(urns | known)
 
 
 def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
@@ -106,9 +143,19 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
 
 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
-    """What `destroy` would do. Tables that are not protected need no permission of their own."""
+    """What `destroy` would do. Tables that are not protected need no permission of their own.
+
+    Raises Refused while a table cannot be read: whether it is protected, and what would be lost, is not known.
+    """
     live = read_live(workspace.root(lake))
     refuse_others_lake(workspace, lake, live)
+    if live.unreadable:
+        raise Refused(
+            f"{count(len(live.unreadable), 'table')} cannot be read, so what would be lost is not known; nothing was "
+            f"changed: {'; '.join(f'{table.address}: {table.what}' for table in live.unreadable.values())}",
+            where=f"instance/{lake.instance.name}",
+            remedy="make it readable first: `deployer state verify` says what is wrong",
+        )
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, allow_destroy=allowed)
@@ -119,10 +166,10 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
 def read_live(root: str) -> LiveLake:
     """The lake at `root`; an empty one where there is none yet."""
     from deployer.live.reader import read_lake  # it loads Arrow
-    from deployer.state import open_store
+    from deployer.state import open_reader
 
     try:
-        with closing(open_store(root)) as store:
+        with closing(open_reader(root)) as store:
             return read_lake(store, root)
     except NotFound:
         return LiveLake(None)
@@ -160,12 +207,13 @@ def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
 
 
 def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
-    return Plan(plan.instance, plan.resources, tuple(_foreign(plan, operations)))
+    return replace(plan, foreign=tuple(_foreign(plan, operations)))
 
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
+    planned |= {table.address for table in plan.unreadable}
     for operation in operations:
         if operation.op in ("same", "refresh") or operation.type.startswith(PULUMI_TYPES):
             continue

@@ -53,6 +53,7 @@ class CliEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
         seen = Collected(on_event)
         with _config_file(stack, config) as config_file:
@@ -60,6 +61,7 @@ class CliEngine:
                 lambda: _open(stack).preview(
                     refresh=refresh,
                     target=sorted(targets) or None,
+                    exclude=sorted(leave) or None,
                     config_file=config_file,
                     on_event=seen.take,
                     on_output=_ignore,
@@ -77,6 +79,7 @@ class CliEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> UpResult:
         seen = Collected(on_event)
         with _config_file(stack, config) as config_file:
@@ -85,6 +88,7 @@ class CliEngine:
                     refresh=refresh,
                     parallel=parallel,
                     target=sorted(targets) or None,
+                    exclude=sorted(leave) or None,
                     config_file=config_file,
                     continue_on_error=True,
                     on_event=seen.take,

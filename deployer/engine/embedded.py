@@ -52,8 +52,9 @@ class EmbeddedEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
-        settings = _settings(stack, dry_run=True, targets=targets, allow_destroy=allow_destroy)
+        settings = _settings(stack, dry_run=True, targets=targets, allow_destroy=allow_destroy, leave=leave)
         with self._run(stack, settings, on_event, config, kind="preview") as context:
             self._program(context, refresh)
             run = context.run
@@ -74,8 +75,9 @@ class EmbeddedEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> UpResult:
-        settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy)
+        settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy, leave=leave)
         with self._run(stack, settings, on_event, config, kind="update") as context:
             self._program(context, refresh)
             return _result(context.run)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Corrupt, DeployerError, NotFound
-from deployer.live.lance_failures import refused_by_storage
+from deployer.errors import DeployerError, NotFound
+from deployer.live.lance_failures import in_words, is_of_lance, refused_by_storage
 from deployer.live.lance_storage import manifest_names, objects_at, storage_options
 from deployer.state.model import TableEntry
 
@@ -31,6 +31,8 @@ def latest_version(location: str) -> int:
         names = manifest_names(location)
     except (FileNotFoundError, NotADirectoryError):
         raise _no_dataset(location) from None
+    except OSError as failure:
+        raise in_words(failure, location) from failure
     newest = max(map(_version_of, names), default=0)
     if not newest:
         raise _no_dataset(location)
@@ -61,16 +63,15 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
 
     try:
         return lance.dataset(location, version=version, storage_options=storage_options(location))
-    except Exception as failure:
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
         raise _explained(failure, location, version) from failure
 
 
-def _explained(failure: Exception, location: str, version: int | None) -> DeployerError:
-    text = str(failure)
-    if (refused := refused_by_storage(failure, location)) is not None:
-        return refused
-    if "not found" not in text.lower():
-        return Corrupt(f"the dataset cannot be opened: {text.splitlines()[0]}", where=location)
+def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:
+    if refused_by_storage(failure, location) is not None or "not found" not in str(failure).lower():
+        return in_words(failure, location)
     if version is None:
         return _no_dataset(location)
     return NotFound(

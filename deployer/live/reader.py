@@ -1,20 +1,27 @@
-"""The state store's records as the models that the specs have."""
+"""The state store's records as the models that the specs have. Nothing here writes anything.
+
+A table that cannot be read is told as such and does not keep the others from being read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
+from deployer.live.as_recorded import as_recorded
 from deployer.live.indexes import live_indexes
-from deployer.live.model import LiveLake, LiveTable, TableStatistics
-from deployer.live.rollforward import current
+from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
 from deployer.live.services import live_services
+from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
-from deployer.specs.json_form import instance_from_json, key_from_json
-from deployer.specs.model import InstanceSpec, Storage, TableSpec
+from deployer.specs.json_form import instance_from_json, key_from_json, storage_from_json
+from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.plain_values import lists, optional_whole
 from deployer.state.model import InstanceState, TableEntry, TableState
-from deployer.state.store import StateStore
+from deployer.state.reader import StateReader
 
 #: Properties of the instance: its spec as last applied, and who applied it.
 SPEC, OWNER = "spec", "owner"
@@ -26,47 +33,96 @@ MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 READERS = 16  #: tables on S3 that are read at the same time
 
 
-def read_lake(store: StateStore, root: str) -> LiveLake:
-    """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
-    live = read_tables(store, root, active_tables(store))
-    instance = store.instance()
-    by_address = {table.spec.address: table for table in live.values()}
-    return LiveLake(live_instance(instance), by_address, instance_owner(instance), read=True)
+@dataclass(frozen=True, slots=True)
+class ActiveTables:
+    """Tables that are neither being created nor being deleted, by id, and those whose logs cannot be read."""
+
+    found: Mapping[str, tuple[TableEntry, TableState]] = field(default_factory=dict)
+    unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
 
 
-def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:
-    """Tables that are neither being created nor being deleted, by id, read at once. Of others there may be no log."""
+def read_lake(store: StateReader, root: str) -> LiveLake:
+    """The whole lake with all that Lance has; tables being created or deleted are left out."""
+    active = active_tables(store)
+    read = {**read_tables(store, root, active.found), **active.unreadable}
+    return lake_of(store.instance(), read.values())
+
+
+def lake_of(instance: InstanceState, tables: Iterable[LiveTable | Unreadable]) -> LiveLake:
+    """The lake of an instance whose tables were read."""
+    found: dict[str, LiveTable] = {}
+    unreadable: dict[str, Unreadable] = {}
+    for table in tables:
+        if isinstance(table, LiveTable):
+            found[table.spec.address] = table
+        else:
+            unreadable[table.address] = table
+    return LiveLake(live_instance(instance), found, instance_owner(instance), read=True, unreadable=unreadable)
+
+
+def active_tables(store: StateReader) -> ActiveTables:
+    """The active tables, read at once. Of others there may be no log."""
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
-    states = store.tables(tuple(entries))
-    return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
+    states, failures = store.each_table(tuple(entries))
+    found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
+    return ActiveTables(found, {table_id: unreadable(entries[table_id], why) for table_id, why in failures.items()})
+
+
+def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
+    """The table of an entry that cannot be read."""
+    address = f"table/{entry.full_name}"
+    where = "" if why.where is None or str(why.where) == address else f"{why.where}: "
+    return Unreadable(address, entry.table_id, f"{where}{why.what}", why.remedy)
 
 
 def read_tables(
-    store: StateStore, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
-) -> dict[str, LiveTable]:
-    """Live tables by id, in the order in which they were found; on S3 several are asked for at once."""
+    store: StateReader, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
+) -> dict[str, LiveTable | Unreadable]:
+    """Live tables by id, in the order in which they were found; on S3 several are asked for at once.
 
-    def read(each: tuple[TableEntry, TableState]) -> LiveTable:
-        return read_table(store, root, *each)
+    One that was removed meanwhile is left out.
+    """
+
+    def read(each: tuple[TableEntry, TableState]) -> LiveTable | Unreadable | None:
+        return read_or_why(store, root, *each)
 
     if "://" not in root or len(found) < 2:
-        return {table_id: read(each) for table_id, each in found.items()}
-    with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
-        return dict(zip(found, pool.map(read, found.values()), strict=True))
+        tables = {table_id: read(each) for table_id, each in found.items()}
+    else:
+        with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
+            tables = dict(zip(found, pool.map(read, found.values()), strict=True))
+    return {table_id: table for table_id, table in tables.items() if table is not None}
 
 
-def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
-    """The live table of an active entry, rolled forward to its newest dataset version.
+def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableState) -> LiveTable | Unreadable | None:
+    """The live table of an active entry, or why there is none; None when it was removed meanwhile."""
+    try:
+        return read_table(store, root, entry, state)
+    except Interrupted:
+        raise
+    except DeployerError as why:
+        now = store.instance().tables.get(entry.table_id) if isinstance(why, NotFound) else entry
+        return unreadable(entry, why) if now is not None and now.status == "active" else None
+
+
+def read_table(store: StateReader, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
+    """The live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage refuses.
 
     `state` is for a caller who has read many at once.
     """
-    return live_table(*current(store, root, entry, state or store.table(entry.table_id)))
+    seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
+    return replace(live_table(seen.entry, seen.state), recorded=seen.recorded)
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:
     """The instance's spec as it was last applied; None when it has none."""
     declared: Any = state.properties.get(SPEC)
-    return instance_from_json(declared) if isinstance(declared, Mapping) else None
+    if not isinstance(declared, Mapping):
+        return None
+    try:
+        return instance_from_json(declared)
+    except InvalidInput as error:
+        raise Corrupt(f"its recorded spec cannot be read: {error.what}", where="the instance") from None
 
 
 def instance_owner(state: InstanceState) -> str:
@@ -75,16 +131,23 @@ def instance_owner(state: InstanceState) -> str:
 
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    """A table's spec from its Lance schema and its properties."""
-    import pyarrow as pa
+    """A table's spec from its Lance schema and its properties. Raises Corrupt where they cannot be read."""
+    try:
+        spec = _spec(entry, state)
+    except InvalidInput as error:
+        where = f"table/{entry.full_name}"
+        raise Corrupt(f"what is recorded of it cannot be read: {error.what}", where=where) from None
+    owner = str(state.properties.declared.get(OWNER, ""))
+    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))
 
+
+def _spec(entry: TableEntry, state: TableState) -> TableSpec:
     properties = state.properties
-    columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
+    columns = columns_of(recorded_schema(state))
     by_name = {column.name: column for column in columns}
     keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
-    points: Any = properties.declared.get(SPLIT_POINTS, ()) if len(keys) == len(properties.row_keys) else ()
-    storage: Any = properties.storage
-    spec = TableSpec(
+    points = lists(properties.declared, SPLIT_POINTS) if len(keys) == len(properties.row_keys) else ()
+    return TableSpec(
         database=entry.database,
         name=entry.name,
         columns=columns,
@@ -95,19 +158,16 @@ def live_table(entry: TableEntry, state: TableState) -> LiveTable:
         description=properties.description,
         online=properties.online,
         deletion_protection=properties.deletion_protection,
-        storage=Storage(**storage),
+        storage=storage_from_json(properties.storage),
         tags={key: str(value) for key, value in properties.tags.items()},
         indexes=live_indexes(state),
         services=live_services(state),
     )
-    owner = str(properties.declared.get(OWNER, ""))
-    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state))
 
 
 def leaf_limit(state: TableState) -> int | None:
     """How many rows a leaf of the table may hold before it is split; None when nothing says so."""
-    declared: Any = state.properties.declared.get(MAX_ROWS_PER_LEAF)
-    return None if declared is None else int(declared)
+    return optional_whole(state.properties.declared, MAX_ROWS_PER_LEAF)
 
 
 def statistics(state: TableState) -> TableStatistics:

@@ -14,6 +14,7 @@ from deployer.specs.service_form import service_to_json, trigger_to_json
 from deployer.specs.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
@@ -33,10 +34,15 @@ def plan_as_json(plan: Plan, against: str | None = None) -> dict[str, Any]:
         "counts": plan.counts(),
         "refused": len(plan.refused),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],
+        **({"unreadable": [_unreadable(table) for table in plan.unreadable]} if plan.unreadable else {}),
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
         **({"cost": _cost(plan.cost)} if plan.cost else {}),
     }
+
+
+def _unreadable(table: Unreadable) -> dict[str, Any]:
+    return {"address": table.address, "what": table.what, "remedy": table.remedy or None}
 
 
 def _cost(cost: MonthlyCost) -> dict[str, Any]:

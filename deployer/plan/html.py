@@ -5,7 +5,7 @@ from __future__ import annotations
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import Plan
 from deployer.plan.templating import render_page
-from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
+from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict
 from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe
@@ -30,6 +30,7 @@ def plan_as_html(plan: Plan, against: str | None = None) -> str:
         counts=plan.counts(),
         describe=describe,
         extents=extents(plan),
+        left_alone=LEFT_ALONE,
         foreign_title=foreign_title(plan),
         headline=headline(plan),
         note_of=note_of,

@@ -9,7 +9,7 @@ from deployer.plan.escaping import markdown_code, markdown_text
 from deployer.plan.monthly import cost_words
 from deployer.plan.plan import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
-from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
+from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.verdict_words import REMEDY, verdict_line
 from deployer.plan.words import count, describe, size
@@ -28,7 +28,7 @@ def plan_as_markdown(plan: Plan, limit: int = COMMENT_LIMIT, against: str | None
     """
     head, risky, safe, foreign = (
         _head(plan, against),
-        _risky(plan),
+        [*_unreadable(plan), *_risky(plan)],
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
     )
@@ -77,6 +77,8 @@ def _head(plan: Plan, against: str | None) -> str:
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
     facts = [f"{_MARKS[risk]} **{risk.value}** {words}" for risk, words in extents(plan)]
+    if plan.unreadable:
+        facts.append(f"❓ **{count(len(plan.unreadable), 'table')} unreadable**: {LEFT_ALONE}")
     if plan.refused:
         facts.append(f"⛔ **{count(len(plan.refused), 'change')} refused**: `up` changes nothing until they are gone")
     if plan.denied:
@@ -86,6 +88,13 @@ def _head(plan: Plan, against: str | None) -> str:
     if plan.cost:
         facts.append(f"💰 **cost** {markdown_text(cost_words(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
+
+
+def _unreadable(plan: Plan) -> list[str]:
+    if not plan.unreadable:
+        return []
+    lines = [f"- ❓ {markdown_code(each.address)}: {markdown_text(each.why)}" for each in plan.unreadable]
+    return ["\n**Unreadable**\n", *lines]
 
 
 def _risky(plan: Plan) -> list[str]:

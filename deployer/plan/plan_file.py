@@ -33,6 +33,7 @@ JSON = Any
 Facts = Mapping[str, Mapping[str, JSON]]
 
 _AGAIN = "preview again with --out"
+_READABLE = "readable"  #: the property that a table has which could not be read, and of which nothing else is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
     for address, table in live.tables.items():
         if table.owner == owner or address in wanted or address in before:
             read[address] = _table_facts(table)
+    for address, unreadable in live.unreadable.items():
+        read[address] = {"id": unreadable.table_id, _READABLE: False}
     for resource in planned.values():
         if (table_address := _read_as(resource, desired, live)) and _is_safe_only_when_empty(resource):
             read[table_address]["holds rows"] = False
@@ -88,6 +91,9 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
         old, new = before.get(address), now.get(address)
         if old is None or new is None:
             found.append(Moved(address, "exists", old is not None, new is not None))
+            continue
+        if old.get(_READABLE, True) != new.get(_READABLE, True):
+            found.append(Moved(address, _READABLE, old.get(_READABLE, True), new.get(_READABLE, True)))
             continue
         found += [
             Moved(address, name, old.get(name), new.get(name))

@@ -10,10 +10,11 @@ from rich.tree import Tree
 
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.risk import Risk
-from deployer.plan.totals import foreign_counts, note_of
+from deployer.plan.totals import LEFT_ALONE, foreign_counts, note_of
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
@@ -25,10 +26,12 @@ _STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "g
 def plan_as_tree(plan: Plan) -> RenderableType:
     """The tree of changes with a summary below; resources without changes are only counted."""
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
-    if plan.is_empty:
+    if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
         return Group(done, *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
+    for table in plan.unreadable:
+        _add_unreadable(tree, table)
     for resource in plan.resources:
         if resource.changes:
             _add_resource(tree, resource)
@@ -70,9 +73,17 @@ def summary(plan: Plan) -> Text:
     line.append(f", {counts['same']} unchanged", style="not bold")
     if plan.refused:
         line.append(f"; {len(plan.refused)} refused", style="bold red")
+    if plan.unreadable:
+        line.append(f"; {len(plan.unreadable)} unreadable", style="bold red")
     if plan.denied:
         line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
     return line
+
+
+def _add_unreadable(tree: Tree, table: Unreadable) -> None:
+    branch = tree.add(Text(f"! {table.address}", style="red"))
+    line = Text("unreadable ", style="bold red").append(table.why, style="default not bold")
+    branch.add(line.append(f"\n           {LEFT_ALONE}", style="not bold dim"))
 
 
 def _add_resource(tree: Tree, resource: ResourcePlan) -> None:

@@ -167,6 +167,13 @@ class StateStore(StateReader):
         return import_store(path, self._backend, self._files)
 
 
+def to_write(store: StateReader) -> StateStore:
+    """The store, which its caller opened for writing. A caller that opened it to read makes a mistake: TypeError."""
+    if not isinstance(store, StateStore):
+        raise TypeError("the state was opened to be read only")
+    return store
+
+
 @cache
 def _user() -> str:
     try:

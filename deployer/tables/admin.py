@@ -14,7 +14,8 @@ from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS
+from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refuse_unsupported
@@ -70,7 +71,7 @@ def create_table(
     if entry is None:
         entry = _register(store, spec)
     if entry.status == "active":
-        _refuse_unless_owned(read_table(store, root, entry), spec, owner)
+        _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
         update_table(store, root, entry.table_id, spec, with_spark, on_progress)
         return entry.table_id
     remove_dataset(root, entry.location)  # what a creation that was cut off left behind
@@ -123,7 +124,7 @@ def update_table(
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
-    live = read_table(store, root, entry)
+    live = recorded_table(store, root, entry)
     changes = diff(live.spec, spec)
     refuse_unsupported(changes, kept_keys(live.spec, spec), has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
@@ -142,7 +143,7 @@ def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: 
     if entry is None:
         return
     if entry.status == "active":
-        live = read_table(store, root, entry)
+        live = recorded_table(store, root, entry)
         if live.statistics.rows and live.spec.deletion_protection and not allow_destroy:
             raise Refused(
                 f"the table holds {live.statistics.rows:,} rows and is protected from deletion",

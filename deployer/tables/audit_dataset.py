@@ -13,6 +13,7 @@ from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.live.lance_storage import objects_at
+from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
 from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
@@ -63,7 +64,9 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
         missing = newest - state.lance_version
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
         words = f"Lance has {commits} that the log has not (versions {state.lance_version + 1} to {newest})"
-        found.append(Difference(where, f"{words}; whoever opens the table records them, and so does state repair"))
+        found.append(
+            Difference(where, f"{words}; whoever writes to the table next records them, and so does state repair")
+        )
     stale = tuple(each for each, differences in by_file.items() if any(not one.lasting for one in differences))
     return DatasetAudit(tuple(found), len(chosen), stale, newest)
 
@@ -94,9 +97,7 @@ class _DatasetAudit:
     listed: dict[str, int] | None = None  #: the data files with their bytes, once they are asked for
 
     def columns(self) -> Iterator[Difference]:
-        import pyarrow as pa
-
-        recorded = pa.ipc.read_schema(pa.py_buffer(self.state.schema))
+        recorded = recorded_schema(self.state)
         has, says = columns_of(self.dataset.schema), columns_of(recorded)
         if has != says:
             names = [each.name for each in has], [each.name for each in says]

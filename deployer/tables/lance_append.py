@@ -11,7 +11,7 @@ from deployer.live.lance_failures import lost_races, words_of
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import properties_of
-from deployer.live.rollforward import transaction_of
+from deployer.live.unrecorded import transaction_of
 from deployer.state.model import TableState
 from deployer.tables.pending import Pending
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from deployer.errors import Conflict, NotFound
 from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.rollforward import marks_since
+from deployer.live.unrecorded import marks_since
 from deployer.specs.durations import hours_of
 from deployer.specs.model import Storage
 from deployer.state.failpoints import reached
 from deployer.state.model import Dataset, TableEntry, TableState
-from deployer.state.store import StateStore
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore, to_write
 from deployer.state.updates import DatasetRemoved
 from deployer.tables.storage import dataset_uri, remove_dataset
 
@@ -31,7 +32,7 @@ class OldDataset:
 
 
 def remove_old_datasets(
-    store: StateStore,
+    store: StateReader,
     root: str,
     now_ms: int | None = None,
     only: str = "",
@@ -49,7 +50,7 @@ def remove_old_datasets(
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
     entries = {i: entry for i, entry in entries.items() if only in ("", i)}
     found: list[OldDataset] = []
-    for table_id, state in store.tables(tuple(entries)).items():
+    for table_id, state in store.each_table(tuple(entries))[0].items():  # one that cannot be read is left alone
         kept = kept_ms(state)
         for each in state.datasets:
             if each.status == "retired" and (late := _came_late(store, root, entries[table_id], each)):
@@ -60,12 +61,12 @@ def remove_old_datasets(
                 removed = (
                     OldDataset(name, each.location, f"savepoints need it: {needing}" if needing else "")
                     if dry_run or needing
-                    else _remove_retired(store, root, entries[table_id], each)
+                    else _remove_retired(to_write(store), root, entries[table_id], each)
                 )
                 found.append(removed)
             elif each.status == "writing" and begun_before is not None and each.since >= begun_before:
                 continue
-            elif each.status == "writing" and (dry_run or _is_left(store, root, table_id, each)):
+            elif each.status == "writing" and (dry_run or _is_left(to_write(store), root, table_id, each)):
                 found.append(OldDataset(entries[table_id].full_name, each.location, given_up=True))
     return found
 
@@ -103,7 +104,7 @@ def _is_left(store: StateStore, root: str, table_id: str, dataset: Dataset) -> b
     return True
 
 
-def _came_late(store: StateStore, root: str, entry: TableEntry, dataset: Dataset) -> OldDataset | None:
+def _came_late(store: StateReader, root: str, entry: TableEntry, dataset: Dataset) -> OldDataset | None:
     """Names a dataset that others committed to when the table had another already, and what to do."""
     location, last = dataset_uri(root, dataset.location), dataset.lance_version
     late = _foreign_versions(location, last)

@@ -149,10 +149,10 @@ def test_a_writer_that_lags_behind_others_goes_on_where_they_are(appender: Appen
 
 
 def test_a_writer_that_was_stopped_with_the_turn_holds_nobody_up(appender: Appender, lake: Lake) -> None:
-    opened = lake.open().opened
-    with create_store(lake.root).turn(opened.entry.table_id) as turn:
+    table_id = lake.open().opened.entry.table_id
+    with create_store(lake.root).turn(table_id) as turn:
         assert not turn.waited
         appender.append(flights(5))
-    with opened.store.turn(opened.entry.table_id):
+    with lake.store.turn(table_id):
         pass
     assert lake.open().count() == 5
