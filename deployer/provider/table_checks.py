@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from deployer.errors import InvalidInput
-from deployer.provider.kinds import CheckFailure
+from deployer.provider.kinds import CheckFailure, Properties
 from deployer.specs.durations import hours_of
+from deployer.specs.json_form import NAME
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import TableSpec
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+def check_names(news: Properties) -> Iterator[CheckFailure]:
+    """What is wrong with a table's names. They become parts of paths, so they are held to what specs allow."""
+    for field in ("database", "name"):
+        if not isinstance(news[field], str) or not NAME.fullmatch(news[field]):
+            what = f"{news[field]!r} is no name; use letters, digits and _, and start with a letter or _"
+            yield CheckFailure(field, what)
 
 
 def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
-    """Everything that is wrong with `spec`. Names become parts of paths, so they are held to what specs allow."""
-    for field, name in (("database", spec.database), ("name", spec.name)):
-        if not _NAME.fullmatch(name):
-            yield CheckFailure(field, f"{name!r} is no name; use letters, digits and _, and start with a letter or _")
+    """Everything that is wrong with `spec`."""
     columns = {column.name: column for column in spec.columns}
     if len(columns) != len(spec.columns):
         yield CheckFailure("columns", "two columns have the same name; rename one of them")

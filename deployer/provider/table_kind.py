@@ -11,7 +11,7 @@ from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
-from deployer.provider.table_checks import check_table
+from deployer.provider.table_checks import check_names, check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
 from deployer.state.reader import StateReader
@@ -34,6 +34,8 @@ class TableKind:
         missing = tuple(CheckFailure(name, f"a table needs `{name}`") for name in needed if not news.get(name))
         if missing:
             return news, missing
+        if misnamed := tuple(check_names(news)):
+            return news, misnamed
         try:
             spec = table_of(news)
             return table_inputs(spec, news[ROOT]), tuple(check_table(spec))

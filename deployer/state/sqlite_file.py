@@ -33,6 +33,11 @@ class Connection(sqlite3.Connection):
     process = 0
 
 
+#: Held while a connection maps the index of a log for writing, and while one has it for reading only: SQLite has one
+#: mapping of it a process, and would let nobody write to one that was made to be read.
+index_lock = threading.Lock()
+os.register_at_fork(after_in_child=lambda: index_lock._at_fork_reinit())  # type: ignore[attr-defined]
+
 _abandoned: list[sqlite3.Connection] = []
 
 
@@ -130,7 +135,8 @@ class SqliteFile:
             self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection
         )
         connection.process = os.getpid()
-        _use_wal(connection)
+        with index_lock:
+            _use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # see `flush`
         self._local.connection = connection
         self._connections.add(connection)

@@ -18,14 +18,14 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from deployer.errors import OutcomeUnknown
-from deployer.state.sqlite_file import BUSY_TIMEOUT, Connection, abandon, failure_in_words
+from deployer.state.sqlite_file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
+from deployer.state.sqlite_logs import Row, missing_store
 
 _ATTEMPTS = 50  #: how often a statement is run again because somebody wrote meanwhile
 
@@ -38,10 +38,6 @@ class _Look:
     log: bool
     index: bool
 
-    @property
-    def is_shared(self) -> bool:
-        return self.log and self.index
-
 
 class SqliteReading:
     """Safe for threads (a connection each) and for processes, forked or not."""
@@ -51,11 +47,13 @@ class SqliteReading:
         self._local = threading.local()
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
-    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a statement that changes nothing, as of one moment. Raises FileNotFoundError."""
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """All rows of a statement that changes nothing, as of one moment. Raises NotFound where the file is gone."""
         for _ in range(_ATTEMPTS):
             look = self._look()
             try:
+                if look.log and look.index:
+                    return self._shared(statement, parameters)
                 found = self._connection(look).execute(statement, parameters).fetchall()
             except sqlite3.DatabaseError as error:
                 self._drop()
@@ -64,7 +62,7 @@ class SqliteReading:
                 continue
             except FileNotFoundError:  # the log, which is gone when its last writer closes it
                 continue
-            if look.is_shared or self._look() == look:
+            if self._look() == look:
                 return found
             self._drop()
         raise OutcomeUnknown(
@@ -78,29 +76,32 @@ class SqliteReading:
         self._local = threading.local()
 
     def _look(self) -> _Look:
-        about, log = self.path.stat(), 0
+        log = 0
+        try:
+            about = self.path.stat()
+        except FileNotFoundError:
+            raise missing_store(self.path) from None
         with suppress(FileNotFoundError):
             log = Path(f"{self.path}-wal").stat().st_size
         return _Look((about.st_ino, about.st_mtime_ns, about.st_size), log > 0, os.path.lexists(f"{self.path}-shm"))
 
+    def _shared(self, statement: str, parameters: Sequence[object]) -> list[Row]:
+        """The rows beside writers, by a connection for this statement alone (see `index_lock`)."""
+        self._drop()
+        with index_lock, closing(_opened(f"file:{quote(str(self.path))}?mode=ro&readonly_shm=1")) as connection:
+            return connection.execute(statement, parameters).fetchall()
+
     def _connection(self, look: _Look) -> Connection:
-        """This thread's connection, opened as the look wants it. One to a log that is shared serves while it is."""
+        """This thread's connection to the file as the look has it."""
         held: Connection | None = getattr(self._local, "connection", None)
-        if held is not None and held.process == os.getpid() and self._serves(look):
+        if held is not None and held.process == os.getpid() and self._local.look == look:
             return held
         self._drop()
-        if look.log and not look.index:
-            connection = self._copied()
-        else:
-            mode = "readonly_shm=1" if look.is_shared else "immutable=1"
-            connection = _opened(f"file:{quote(str(self.path))}?mode=ro&{mode}")
+        alone = f"file:{quote(str(self.path))}?mode=ro&immutable=1"
+        connection = self._copied() if look.log else _opened(alone)
         self._local.connection, self._local.look = connection, look
         self._connections.add(connection)
         return connection
-
-    def _serves(self, look: _Look) -> bool:
-        before: _Look = self._local.look
-        return look == before or (look.is_shared and before.is_shared and look.identity[0] == before.identity[0])
 
     def _drop(self) -> None:
         held: Connection | None = getattr(self._local, "connection", None)
