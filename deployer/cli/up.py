@@ -129,9 +129,9 @@ def _tell_unreadable(planned: Planned, *, as_json: bool) -> int:
 
     unreadable = planned.plan.unreadable
     if unreadable and not as_json:
-        were = "was" if len(unreadable) == 1 else "were"
+        left = "was left as it is" if len(unreadable) == 1 else "were left as they are"
         names = ", ".join(table.address for table in unreadable)
-        words = f"{count(len(unreadable), 'table')} cannot be read and {were} left as they are: {names}"
+        words = f"{count(len(unreadable), 'table')} cannot be read and {left}: {names}"
         remedy = "everything else was applied; `deployer state verify` says what is wrong"
         stderr().print(f"error: {words}; {remedy}", style="red", soft_wrap=True)
     return 1 if unreadable else 0

@@ -43,21 +43,19 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
 
     Raises Corrupt and NotFound, in words, for a dataset that cannot be read.
     """
-    for attempt in range(ATTEMPTS):
+    is_newest = False
+    for _ in range(ATTEMPTS):
         if entry.dataset != state.dataset:  # read before and after a rewrite's commit
             entry, state = read_again(store, entry, state)
             continue
         location = dataset_location(root, entry)
-        try:
-            with lance_in_words(location):
-                if newest_version(location, entry, state) == state.lance_version:
-                    return Seen(entry, state)
+        with lance_in_words(location):
+            if newest_version(location, entry, state) == state.lance_version:
+                return Seen(entry, state)
+            if is_newest:
                 return _with_unrecorded(store, open_dataset(location), Seen(entry, state))
-        except (Corrupt, NotFound):  # of versions that others recorded since the state was read, and cleaned away
-            newer = read_again(store, entry, state)
-            if newer[1].version == state.version or attempt == ATTEMPTS - 1:
-                raise
-            entry, state = newer
+        before, (entry, state) = state, read_again(store, entry, state)  # others may have recorded it by now
+        is_newest = state.version == before.version or is_newest
     raise CommitTimedOut(
         "others rewrite the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
     )

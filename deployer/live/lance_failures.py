@@ -33,6 +33,12 @@ def is_of_lance(failure: BaseException) -> bool:
     )
 
 
+def is_of_files(failure: BaseException) -> bool:
+    """Whether it is about the dataset's files, and not about what was asked for."""
+    said = str(failure)
+    return bool(_NOT_FOUND.search(said)) or "Permission denied" in said or "Lance file" in said
+
+
 def in_words(failure: BaseException, location: str) -> DeployerError:
     """The error for a dataset at `location` that cannot be read because of `failure`."""
     if isinstance(failure, DeployerError):
@@ -51,8 +57,13 @@ def in_words(failure: BaseException, location: str) -> DeployerError:
     if isinstance(failure, FileNotFoundError) or _NOT_FOUND.search(said):
         found = _NOT_FOUND.search(said)
         path = getattr(failure, "filename", None) or (found and (found[1] or found[2])) or location
-        return Corrupt("the dataset names a file that is missing", where=_below(str(path), location), remedy=_BACKUP)
+        return missing_file(_below(str(path), location))
     return Corrupt(f"the dataset cannot be read: {first_line(failure)}", where=location, remedy=_BACKUP)
+
+
+def missing_file(path: str) -> Corrupt:
+    """The error for a dataset whose manifest names a file that is not at `path`."""
+    return Corrupt("the dataset names a file that is missing", where=path, remedy=_BACKUP)
 
 
 def _below(path: str, location: str) -> str:

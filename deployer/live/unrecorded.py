@@ -16,7 +16,7 @@ from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered, clustered_fields
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
-from deployer.live.lance_io import Fragment, field_ids, fragment_of, fragments_of, open_dataset
+from deployer.live.lance_io import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.live.marks import RESTORE, Mark, MarkedFile, marks_of
 from deployer.specs.arrow import columns_of, stored_schema
 from deployer.state.model import File, Partition, TableState
@@ -196,7 +196,9 @@ class _View:
         version, updates = self.dataset.version, list[TableUpdate]()
         gone = tuple(sorted(self.held.keys() - self.now.keys()))
         changed = tuple(self._changed())
-        new = tuple(self._adopted(fragment) for i, fragment in sorted(self.now.items()) if i not in self.held)
+        unknown = [fragment for i, fragment in sorted(self.now.items()) if i not in self.held]
+        require_files(self.dataset.uri, (path for fragment in unknown for path in fragment.own_paths))
+        new = tuple(self._adopted(fragment) for fragment in unknown)
         if gone:
             updates.append(FilesRemoved(gone, version))
         if changed:

@@ -11,6 +11,7 @@ from deployer.errors import DeployerError, NotFound
 from deployer.live.clustered import bounds_of, clustered_fields, kind_of, path_of, value_of
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
+from deployer.live.lance_failures import first_line
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.live.unrecorded import recorded_schema
@@ -163,7 +164,7 @@ class _DatasetAudit:
             kinds = [kind_of(rows.schema, path) for _, path in left]
             found = bounds_of([value_of(rows, path) for _, path in left], kinds)
         except Exception as failure:
-            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            said = first_line(failure)[:200]
             yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
             return
         if found is not None and not all(
@@ -181,7 +182,7 @@ class _DatasetAudit:
         try:
             rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
         except Exception as failure:
-            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            said = first_line(failure)[:200]
             yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
             return
         if not rows.num_rows:

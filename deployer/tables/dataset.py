@@ -14,6 +14,7 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.live.as_recorded import as_recorded
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import live_table
 from deployer.live.rollforward import current
 from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import arrow_schema, columns_of
@@ -110,6 +111,7 @@ def read_entry(store: StateReader, root: str, entry: TableEntry) -> ReadTable:
 
 def _read(store: StateReader, root: str, entry: TableEntry, state: TableState) -> ReadTable:
     seen = as_recorded(store, root, entry, state)
+    live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
     return ReadTable(store, root, seen.entry, seen.state, seen.without)
 
 

@@ -14,7 +14,7 @@ from deployer.live.as_recorded import as_recorded
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.model import Unreadable
-from deployer.live.reader import active_tables, unreadable
+from deployer.live.reader import active_tables, live_table, unreadable
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import format_type
 from deployer.state.keys import decode_key
@@ -99,6 +99,7 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
         try:
             with lance_in_words(dataset_location(root, entry)):
                 seen = as_recorded(store, root, entry, state)
+                live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
                 found.append(_summary(seen.entry, seen.state, root))
         except DeployerError as error:
             failed.append(unreadable(entry, error))

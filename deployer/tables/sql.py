@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput, Refused
+from deployer.live.lance_failures import first_line, in_words, is_of_files
 from deployer.tables.dataset import read_entry
 from deployer.tables.relation import Relation
 from deployer.tables.table import Rows
@@ -39,6 +40,8 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
     except DeployerError:
         raise
     except Exception as failure:
+        if is_of_files(failure):
+            raise in_words(failure, root) from failure
         raise _explained(failure, columns) from failure
     return Rows(first.schema if first is not None else schema, _chain(first, batches), 0, 0)
 
@@ -104,5 +107,6 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
         )
     if parsing := re.search(r'ParserError\("(.*?)"\)', text):
         return InvalidInput(f"the SQL cannot be read: {parsing[1]}", remedy="give one SELECT")
-    first = text.strip().splitlines()[0] if text.strip() else type(failure).__name__
-    return InvalidInput(f"the SQL cannot be run: {first}", remedy="see `deployer tables` and `deployer describe TABLE`")
+    return InvalidInput(
+        f"the SQL cannot be run: {first_line(failure)}", remedy="see `deployer tables` and `deployer describe TABLE`"
+    )

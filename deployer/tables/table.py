@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.live.clustered import clustered_fields
-from deployer.live.lance_failures import refused_by_storage
+from deployer.live.lance_failures import first_line, in_words, is_of_files, is_of_lance, refused_by_storage
 from deployer.live.lance_io import field_ids, open_dataset
 from deployer.state import open_reader
 from deployer.tables.dataset import ReadTable, find_entry, read_entry
@@ -227,9 +227,11 @@ class Table:
                         return
         except DeployerError:
             raise
-        except Exception as failure:
-            if (refused := refused_by_storage(failure, self.opened.location)) is not None:
-                raise refused from failure
+        except BaseException as failure:
+            if not is_of_lance(failure):
+                raise
+            if where is None or refused_by_storage(failure, self.opened.location) is not None or is_of_files(failure):
+                raise in_words(failure, self.opened.location) from failure
             raise filter_failure(failure, where, dataset.schema.names, self.opened.address) from failure
 
 
@@ -243,14 +245,12 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def filter_failure(failure: Exception, where: str | None, names: Sequence[str], address: str) -> DeployerError:
+def filter_failure(failure: BaseException, where: str, names: Sequence[str], address: str) -> DeployerError:
     """Lance's complaint about a condition, in words and without its source positions."""
     text = str(failure)
     if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^\s,]+) does not exist", text):
         return unknown_column(missing[1] or missing[2], names, address)
-    said = re.split(r",\s*/\S+\.rs:\d+|\s+at /|\n", text.removeprefix("Invalid user input: "))[0].strip(" .")
-    if where is None:
-        return DeployerError(f"the table cannot be read: {said}", where=address, remedy="check its files")
+    said = first_line(failure).strip(" .")
     return InvalidInput(
         f"the condition {where!r} cannot be used: {said}",
         where=address,

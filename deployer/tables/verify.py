@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
+from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFound
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import live_table
 from deployer.live.rollforward import current
 from deployer.live.unrecorded import missing_updates, read_again
 from deployer.state.audit import LogAudit
@@ -118,6 +119,10 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
     if entry.dataset != state.dataset:
         words = f"the instance says that its dataset is number {entry.dataset}, its own log {state.dataset}"
         more.append(Difference(f"table/{name}", words))
+    try:
+        live_table(entry, state)
+    except Corrupt as error:
+        more.append(_unverified(entry, error))
     with lance_in_words(dataset_location(root, entry)):
         dataset = audit_dataset(root, entry, state, full=full)
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
