@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ import yaml
 from pulumi import automation
 from pulumi.automation import events
 
-from deployer.engine.backend import stack_files
+from deployer.engine.backend import Checkpoint, encode_checkpoint, stack_files, write_checkpoint
 from deployer.engine.backend_url import is_known
 from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
 from deployer.engine.config import full_key, read_salt, write_salt
@@ -56,9 +56,9 @@ class CliEngine:
         leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
         seen = Collected(on_event)
-        with _config_file(stack, config) as config_file:
+        with _config_file(stack, config) as config_file, _to_read(stack) as opened:
             _call(
-                lambda: _open(stack).preview(
+                lambda: opened.preview(
                     refresh=refresh,
                     target=sorted(targets) or None,
                     exclude=sorted(leave) or None,
@@ -117,15 +117,21 @@ class CliEngine:
         self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
     ) -> tuple[Operation, ...]:
         seen = Collected(on_event)
-        opened = _open(stack)
         if dry_run:
-            _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            with _to_read(stack) as opened:
+                _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         else:
-            _call(lambda: opened.refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            _call(lambda: _open(stack).refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
-        deployment = _call(lambda: _open(stack).export_stack())
+        """As Pulumi's own, for a stack that was never made too: an empty deployment. Nothing is written."""
+        if is_known(stack.project.backend_url):
+            return _store(stack).export()
+        selected = _selected(stack)
+        if selected is None:
+            return {"version": 3, "deployment": None}
+        deployment = _call(selected.export_stack)
         return {"version": deployment.version, "deployment": deployment.deployment}
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
@@ -176,14 +182,56 @@ class Collected:
 
 
 def _open(stack: StackRef) -> automation.Stack:
+    """The stack, made where it is not there yet, for a command that changes it."""
     _take_over_journal(stack)
     return _call(
         lambda: automation.create_or_select_stack(
-            stack.name,
-            work_dir=str(stack.project.dir),
-            opts=automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": stack.project.backend_url}),
+            stack.name, work_dir=str(stack.project.dir), opts=_options(stack.project.backend_url)
         )
     )
+
+
+@contextmanager
+def _to_read(stack: StackRef) -> Iterator[automation.Stack]:
+    """The stack for a command that changes nothing.
+
+    The CLI previews only a stack that was made, and does not know the journal that a killed run of the embedded engine
+    left. So in these cases it works on a copy of the state in a folder of its own.
+    """
+    known = is_known(stack.project.backend_url)
+    if not (known and stack_files(stack).journal.exists()) and (selected := _selected(stack)) is not None:
+        yield selected
+        return
+    with tempfile.TemporaryDirectory(prefix="deployer-state-") as folder:
+        url = Path(folder).resolve().as_uri()
+        if known and (deployment := _store(stack).export()["deployment"]) is not None:
+            copy = stack_files(StackRef(replace(stack.project, backend_url=url), stack.name))
+            write_checkpoint(copy, encode_checkpoint(copy, deployment), Checkpoint(None))
+        yield _call(
+            lambda: automation.create_or_select_stack(stack.name, work_dir=str(stack.project.dir), opts=_options(url))
+        )
+
+
+def _selected(stack: StackRef) -> automation.Stack | None:
+    """The stack as it is in its backend; None where it was never made."""
+
+    def select() -> automation.Stack | None:
+        try:
+            return automation.select_stack(
+                stack.name, work_dir=str(stack.project.dir), opts=_options(stack.project.backend_url)
+            )
+        except automation.StackNotFoundError:
+            return None
+
+    return _call(select)
+
+
+def _options(backend_url: str) -> automation.LocalWorkspaceOptions:
+    return automation.LocalWorkspaceOptions(env_vars={"PULUMI_BACKEND_URL": backend_url})
+
+
+def _store(stack: StackRef) -> StackStore:
+    return StackStore(stack_files(stack), read_salt(stack), lambda salt: write_salt(stack, salt))
 
 
 def _take_over_journal(stack: StackRef) -> None:
@@ -193,7 +241,7 @@ def _take_over_journal(stack: StackRef) -> None:
     files = stack_files(stack)
     if files.journal.exists():
         with locked(files):
-            StackStore(files, read_salt(stack), lambda salt: write_salt(stack, salt)).open(fold=True)
+            _store(stack).open(fold=True)
 
 
 def _call(do: Callable[[], T]) -> T:
