@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
 from deployer.cli.monthly import with_cost
+from deployer.cli.output import note
 from deployer.cli.package import package_for
 from deployer.cli.policies import judged
 from deployer.cli.progress import PULUMI_TYPES
@@ -19,7 +20,8 @@ from deployer.cli.settled import Recorded, engine_would_agree, read_recorded
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Operation, choose_engine, hold_stack
-from deployer.errors import Corrupt, NotFound, Refused
+from deployer.engine.plugin_search import find_plugin
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, make_plan
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_USUAL = frozenset(("lake", "aws"))  #: packages of the programs that projects start with
 _CUT_OFF = "left over from a run that was cut off"
 
 
@@ -85,12 +88,23 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     leave = _left_alone(workspace, lake, live, recorded)
     if not engine_would_agree(workspace, root, plan, live, recorded):
         package_for(workspace, lake)
+        _tell_plugins(workspace, recorded)
         allowed = frozenset(allow_destroy)
         with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
             found = engine().preview(workspace.stack_ref, allow_destroy=allowed, config=config, leave=leave)
             plan = _with_foreign(plan, found.operations)
     plan = with_cost(workspace, judged(workspace, plan, lake, live), lake, live, recorded.aws)
     return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), leave)
+
+
+def _tell_plugins(workspace: Workspace, recorded: Recorded) -> None:
+    """Notes the programs that are started because Pulumi's state names their providers, the usual ones aside."""
+    for package in sorted(recorded.packages - _USUAL):
+        try:
+            started = f"{find_plugin(package, workspace.project.plugins, workspace.dir)} is started"
+        except DeployerError:
+            started = "its plugin was not found"  # the engine says what to do, or the Pulumi CLI finds it
+        note(f"Pulumi's state names the provider {package}: {started}")
 
 
 def _looked_up(plan: Plan, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:

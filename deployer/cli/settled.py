@@ -14,6 +14,7 @@ from typing import Any
 from deployer.cli.workspace import Workspace
 from deployer.engine.backend import read_checkpoint, stack_files
 from deployer.engine.project import StackRef
+from deployer.engine.urns import is_provider_type, package_of
 from deployer.errors import DeployerError
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
@@ -38,6 +39,7 @@ class Recorded:
     settled: bool
     aws: AwsSettings | None = None
     urns: Mapping[str, str] = field(default_factory=dict)
+    packages: frozenset[str] = frozenset()  #: of the providers that the state names
 
 
 NOTHING = Recorded({}, {}, settled=False)
@@ -86,7 +88,9 @@ def read_recorded(stack: StackRef) -> Recorded:
         root = (resource.get("inputs") or {}).get("root")
         if kind == INSTANCE_TYPE and isinstance(root, str):
             roots[address] = root
-    return Recorded(roots, ids, settled, _aws_settings(resources), urns)
+    kinds = (type_of(resource["urn"]) for resource in resources)
+    packages = frozenset(package_of(kind) for kind in kinds if is_provider_type(kind))
+    return Recorded(roots, ids, settled, _aws_settings(resources), urns, packages)
 
 
 def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.engine.backend import stack_files
+from deployer.engine.checkpoint_shape import fault_of_deployment
 from deployer.engine.config import StackConfig, read_config, read_salt, write_salt
 from deployer.engine.deletion import delete_unseen
 from deployer.engine.deployment import open_deployment
@@ -31,7 +32,7 @@ from deployer.engine.threads import busy_interpreter
 from deployer.engine.unfinished import settle_unfinished
 from deployer.engine.unsaved import saved_or_kept
 from deployer.engine.values import blinded
-from deployer.errors import DeployerError, EngineFailed
+from deployer.errors import DeployerError, EngineFailed, InvalidInput
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ class EmbeddedEngine:
         """Puts what `export` gave in place of the stack's state, as `pulumi stack import` does."""
         files = stack_files(stack)
         deployment = exported["deployment"]
+        if (fault := fault_of_deployment(deployment)) is not None:
+            raise InvalidInput(f"not an export of a stack: {fault}", remedy="write one by `deployer stack export`")
         open_deployment(deployment, _salt(stack), _save_salt(stack))  # refuses what no run could read
         with locked(files):
             StackStore(files, _salt(stack), _save_salt(stack)).restore(deployment)

@@ -10,6 +10,7 @@ from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
 from deployer.provider.urn import owner_of
 from deployer.specs.json_form import instance_from_json, instance_to_json
+from deployer.specs.plain_values import text
 from deployer.tables.instance import create_instance, delete_instance, update_instance
 from deployer.tables.progress import OnProgress
 
@@ -52,5 +53,6 @@ class InstanceKind:
         return Resource(id, news, news)
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
-        stores.forget(outputs["root"])
-        delete_instance(stores.path(outputs["root"]), f"instance/{id}")
+        root = text(outputs, "root")
+        stores.forget(root)
+        delete_instance(stores.path(root), f"instance/{id}")

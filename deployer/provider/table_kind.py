@@ -14,6 +14,7 @@ from deployer.provider.stores import Stores
 from deployer.provider.table_checks import check_names, check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
+from deployer.specs.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, update_table
@@ -39,7 +40,7 @@ class TableKind:
         try:
             spec = table_of(news)
             return table_inputs(spec, news[ROOT]), tuple(check_table(spec))
-        except (DeployerError, ValueError, KeyError, TypeError) as error:
+        except DeployerError as error:
             return news, (CheckFailure(COLUMNS, f"a table cannot be read from these inputs: {error}"),)
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
@@ -88,9 +89,8 @@ class TableKind:
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
-        address = f"table/{outputs['database']}.{outputs['name']}"
-        store = stores.store(outputs[ROOT])
-        delete_table(store, stores.path(outputs[ROOT]), id, allow_destroy=address in stores.allow_destroy)
+        address, root = f"table/{text(outputs, 'database')}.{text(outputs, 'name')}", text(outputs, ROOT)
+        delete_table(stores.store(root), stores.path(root), id, allow_destroy=address in stores.allow_destroy)
 
 
 def _with_spark(store: StateStore) -> LoadWithSpark:
