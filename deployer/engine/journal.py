@@ -113,7 +113,7 @@ def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entr
 
 
 def replay(entries: Iterable[Entry], snapshot: Snapshot, where: str) -> None:
-    """Carries out what a journal says. Raises Corrupt, naming the journal, for an entry that does not fit the snapshot."""
+    """Carries out what a journal says. Raises Corrupt, naming the journal, for an entry that does not fit."""
     for entry in entries:
         try:
             snapshot.apply(entry)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,8 @@ from deployer.specs.json_form import (
     table_to_json,
 )
 from deployer.specs.model import Lake
+from deployer.specs.plain_values import mapping, objects, text, texts
+from deployer.state.json_documents import NotADocument, read_document
 
 FORMAT_VERSION = 1
 JSON = Any
@@ -172,13 +175,13 @@ def read_plan(path: Path, *, deployer: str) -> SavedPlan:
     for one of a later format or another release.
     """
     try:
-        document = json.loads(path.read_bytes())
+        document = read_document(path.read_bytes())
     except FileNotFoundError:
         raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
-    except (ValueError, RecursionError):
-        raise InvalidInput("this is no plan, or one that was cut off", where=path, remedy=_AGAIN) from None
+    except NotADocument as error:
+        raise InvalidInput(f"this is no plan, or one that was cut off: {error}", where=path, remedy=_AGAIN) from None
     version = document.get("format") if isinstance(document, dict) else None
     if not isinstance(version, int) or "checksum" not in document:
         raise InvalidInput("this is no plan", where=path, remedy="give a file that `deployer preview --out` wrote")
@@ -190,19 +193,34 @@ def read_plan(path: Path, *, deployer: str) -> SavedPlan:
         )
     if document["checksum"] != _checksum(document):
         raise Corrupt("the plan is not as it was written: somebody edited it", where=path, remedy=_AGAIN)
-    if document["deployer"] != deployer:
-        raise Refused(
-            f"the plan was made by deployer {document['deployer']}, this is {deployer}", where=path, remedy=_AGAIN
-        )
-    desired = document["desired"]
+    if (made_by := document.get("deployer")) != deployer:
+        raise Refused(f"the plan was made by deployer {made_by}, this is {deployer}", where=path, remedy=_AGAIN)
+    try:
+        return _of_document(document)
+    except InvalidInput as error:
+        raise Corrupt(f"the plan does not have its shape: {error}", where=path, remedy=_AGAIN) from None
+
+
+def _of_document(document: Mapping[str, JSON]) -> SavedPlan:
+    """Raises InvalidInput, naming what is wrong: a checksum is easily made for whatever the file says."""
+    stack, specs, desired, read = text(document, "stack"), text(document, "specs"), mapping(document, "desired"), {}
+    if not re.fullmatch(r"[^/\x00-\x1f]+/[A-Za-z0-9_.-]+", stack):
+        raise InvalidInput(f"`stack` is {stack[:100]!r} and should be PROJECT/STACK")
+    if "\0" in specs:
+        raise InvalidInput("`specs` is not a path")
+    for address in mapping(document, "read"):
+        read[address] = mapping(document["read"], address)
     return SavedPlan(
-        document["deployer"],
-        document["stack"],
-        document["specs"],
-        tuple(document["allow_destroy"]),
-        Lake(instance_from_json(desired["instance"]), tuple(map(table_from_json, desired["tables"]))),
-        document["read"],
-        document["changes"],
+        text(document, "deployer"),
+        stack,
+        specs,
+        texts(document, "allow_destroy"),
+        Lake(
+            instance_from_json(mapping(desired, "instance")),
+            tuple(map(table_from_json, objects(desired, "tables"))),
+        ),
+        read,
+        mapping(document, "changes"),
     )
 
 

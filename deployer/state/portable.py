@@ -7,7 +7,6 @@ line, and the files of its snapshots as they are stored.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -21,13 +20,15 @@ from deployer.state.audit import described
 from deployer.state.backend import Backend, LogReader, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
 from deployer.state.envelope import digest, seal, unseal
+from deployer.state.export_shape import MANIFEST, fault_of_entries, fault_of_export, files_of
+from deployer.state.json_documents import read_document
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.snapshots import manifest_of
 
 EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
 _KIND = "deployer-state-export"
-_MANIFEST = "manifest.json"
+_ANOTHER = "use another copy of the export"
 _ATTEMPTS = 5
 #: What ZIP and its compression raise for bytes that are not theirs.
 _UNREADABLE = (
@@ -85,7 +86,7 @@ def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int)
                     add(name, data)
                 logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
             manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
-            archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+            archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -105,7 +106,7 @@ def _read(log: str, version: int, reader: LogReader, objects: ObjectReader) -> _
         for record in kept:
             from_record(record)  # raises Corrupt for a damaged one
         try:
-            files = {path: objects.get(path) for pointer in pointers for path in _files(pointer)}
+            files = {path: objects.get(path) for pointer in pointers for path in files_of(manifest_of(pointer))}
         except Missing as missing:
             if reader.snapshots(log)[:1] == pointers[:1]:
                 raise Corrupt(f"{missing} is missing", where=f"log {log}", remedy="deployer state repair") from None
@@ -118,13 +119,6 @@ def _read(log: str, version: int, reader: LogReader, objects: ObjectReader) -> _
             continue
         raise Corrupt("entries are missing", where=f"log {log}", remedy="deployer state verify")
     raise OutcomeUnknown("it is removed faster than it can be read", where=f"log {log}", remedy="try again")
-
-
-def _files(pointer: SnapshotRecord) -> list[str]:
-    manifest = manifest_of(pointer)
-    return [
-        f"{manifest['location']}/{name}" for name in ("manifest.json", *(f"{p}.parquet" for p in manifest["parts"]))
-    ]
 
 
 def _check_parts(pointers: Sequence[SnapshotRecord], files: Mapping[str, bytes]) -> None:
@@ -144,13 +138,12 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     """
     try:
         archive = zipfile.ZipFile(path)
-        manifest = json.loads(archive.read(_MANIFEST))
-        kind = manifest["kind"]
+        manifest = read_document(archive.read(MANIFEST))
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
-    except (*_UNREADABLE, TypeError) as error:
+    except _UNREADABLE as error:
         raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
-    if kind != _KIND:
+    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND or not isinstance(manifest.get("format"), int):
         raise InvalidInput("it is no export of a state store", where=path)
     if manifest["format"] > EXPORT_FORMAT:
         raise Refused(
@@ -158,14 +151,23 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
             where=path,
             remedy="upgrade",
         )
-    _refuse_odd_names(manifest, path)
+    if (fault := fault_of_export(manifest)) is not None:
+        raise Corrupt(fault, where=path, remedy=_ANOTHER)
     for name, expected in manifest["digests"].items():
         try:
             whole = digest(archive.read(name)).hex() == expected
         except _UNREADABLE:
             whole = False
         if not whole:
-            raise Corrupt(f"the checksum of {name} does not match", where=path, remedy="use another copy of the export")
+            raise Corrupt(f"the checksum of {name} does not match", where=path, remedy=_ANOTHER)
+    for log, each in manifest["logs"].items():
+        lines = archive.read(f"{log}/entries.jsonl").splitlines()
+        try:
+            fault = fault_of_entries(log, each, lines)
+        except Refused as error:
+            raise Refused(error.what, where=path, remedy=error.remedy) from None
+        if fault is not None:
+            raise Corrupt(fault, where=path, remedy=_ANOTHER)
     return archive, manifest
 
 
@@ -223,25 +225,12 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
     return Exported({log: each["version"] for log, each in logs.items()}, entries, pointers)
 
 
-def _refuse_odd_names(manifest: Mapping[str, Any], path: Path) -> None:
-    """Names in a file that somebody hands over become paths here: only those that the state store itself would give."""
-    for log, each in manifest["logs"].items():
-        places = [str(snapshot["location"]) for snapshot in each["snapshots"]]
-        parts = [str(part) for snapshot in each["snapshots"] for part in snapshot["parts"]]
-        good = [re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log)]
-        good += [re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]+", place) for place in places]
-        good += [re.fullmatch(r"[a-z]+", part) for part in parts]
-        if not all(good):
-            raise Corrupt(f"log {log!r} or its snapshots have names that no export has", where=path)
-
-
 def _add_snapshots(
     archive: zipfile.ZipFile, manifests: Sequence[Mapping[str, Any]], backend: Backend, objects: ObjectStore
 ) -> int:
     for manifest in manifests:
-        location = manifest["location"]
-        for name in ("manifest.json", *(f"{part}.parquet" for part in manifest["parts"])):
-            objects.put(f"{location}/{name}", archive.read(f"{location}/{name}"))
+        for name in files_of(manifest):
+            objects.put(name, archive.read(name))
         body = seal(json.dumps(manifest).encode())
         backend.add_snapshot(SnapshotRecord(manifest["log"], manifest["version"], manifest["at"], body))
     return len(manifests)
