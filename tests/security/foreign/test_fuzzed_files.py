@@ -26,7 +26,7 @@ from tests.security.mutations import mutated, mutated_bytes, written
 
 #: The examples are the same each time (tests/conftest.py), and others in the long form.
 FEW = settings(
-    max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], database=None
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], database=None
 )
 CHECKPOINT = Path(".pulumi/stacks/lakes/dev.json")
 MOVABLE = ("lakes/demo", ".pulumi", "evil.")  #: of a project, what a command may change
@@ -85,7 +85,7 @@ def test_checkpoints(guarded: Path, deployer: Deployer) -> None:
     def tried(data: bytes) -> None:
         check(data)
 
-    @settings(FEW, max_examples=10)
+    @settings(FEW, max_examples=6)
     @given(mutated_bytes(content))
     def tried_bytes(data: bytes) -> None:
         check(data)
@@ -128,7 +128,7 @@ def test_saved_plans(guarded: Path, deployer: Deployer) -> None:
     """F25: a plan whose checksum fits; the plan that is applied is shown, and loses no rows."""
     specs = guarded / "specs" / "planes.yaml"
     specs.write_text(specs.read_text().replace("row_keys:", "  - {name: seats, type: int32}\nrow_keys:"))
-    assert deployer("preview", "--out", "evil.plan").code == 2
+    assert deployer("preview", "--out", "evil.plan").code == 0
     content = Path("evil.plan").read_bytes()
 
     def sealed(document: Any) -> bytes:
