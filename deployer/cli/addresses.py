@@ -16,6 +16,7 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
     known += [f"table/{each.change.before}" for each in plan.changes if isinstance(each.change, RenameTable)]
     known += [removal.address for removal in plan.removals]
     known += [item.address.rpartition(" ")[2] for item in plan.foreign]  # of other providers: type and name
+    known += [table.address for table in plan.unreadable]
     for address in given:
         if address in known:
             continue

@@ -106,6 +106,11 @@ def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
         upload = s3.create_multipart_upload(Bucket=name, Key=key)["UploadId"]
         s3.abort_multipart_upload(Bucket=name, Key=key, UploadId=upload)
     except ClientError as error:
+        if error.operation_name == "CreateMultipartUpload" and code_of(error) in DENIED:
+            return warning(
+                f"{name} can be read, and its objects cannot be written: {said(error)}",
+                f"enough for previews and queries; `up` needs what {_PAGE} lists",
+            )
         return wrong(f"{name}: {error.operation_name} failed: {said(error)}", f"allow what {_PAGE} lists")
     return None
 

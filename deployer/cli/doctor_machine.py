@@ -132,7 +132,7 @@ def aws_package(needed: str) -> Finding:
 
 def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
     """The plugin that the embedded engine starts; the Pulumi CLI downloads it by itself."""
-    from deployer.engine.process import find_plugin
+    from deployer.engine.plugin_search import find_plugin
 
     if needed:
         return not_applicable(needed)
@@ -140,7 +140,7 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
         return not_applicable("there is no project")
     if engine != "embedded" and shutil.which("pulumi") is not None:
         return not_applicable("the Pulumi CLI downloads it")
-    plugin = find_plugin("aws", project.plugins)
+    plugin = find_plugin("aws", project.plugins, project.dir)
     version = _plugin_version(plugin, project)
     if not version:
         return warning(f"{plugin} does not tell its version", "version 7 is the one that the program is written for")

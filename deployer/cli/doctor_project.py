@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
@@ -111,18 +112,25 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
 def local_root(root: str) -> Finding:
     """Of a root on a disk: whether it can be written to, whether SQLite can lock there, and how much is free.
 
-    Makes a folder for that where the root is, or would be, and removes it.
+    Before there is a lake, makes a folder for that where the root is, or would be, and removes it.
     """
     folder = Path(root)
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
         return wrong(f"{there} is a file", "choose another `root`")
+    kind = file_system(there, _mounts())
+    if (folder / "_state" / "state.db").exists():  # a lake, in which a look leaves no trace
+        if not os.access(folder / "_state" / "state.db", os.W_OK):
+            told = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
+            return warning(
+                told, "enough for previews and queries; look at its rights before `up`", file_system=kind or None
+            )
+        return judged_root(f"{folder}", kind, shutil.disk_usage(folder).free)
     try:
         with tempfile.TemporaryDirectory(prefix=".deployer-doctor-", dir=there) as probe:
             locks = _locks(Path(probe))
     except OSError as error:
         return wrong(f"{there} cannot be written to: {error.strerror}", "look at its rights, or choose another `root`")
-    kind = file_system(there, _mounts())
     if locks:
         return wrong(f"SQLite cannot lock a file in {there} ({kind or 'file system not known'}): {locks}", _LOCAL_DISK)
     space = shutil.disk_usage(there)
@@ -185,8 +193,9 @@ def _locks(folder: Path) -> str:
 
 
 def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
-    """Opens it and reads the instance. `unready` says why it cannot be asked."""
-    from deployer.state import open_store
+    """Opens it, and reads the instance and its tables. `unready` says why it cannot be asked."""
+    from deployer.live.reader import read_lake
+    from deployer.state import open_reader
     from deployer.state.envelope import FORMAT
 
     if not root:
@@ -194,11 +203,16 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     if why := unready():
         return not_applicable(why)
     try:
-        with closing(open_store(root)) as store:
+        with closing(open_reader(root)) as store:
             tables = len(store.instance().tables)
+            unreadable = read_lake(store, root).unreadable
     except NotFound as error:
         if "no such table" in error.what:
             raise  # the lake's own, which it needs
         return not_applicable("there is none yet: `deployer up` makes it")
+    if unreadable:
+        told = "; ".join(f"{table.address}: {table.what}" for table in unreadable.values())
+        what = f"{len(unreadable)} of {count(tables, 'table')} cannot be read: {told}"
+        return wrong(what, "deployer state verify", format=FORMAT, tables=tables, unreadable=sorted(unreadable))
     backend = "DynamoDB" if root.startswith("s3://") else "SQLite"
     return ok(f"{backend}, format {FORMAT}, {count(tables, 'table')}", format=FORMAT, tables=tables)

@@ -22,7 +22,10 @@ def drift(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what live state has otherwise than it was last applied, by whom and when. Exit code 2 when there is any."""
+    """Show what live state has otherwise than it was last applied, by whom and when.
+
+    Exit codes: 0 there is no difference; 1 an error; 2 there are differences, or a table cannot be read.
+    """
     from deployer.cli.drift_found import find_drift
     from deployer.cli.drift_write import take_over
     from deployer.cli.output import print_json
@@ -44,10 +47,13 @@ def drift(
             _line(f"edited {file}")
         if taken_over and not written:
             _line("the specs declare it already; it counts as applied now")
+    if found.unreadable:
+        return 2
     return 0 if taken_over and not found.undeclared else 2 if found.items or found.undeclared else 0
 
 
 def _as_json(found: Drift) -> dict[str, Any]:
+    from deployer.cli.unreadable import as_json_rows
     from deployer.plan.words import describe
 
     return {
@@ -63,13 +69,20 @@ def _as_json(found: Drift) -> dict[str, Any]:
             for item in found.items
         ],
         "undeclared": [{"what": each.what, "why": each.why} for each in found.undeclared],
+        "unreadable": as_json_rows(found.unreadable),
     }
 
 
 def _print(found: Drift, stack: str) -> None:
     from deployer.plan.words import count, describe
 
+    for table in found.unreadable:
+        _line(table.address, "bold")
+        _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")
     if not found.items and not found.undeclared:
+        if found.unreadable:
+            _line("\nno difference in what can be read")
+            return
         _line(f"no drift: live state is what stack {stack} last applied")
         return
     address = ""

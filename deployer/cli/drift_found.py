@@ -11,7 +11,7 @@ from deployer.cli.planning import engine_for, read_live
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.stack_state import Applied, applied_resources
 from deployer.cli.workspace import Workspace
-from deployer.errors import NotFound
+from deployer.errors import DeployerError, NotFound
 from deployer.live.drift import (
     Origin,
     column_origin,
@@ -22,8 +22,11 @@ from deployer.live.drift import (
     service_origin,
     with_renames,
 )
-from deployer.live.model import LiveLake
+from deployer.live.lance_failures import lance_in_words
+from deployer.live.lance_io import dataset_location
+from deployer.live.model import LiveLake, LiveTable, Unreadable
 from deployer.live.reader import read_lake
+from deployer.live.reader import unreadable as as_unreadable
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.services import service_name
@@ -31,8 +34,9 @@ from deployer.provider.table_inputs import table_of
 from deployer.specs.json_form import instance_from_json
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.root import resolve_root
-from deployer.state import open_store
-from deployer.state.store import StateStore
+from deployer.state import open_reader
+from deployer.state.model import TableEntry
+from deployer.state.reader import StateReader
 from deployer.tables.import_adopt import location_under, plain_datasets
 
 #: The property of the state store that a change of a table is in.
@@ -71,7 +75,7 @@ class Drift:
     """Differences by address, and what is there besides; `live` is what they were found in.
 
     `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
-    are gone are left out.
+    are gone are left out. Of tables that are `unreadable` it is not known whether they differ.
     """
 
     items: tuple[DriftItem, ...]
@@ -79,6 +83,7 @@ class Drift:
     lake: Lake
     live: LiveLake
     tables: Mapping[str, TableSpec]
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 def find_drift(workspace: Workspace) -> Drift:
@@ -95,12 +100,13 @@ def find_drift(workspace: Workspace) -> Drift:
         )
     root = _applied_root(workspace, lake, applied)
     try:
-        with closing(open_store(root)) as store:
+        with closing(open_reader(root)) as store:
             live = read_lake(store, root)
-            items = tuple(_items(store, root, applied, live))
+            items, unreadable = _items(store, root, applied, live)
             by_id = {table.table_id: table.spec for table in live.tables.values()}
             tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
-            return Drift(items, tuple(_undeclared(workspace, root, applied, live)), lake, live, tables)
+            undeclared = tuple(_undeclared(store, workspace, root, applied, live))
+            return Drift(items, undeclared, lake, live, tables, unreadable)
     except NotFound:
         gone = (DriftItem(address, c.DeleteTable(address), None) for address in applied if address.startswith("table/"))
         return Drift(tuple(gone), (), lake, LiveLake(None), {})
@@ -112,33 +118,57 @@ def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applie
     return resolve_root(workspace.dir, str(next(roots, None) or lake.instance.root))
 
 
-def _items(store: StateStore, root: str, applied: Mapping[str, Applied], live: LiveLake) -> Iterator[DriftItem]:
+def _items(
+    store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
+) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
+    """The differences, and the tables of which they cannot be told."""
     by_id = {table.table_id: table for table in live.tables.values()}
+    unreadable = {table.table_id: table for table in live.unreadable.values()}
     entries = store.instance().tables
+    items: list[DriftItem] = []
     for address, resource in sorted(applied.items()):
         if address.startswith("instance/"):
-            for change in diff(instance_from_json(resource.inputs), live.instance):
-                yield DriftItem(address, change, instance_origin(store))
-            continue
-        table = by_id.get(resource.id)
-        applied_spec = table_of(resource.inputs)
-        spec = table.spec if table else None
-        if spec:
-            columns = with_renames(root, entries[resource.id], applied_spec.columns, spec.columns)
-            spec = replace(spec, columns=columns)
-        for change in diff(applied_spec, spec):
-            if table is None or isinstance(change, c.RenameTable):
-                origin = removal_origin(store, resource.id)
-            elif isinstance(change, c.ColumnChange):
-                name = change.column[0] if change.column else ""
-                origin = column_origin(store, root, entries[resource.id], name)
-            elif isinstance(change, c.IndexChange):
-                origin = index_origin(store, root, entries[resource.id], _index_name(change))
-            elif isinstance(change, c.ServiceChange):
-                origin = service_origin(store, resource.id, service_name(change).upper())
-            else:
-                origin = property_origin(store, resource.id, _PROPERTIES.get(type(change), ""))
-            yield DriftItem(address, change, origin)
+            changes = diff(instance_from_json(resource.inputs), live.instance)
+            items += (DriftItem(address, change, instance_origin(store)) for change in changes)
+        elif resource.id not in unreadable:
+            entry = entries.get(resource.id)
+            try:
+                with lance_in_words(dataset_location(root, entry) if entry else root):
+                    items += _of_table(store, root, address, resource, by_id.get(resource.id), entry)
+            except DeployerError as error:
+                if entry is None:
+                    raise
+                unreadable[resource.id] = as_unreadable(entry, error)
+    return tuple(items), tuple(sorted(unreadable.values(), key=lambda each: each.address))
+
+
+def _of_table(
+    store: StateReader, root: str, address: str, resource: Applied, table: LiveTable | None, entry: TableEntry | None
+) -> list[DriftItem]:
+    applied_spec = table_of(resource.inputs)
+    spec = table.spec if table else None
+    if spec and entry:
+        columns = with_renames(root, entry, applied_spec.columns, spec.columns)
+        spec = replace(spec, columns=columns)
+    return [
+        DriftItem(address, change, _origin(store, root, resource, change, entry if table else None))
+        for change in diff(applied_spec, spec)
+    ]
+
+
+def _origin(
+    store: StateReader, root: str, resource: Applied, change: c.Change, entry: TableEntry | None
+) -> Origin | None:
+    """Where a change came from; `entry` is None when the table is gone."""
+    if entry is None or isinstance(change, c.RenameTable):
+        return removal_origin(store, resource.id)
+    if isinstance(change, c.ColumnChange):
+        return column_origin(store, root, entry, change.column[0] if change.column else "")
+    if isinstance(change, c.IndexChange):
+        return index_origin(store, root, entry, _index_name(change))
+    if isinstance(change, c.ServiceChange):
+        return service_origin(store, resource.id, service_name(change).upper())
+    return property_origin(store, resource.id, _PROPERTIES.get(type(change), ""))
 
 
 def _index_name(change: c.IndexChange) -> str:
@@ -146,14 +176,14 @@ def _index_name(change: c.IndexChange) -> str:
 
 
 def _undeclared(
-    workspace: Workspace, root: str, applied: Mapping[str, Applied], live: LiveLake
+    store: StateReader, workspace: Workspace, root: str, applied: Mapping[str, Applied], live: LiveLake
 ) -> Iterator[Undeclared]:
-    known = {resource.id for resource in applied.values()}
+    known = {resource.id for resource in applied.values()} | {each.table_id for each in live.unreadable.values()}
     for address, table in sorted(live.tables.items()):
         if table.table_id not in known and table.owner in ("", workspace.owner):
             yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
     if "://" not in root:
-        locations = {table.location for table in live.tables.values()}
+        locations = {entry.location for entry in store.instance().tables.values()}
         for path in plain_datasets(root):
             if location_under(root, path) not in locations:
                 why = (

@@ -61,8 +61,8 @@ def _applied_root(workspace: Workspace) -> str | None:
     except DeployerError:
         return None
     resources = (deployment or {}).get("resources") or ()
-    roots = (each.get("inputs", {}).get("root") for each in resources if type_of(each["urn"]) == INSTANCE_TYPE)
-    return next((str(root) for root in roots if root), None)
+    roots = ((each.get("inputs") or {}).get("root") for each in resources if type_of(each["urn"]) == INSTANCE_TYPE)
+    return next((root for root in roots if isinstance(root, str) and root), None)
 
 
 def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:

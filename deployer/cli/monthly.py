@@ -60,6 +60,7 @@ def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, appl
     basis = cost_basis(workspace, lake.instance)
     if live.instance is not None and live.read:
         live = replace(live, instance=replace(live.instance, aws=applied or lake.instance.aws))
+    lake = replace(lake, tables=tuple(table for table in lake.tables if live.unreadable_of(table) is None))
     before, after = (
         None if holding is None else estimate(holding, basis.region, basis.prices, basis.assumptions)
         for holding in before_and_after(plan, live, lake, basis.managed)

@@ -21,13 +21,15 @@ from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_progr
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
-from deployer.errors import NotFound, Refused
+from deployer.engine.plugin_search import find_plugin
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.graph import Graph, build_graph
-from deployer.live.model import LiveLake
+from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, make_plan
 from deployer.plan.support import MOVE
+from deployer.plan.words import count
 from deployer.provider.deletions import Deletions
-from deployer.provider.urn import address_of, type_of
+from deployer.provider.urn import address_of, type_of, urn_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
 _LEFT = {"create": "it is there; Pulumi's state of this stack takes it over"}
+_USUAL = frozenset(("lake", "aws"))  #: packages of the programs that projects start with
 _CUT_OFF = "left over from a run that was cut off"
 #: What programs import, which takes a while.
 _OF_PROGRAMS = ("deployer.provider.sdk", "deployer.specs")
@@ -54,6 +57,8 @@ class Planned:
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
     deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
+    #: URNs of tables that cannot be read, which the engine neither reads nor changes.
+    leave: frozenset[str] = frozenset()
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
@@ -100,30 +105,79 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         managed=frozenset(recorded.ids.values()),
         allow_destroy=allow_destroy,
     )
+    plan, live = _looked_up(plan, lake, live, root)
+    leave = _left_alone(workspace, lake, live, recorded)
     with opened_policies(workspace) as policies:
         if not engine_would_agree(workspace, root, plan, live, recorded):
             prepare_for(workspace, lake)
             package_for(workspace, lake)
+            _tell_plugins(workspace, recorded)
             with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
                 found = engine().preview(
                     workspace.stack_ref,
                     on_event=_show_output,
                     allow_destroy=frozenset(allow_destroy),
                     config=config,
+                    leave=leave,
                 )
                 plan = _with_foreign(plan, found.operations)
         plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
         planned_deletions.append(_deletions(plan, live, root))
-        if plan.changes or plan.foreign:
-            from deployer.tables.column_sizes import sized_on_disk
-            from deployer.tables.default_trial import refuse_defaults_over_limits
-            from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
-
-            refuse_defaults_over_limits(lake, live)
-            plan = sized_on_disk(checked_on_data(plan, live, root), live, root)
         plan = judged(workspace, plan, lake, live, policies)
     plan = with_cost(workspace, plan, lake, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1])
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1], leave)
+
+
+def _tell_plugins(workspace: Workspace, recorded: Recorded) -> None:
+    """Notes the programs that are started because Pulumi's state names their providers, the usual ones aside."""
+    for package in sorted(recorded.packages - _USUAL):
+        try:
+            started = f"{find_plugin(package, workspace.project.plugins, workspace.dir)} is started"
+        except DeployerError:
+            started = "its plugin was not found"  # the engine says what to do, or the Pulumi CLI finds it
+        note(f"Pulumi's state names the provider {package}: {started}")
+
+
+def _looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:
+    """The plan with what the rows of its tables say of the changes; tables whose rows cannot be read are unreadable.
+
+    Raises InvalidInput for a new default that takes more than a plan may.
+    """
+    if plan.changes:
+        from deployer.tables.default_trial import refuse_defaults_over_limits
+
+        refuse_defaults_over_limits(lake, live)
+    for resource in plan.resources:
+        table = next((each for each in live.tables.values() if each.table_id == resource.table_id), None)
+        if table is None or not resource.changes:
+            continue
+        from deployer.live.lance_failures import lance_in_words
+        from deployer.tables.column_sizes import sized_on_disk
+        from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
+
+        location = f"{root.rstrip('/')}/{table.location}"
+        try:
+            with lance_in_words(location):
+                found = sized_on_disk(checked_on_data(replace(plan, resources=(resource,)), live, root), live, root)
+        except (Corrupt, NotFound) as error:
+            unreadable = Unreadable(table.spec.address, table.table_id, f"{error.where}: {error.what}", error.remedy)
+            plan, live = plan.without(unreadable), live.without(unreadable)
+            continue
+        plan = replace(
+            plan, resources=tuple(found.resources[0] if each is resource else each for each in plan.resources)
+        )
+    return plan, live
+
+
+def _left_alone(workspace: Workspace, lake: Lake, live: LiveLake, recorded: Recorded) -> frozenset[str]:
+    """The URNs of tables that cannot be read, by all the names under which the program or Pulumi's state has them."""
+    if not live.unreadable:
+        return frozenset()
+    ids = {table.table_id for table in live.unreadable.values()}
+    named = {*live.unreadable, *(table.address for table in lake.tables if live.unreadable_of(table) is not None)}
+    urns = {urn_of(workspace.project.name, workspace.stack, address) for address in named}
+    known = {urn for address, urn in recorded.urns.items() if address in named or recorded.ids[address] in ids}
+    return frozenset(urns | known)
 
 
 def _with_removals(
@@ -171,9 +225,19 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
 
 
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
-    """What `destroy` would do. Tables that are not protected need no permission of their own."""
+    """What `destroy` would do. Tables that are not protected need no permission of their own.
+
+    Raises Refused while a table cannot be read: whether it is protected, and what would be lost, is not known.
+    """
     live = read_live(workspace.root(lake))
     refuse_others_lake(workspace, lake, live)
+    if live.unreadable:
+        raise Refused(
+            f"{count(len(live.unreadable), 'table')} cannot be read, so what would be lost is not known; nothing was "
+            f"changed: {'; '.join(f'{table.address}: {table.what}' for table in live.unreadable.values())}",
+            where=f"instance/{lake.instance.name}",
+            remedy="make it readable first: `deployer state verify` says what is wrong",
+        )
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
@@ -196,10 +260,10 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
 def read_live(root: str) -> LiveLake:
     """The lake at `root`; an empty one where there is none yet."""
     from deployer.live.reader import read_lake  # it loads Arrow
-    from deployer.state import open_store
+    from deployer.state import open_reader
 
     try:
-        with closing(open_store(root)) as store:
+        with closing(open_reader(root)) as store:
             return read_lake(store, root)
     except NotFound:
         return LiveLake(None)
@@ -266,6 +330,7 @@ def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
     planned = {resource.address for resource in plan.resources if resource.changes}
+    planned |= {table.address for table in plan.unreadable}
     for operation in operations:
         if operation.op == "refresh" or is_in_no_cloud(operation.type, custom=operation.custom):
             continue

@@ -97,13 +97,13 @@ def _loaded(project: Path, ref: str) -> Policies:
 def _since(live: LiveLake, root: str) -> ColumnSince:
     def since(address: str, column: ColumnPath) -> Since | None:
         from deployer.live.column_age import column_since
-        from deployer.state import open_store
+        from deployer.state import open_reader
 
         table = live.tables.get(address)
         if table is None:
             return None
         try:
-            with closing(open_store(root)) as store:
+            with closing(open_reader(root)) as store:
                 return column_since(store, table.table_id, column)
         except NotFound:
             return None

@@ -54,11 +54,14 @@ def preview(
     out: Out = None,
     against: Against = None,
     allow_destroy: AllowDestroy = None,
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with 2 when there are changes.")] = False,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit with 2 when there are changes, or tables that cannot be read.")
+    ] = False,
     policy_only: PolicyOnly = False,
     as_json: AsJson = False,
 ) -> int:
-    """Show what `up` would change, against live state refreshed first. Changes nothing."""
+    """Show what `up` would change, against live state refreshed first. Reads only: neither the lake nor any state is
+    written to."""
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -91,7 +94,7 @@ def preview(
             print_plan(plan, form)
         else:
             plan = _saved(workspace, allow_destroy or (), out, form)
-    return 2 if exit_code and not plan.is_empty else 0
+    return 2 if exit_code and (plan.unreadable or not plan.is_empty) else 0
 
 
 def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: Format) -> Plan:

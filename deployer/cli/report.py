@@ -74,4 +74,5 @@ def _drift(workspace: Workspace) -> DriftView:
         for item in found.items
     )
     undeclared = tuple((each.what, each.why) for each in found.undeclared)
-    return DriftView(workspace.stack, lines, undeclared)
+    unreadable = tuple((each.address, each.why) for each in found.unreadable)
+    return DriftView(workspace.stack, lines, undeclared, unreadable=unreadable)

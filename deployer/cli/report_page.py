@@ -60,13 +60,15 @@ class Drawing:
 class DriftView:
     """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
 
-    `unknown` is why drift could not be looked for; empty where it was.
+    `unreadable` are tables of which it is not known, and why. `unknown` is why drift could not be looked for; empty
+    where it was.
     """
 
     stack: str
     lines: tuple[DriftLine, ...] = ()
     undeclared: tuple[tuple[str, str], ...] = ()
     unknown: str = ""
+    unreadable: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from deployer.errors import DeployerError
+from deployer.live.lance_failures import lance_in_words
+from deployer.live.lance_io import dataset_location
 from deployer.services.health import ServiceReport, ServicesReport, services_report
-from deployer.state import open_store
+from deployer.state import open_reader
 from deployer.state.clock import utc
 from deployer.state.services import EXCLUDES, Run, ServiceKind
-from deployer.tables.dataset import open_entry
+from deployer.tables.dataset import read_entry
 
 DRAWN = 60  #: runs of a service that are drawn, the newest
 _NAMES = 17.0  #: percent of the width in which the names of services stand
@@ -70,12 +72,13 @@ def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
     """By the table's name; without tables that cannot be read, of which the report says so elsewhere."""
     at = round(now.timestamp() * 1000)
     found = {}
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         for entry in store.instance().tables.values():
             if entry.status != "active":
                 continue
             try:
-                report = services_report(open_entry(store, root, entry), at)
+                with lance_in_words(dataset_location(root, entry)):
+                    report = services_report(read_entry(store, root, entry), at)
             except DeployerError:
                 continue
             found[entry.full_name] = ServicesView(report, runs_drawn(report.runs, at))

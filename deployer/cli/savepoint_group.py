@@ -11,7 +11,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 if TYPE_CHECKING:
     from deployer.state.model import TableEntry
-    from deployer.state.store import StateStore
+    from deployer.state.reader import StateReader
 
 app = typer.Typer(
     name="savepoint",
@@ -93,12 +93,16 @@ def list_(
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.state.clock import utc
 
-    with closing(open_store(root_to_read(project, stack, specs))) as store:
+    with closing(open_reader(root_to_read(project, stack, specs))) as store:
         entries = chosen_entries(store, table)
-        states = store.tables([each.table_id for each in entries])
+        states, failures = store.each_table([each.table_id for each in entries])
+    for each in entries:
+        if each.table_id in failures:
+            note(f"{each.full_name} cannot be read: {failures[each.table_id]}")
+    entries = [each for each in entries if each.table_id in states]
     found = [(savepoint, each) for each in entries for savepoint in states[each.table_id].savepoints.values()]
     found.sort(key=lambda pair: (-pair[0].at, pair[0].name, pair[1].full_name))
     if as_json:
@@ -146,7 +150,7 @@ def delete(
     return 0
 
 
-def chosen_entries(store: StateStore, names: Sequence[str] | None) -> list[TableEntry]:
+def chosen_entries(store: StateReader, names: Sequence[str] | None) -> list[TableEntry]:
     """The active tables, or those named. Raises NotFound with the nearest name."""
     from deployer.tables.dataset import find_entry
 

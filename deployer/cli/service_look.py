@@ -7,14 +7,14 @@ from contextlib import closing
 
 from deployer.services.agent.watch import Look, Watch
 from deployer.services.standing import GRACE
-from deployer.state import open_store
+from deployer.state import open_reader
 from deployer.state.clock import Clock
 from deployer.tables.dataset import find_entry
 
 
 def looked(root: str, tables: Sequence[str] | None = None, grace: float = GRACE) -> Look:
     """At the given tables, or at all. Raises NotFound for one that is not there."""
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         entries = store.instance().tables.values()
         only = {find_entry(entries, name).table_id for name in tables} if tables else None
         return Watch(store, root, grace, only).look(Clock().now())

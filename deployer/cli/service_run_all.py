@@ -53,11 +53,11 @@ def run_all(
     """
     seen = sorted(looked(root).tables.values(), key=lambda each: each.entry.full_name)
     planned = [each for table in seen for each in _planned(table, instance, kind, cluster)]
-    for table in seen:
-        if table.trouble:
-            note(f"{table.entry.full_name} is left out, as it cannot be looked at: {table.trouble}")
+    unreadable = {table.entry.full_name: table.trouble for table in seen if table.trouble}
+    for name, why in unreadable.items():
+        note(f"{name} is left out, since it cannot be read: {why}")
     if dry_run:
-        _tell_planned(planned, kind, as_json=as_json)
+        _tell_planned(planned, kind, unreadable, as_json=as_json)
         return 0
     found: list[dict[str, Any]] = []
     code = 0
@@ -84,7 +84,7 @@ def run_all(
                 break
             code = 1 if status == "FAILED" else code
     if as_json:
-        print_json({"runs": found})
+        print_json({"runs": found, "unreadable": unreadable})
     elif not planned:
         stdout().print(_nothing(kind))
     return code
@@ -135,10 +135,12 @@ def _planned(table: Seen, instance: InstanceSpec, kind: ServiceKind | None, clus
         yield Planned(name, kind, "the table has it", where, Asked(cluster=where))
 
 
-def _tell_planned(planned: list[Planned], kind: ServiceKind | None, *, as_json: bool) -> None:
+def _tell_planned(
+    planned: list[Planned], kind: ServiceKind | None, unreadable: Mapping[str, str], *, as_json: bool
+) -> None:
     if as_json:
         rows = [{"table": each.table, "service": each.service, "why": each.why} for each in planned]
-        print_json({"would_run": rows})
+        print_json({"would_run": rows, "unreadable": unreadable})
         return
     for each in planned:
         stdout().print(f"{each.table} {each.service}: {each.why}", soft_wrap=True)

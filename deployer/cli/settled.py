@@ -8,12 +8,13 @@ changes and nothing else. In every other case it is asked, and when anything is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.cli.workspace import Workspace
 from deployer.engine.backend import read_checkpoint, stack_files
 from deployer.engine.project import StackRef
+from deployer.engine.urns import is_provider_type, package_of
 from deployer.errors import DeployerError
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
@@ -27,7 +28,7 @@ _UNSETTLED = ("delete", "external", "initErrors", "pendingReplacement", "taint")
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What Pulumi's state of a stack says of the lake: its instance's root and its resources' ids by address.
+    """What Pulumi's state of a stack says of the lake: its instance's root, and its resources' ids and URNs by address.
 
     `settled`: nothing in the state is unfinished or of another provider. `aws` is what the stack was applied with, as
     far as its resources tell; None where there is no state.
@@ -37,6 +38,8 @@ class Recorded:
     ids: Mapping[str, str]
     settled: bool
     aws: AwsSettings | None = None
+    urns: Mapping[str, str] = field(default_factory=dict)
+    packages: frozenset[str] = frozenset()  #: of the providers that the state names
 
 
 NOTHING = Recorded({}, {}, settled=False)
@@ -50,7 +53,9 @@ def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLa
     if "://" in root or not recorded.settled or not is_packaged_program(workspace):
         return False
     addresses = {resource.address for resource in plan.resources if resource.action != "create"}
-    return recorded.ids.keys() == addresses and all(
+    left_alone = {table.table_id for table in plan.unreadable}
+    known = {address for address, id_ in recorded.ids.items() if id_ not in left_alone}
+    return known == addresses and all(
         recorded.ids[address] == table.table_id for address, table in live.tables.items() if address in addresses
     )
 
@@ -69,6 +74,7 @@ def read_recorded(stack: StackRef) -> Recorded:
     settled = not deployment.get("pending_operations") and not unfinished
     roots: dict[str, str] = {}
     ids: dict[str, str] = {}
+    urns: dict[str, str] = {}
     for resource in resources:
         kind = type_of(resource["urn"])
         settled = settled and not any(resource.get(mark) for mark in _UNSETTLED)
@@ -78,11 +84,13 @@ def read_recorded(stack: StackRef) -> Recorded:
         if address is None or address in ids:
             settled = False
             continue
-        ids[address] = str(resource.get("id"))
+        ids[address], urns[address] = str(resource.get("id")), resource["urn"]
         root = (resource.get("inputs") or {}).get("root")
         if kind == INSTANCE_TYPE and isinstance(root, str):
             roots[address] = root
-    return Recorded(roots, ids, settled, _aws_settings(resources))
+    kinds = (type_of(resource["urn"]) for resource in resources)
+    packages = frozenset(package_of(kind) for kind in kinds if is_provider_type(kind))
+    return Recorded(roots, ids, settled, _aws_settings(resources), urns, packages)
 
 
 def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:

@@ -29,14 +29,14 @@ def sql(
 
     from deployer.cli.lake_data import limited, root_to_read
     from deployer.cli.output import note
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.tables.sql import run_sql
 
     root = root_to_read(project, stack, specs)
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         rows = run_sql(store, root, statement)
         left = limited(rows.batches, wanted + 1 if wanted is not None and for_people else wanted)
         if not for_people or wanted is None:

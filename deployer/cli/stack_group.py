@@ -144,29 +144,34 @@ def change_secrets_provider(
 
 def _read(file: Path, prefix: str) -> dict[str, Any]:
     """An export whose resources all are of one stack, by the beginning of their URNs. Raises InvalidInput."""
+    from deployer.engine.checkpoint_shape import fault_of_deployment
     from deployer.errors import InvalidInput, NotFound
-    from deployer.files.reading import MAX_JSON_BYTES, TooDeep, parse_json, read_limited
+    from deployer.files.reading import MAX_JSON_BYTES, read_limited
+    from deployer.state.json_documents import NotADocument, read_document
+
+    def wrong(why: object) -> InvalidInput:
+        return InvalidInput(
+            f"not an export of a stack: {why}", where=file, remedy="write one by `deployer stack export`"
+        )
 
     try:
-        exported = parse_json(read_limited(file, MAX_JSON_BYTES))
-        resources = _resources(exported)
-        others = sorted(
-            {urn.rpartition("::")[2] for each in resources if not (urn := str(each["urn"])).startswith(prefix)}
-        )
-        version = exported["version"]
+        exported = read_document(read_limited(file, MAX_JSON_BYTES))
     except FileNotFoundError:
         raise NotFound("no such file", where=file, remedy="give a file of `deployer stack export`") from None
     except OSError as error:
         raise InvalidInput(f"it cannot be read: {error.strerror}", where=file, remedy="look at the file") from None
-    except TooDeep as error:
-        raise InvalidInput(f"not an export of a stack: {error}", where=file, remedy="write it again") from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput(
-            "not an export of a stack", where=file, remedy="write one by `deployer stack export`"
-        ) from None
+    except NotADocument as error:
+        raise wrong(error) from None
+    if not isinstance(exported, dict) or not isinstance(version := exported.get("version"), int):
+        raise wrong("it has no version")
     if version != 3:
         raise InvalidInput(f"an export of version {version}, this reads 3", where=file, remedy="use the Pulumi CLI")
-    if others:
+    if not isinstance(deployment := exported.get("deployment"), dict):
+        raise wrong("it has no deployment")
+    if (fault := fault_of_deployment(deployment)) is not None:
+        raise wrong(fault)
+    urns = [str(each["urn"]) for each in _resources(exported)]
+    if others := sorted({urn.rpartition("::")[2] for urn in urns if not urn.startswith(prefix)}):
         raise InvalidInput(
             f"it is of another project or stack: {', '.join(others[:3])}",
             where=file,

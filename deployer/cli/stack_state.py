@@ -9,7 +9,7 @@ from typing import Any
 from deployer.cli.planning import engine_for
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine
-from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
+from deployer.provider.urn import address_of, type_of, urn_of
 from deployer.specs import known_lake
 
 
@@ -43,12 +43,6 @@ def apply_only(workspace: Workspace, addresses: Collection[str]) -> None:
     lake = workspace.lake()
     engine = engine_for(workspace, lake)
     wanted = {*addresses} | ({lake.instance.address} - applied_resources(workspace, engine).keys())
-    targets = frozenset(_urn(workspace, address) for address in wanted)
+    targets = frozenset(urn_of(workspace.project.name, workspace.stack, address) for address in wanted)
     with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
         engine.up(workspace.stack_ref, config={SPECS_KEY: str(workspace.specs)}, targets=targets)
-
-
-def _urn(workspace: Workspace, address: str) -> str:
-    kind, _, name = address.partition("/")
-    resource_type = {"instance": INSTANCE_TYPE, "table": TABLE_TYPE}[kind]
-    return f"urn:pulumi:{workspace.stack}::{workspace.project.name}::{resource_type}::{name}"

@@ -9,7 +9,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
-    from deployer.state.store import StateStore
+    from deployer.state.reader import StateReader
 
 OfTable = Annotated[
     str | None, typer.Argument(help="The table as `database.name`, its name alone, or its id.", show_default=False)
@@ -42,12 +42,12 @@ def log(
     from deployer.cli.output import note, print_json
     from deployer.errors import Corrupt
     from deployer.plan.words import count
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.state.entries import Damaged
     from deployer.state.envelope import RECOVERY
 
     root = root_to_read(project, stack, specs)
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         name, chosen = which_log(store, table, instance)
         newest = _newest(store, chosen)
         start = after if after is not None else max(newest - limit, 0) if limit else 0
@@ -79,7 +79,7 @@ def log(
     return 0
 
 
-def _newest(store: StateStore, log: str) -> int:
+def _newest(store: StateReader, log: str) -> int:
     """The log's newest version, also where its state cannot be made from it."""
     from deployer.errors import Corrupt
     from deployer.state.model import INSTANCE_LOG
@@ -90,7 +90,7 @@ def _newest(store: StateStore, log: str) -> int:
         return store.log_with_damage(log)[-1].version
 
 
-def which_log(store: StateStore, table: str | None, instance: bool) -> tuple[str, str]:
+def which_log(store: StateReader, table: str | None, instance: bool) -> tuple[str, str]:
     """The name for people and the log's own. Raises InvalidInput unless exactly one is meant."""
     from deployer.errors import InvalidInput
     from deployer.state.model import INSTANCE_LOG

@@ -43,12 +43,12 @@ def show(
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json
     from deployer.errors import NotFound
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.state.model import InstanceState
 
     root = root_to_read(project, stack, specs)
     moment = parse_at(at) if at is not None else None
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         name, log = which_log(store, table, instance)
         try:
             state = store.instance(moment) if instance else store.table(log, moment)
@@ -110,12 +110,11 @@ def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
 
 
 def _columns(state: TableState) -> list[dict[str, str]]:
-    import pyarrow as pa
-
+    from deployer.live.unrecorded import recorded_schema
     from deployer.specs.arrow import columns_of
     from deployer.specs.types import format_type
 
-    columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
+    columns = columns_of(recorded_schema(state))
     return [{"name": column.name, "type": format_type(column.type)} for column in columns]
 
 

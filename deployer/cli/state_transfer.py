@@ -29,14 +29,14 @@ def export(
 
     from deployer.cli.lake_data import root_to_read
     from deployer.errors import InvalidInput, Refused
-    from deployer.state import open_store
+    from deployer.state import open_reader
 
     root = root_to_read(project, stack, specs)
     if file.exists() and not force:
         raise Refused("the file is there already", where=file, remedy="give another name, or --force")
     if not file.absolute().parent.is_dir():
         raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         exported = store.export_to(file)
     _tell(exported, "wrote", file, as_json)
     return 0

@@ -31,12 +31,12 @@ def verify(
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
     from deployer.plan.words import count
-    from deployer.state import open_store
+    from deployer.state import open_reader
     from deployer.tables.verify import verify as verified
 
     root = root_to_read(project, stack, specs)
     total, listed = 0, []
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         for each in verified(store, root, tables or (), full=full):
             total += len(each.differences)
             if as_json:

@@ -14,10 +14,10 @@ from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import Interrupted, InvalidInput, NotFound
 from deployer.specs.model import Lake
-from deployer.state import open_store
+from deployer.state import open_reader, open_store
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, find_entry, open_entry
+from deployer.tables.dataset import OpenTable, ReadTable, find_entry, open_entry, read_entry
 from deployer.tables.ownership import require_owner
 
 
@@ -40,11 +40,11 @@ class Target:
 
 
 @contextmanager
-def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[OpenTable]:
-    """The table of that name, whoever manages it, as it is live. Raises NotFound with the nearest name."""
+def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[ReadTable]:
+    """The table of that name, whoever manages it, as it is live, to be read. Raises NotFound with the nearest name."""
     root = root_to_read(project, stack, specs)
-    with closing(open_store(root)) as store:
-        yield open_entry(store, root, find_entry(store.instance().tables.values(), name))
+    with closing(open_reader(root)) as store:
+        yield read_entry(store, root, find_entry(store.instance().tables.values(), name))
 
 
 @contextmanager

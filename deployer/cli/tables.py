@@ -11,7 +11,8 @@ def tables(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """List the tables that exist: rows, bytes, files, leaf partitions and the last write."""
+    """List the tables that exist: rows, bytes, files, leaf partitions and the last write; and those that cannot be
+    read, with the reason."""
     from contextlib import closing
     from dataclasses import asdict
 
@@ -21,22 +22,24 @@ def tables(
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
-    from deployer.state import open_store
+    from deployer.cli.unreadable import as_json_rows, note_unreadable
+    from deployer.state import open_reader
     from deployer.tables.describe import summaries
 
     root = root_to_read(project, stack, specs)
-    with closing(open_store(root)) as store:
-        found = summaries(store, root)
+    with closing(open_reader(root)) as store:
+        found, unreadable = summaries(store, root)
     if as_json:
         print_json(
             {
                 "tables": [
                     asdict(each) | {"last_write": each.last_write and each.last_write.isoformat()} for each in found
-                ]
+                ],
+                "unreadable": as_json_rows(unreadable),
             }
         )
         return 0
-    if not found:
+    if not found and not unreadable:
         note("there are no tables; `deployer up` creates those that are declared")
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)
@@ -51,5 +54,7 @@ def tables(
         shown.add_row(
             each.name, f"{each.rows:,}", decimal(each.bytes), f"{each.files:,}", f"{each.leaves:,}", written, online
         )
-    stdout().print(shown)
+    if found:
+        stdout().print(shown)
+    note_unreadable(unreadable)
     return 0

@@ -52,6 +52,7 @@ def up(
 ) -> int:
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
 
+    Tables that cannot be read are left as they are; the others are applied, and the exit code is 1.
     From the plan on nobody else changes the stack: other runs that would are refused until this one ends, or
     wait for it with `--lock-timeout`.
     """
@@ -116,11 +117,13 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
     from deployer.cli.unknown_tables import delete_unknown, end_deletions
+    from deployer.cli.unreadable import as_json_rows
     from deployer.plan.as_json import plan_as_json
     from deployer.specs import known_lake
     from deployer.state.failpoints import reached
 
     reached("cli.up.planned")
+    _record_others(workspace.root(planned.lake), planned)
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
     for address in end_deletions(workspace, planned):
@@ -129,14 +132,55 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
         note(f"deleted {address}, which Pulumi's state did not know")
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
         result = planned.engine().up(
-            workspace.stack_ref, on_event=view, allow_destroy=planned.allow_destroy, config=planned.config
+            workspace.stack_ref,
+            on_event=view,
+            allow_destroy=planned.allow_destroy,
+            config=planned.config,
+            leave=planned.leave,
         )
+    unreadable = planned.plan.unreadable
     if as_json:
-        print_json({"plan": plan_as_json(planned.plan, saved=saved), "summary": dict(result.summary)})
+        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(unreadable)}} if unreadable else {}
+        print_json({"plan": plan_as_json(planned.plan, saved=saved), "summary": dict(result.summary), **error})
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
     _remove_old_datasets(workspace.root(planned.lake), planned.plan)
-    return 0
+    return _tell_unreadable(planned, as_json=as_json)
+
+
+def _tell_unreadable(planned: Planned, *, as_json: bool) -> int:
+    """Say which tables were left as they are because they cannot be read; returns the exit code."""
+    from deployer.cli.output import stderr
+    from deployer.plan.words import count
+
+    unreadable = planned.plan.unreadable
+    if unreadable and not as_json:
+        left = "was left as it is" if len(unreadable) == 1 else "were left as they are"
+        names = ", ".join(table.address for table in unreadable)
+        words = f"{count(len(unreadable), 'table')} cannot be read and {left}: {names}"
+        remedy = "everything else was applied; `deployer state verify` says what is wrong"
+        stderr().print(f"error: {words}; {remedy}", style="red", soft_wrap=True)
+    return 1 if unreadable else 0
+
+
+def _record_others(root: str, planned: Planned) -> None:
+    """Record in the tables' logs what was committed to Lance and is not there yet, which the plan counted in."""
+    behind = [table for table in planned.live.tables.values() if not table.recorded]
+    if not behind:
+        return
+    from contextlib import closing
+
+    from deployer.cli.output import note
+    from deployer.errors import DeployerError
+    from deployer.live.rollforward import refresh
+    from deployer.state import open_store
+
+    with closing(open_store(root)) as store:
+        for table in behind:
+            try:
+                refresh(store, root, table.table_id)
+            except DeployerError as error:
+                note(f"{table.spec.address}: what others committed to it could not be recorded: {error}")
 
 
 def _remove_old_datasets(root: str, plan: Plan) -> None:

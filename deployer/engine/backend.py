@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.engine.backend_url import Backend, open_backend
+from deployer.engine.checkpoint_shape import fault_of_deployment
 from deployer.engine.journal_parts import JournalParts, parts_in
 from deployer.engine.project import StackRef
 from deployer.errors import Conflict, Corrupt, Refused
+from deployer.state.json_documents import NotADocument, read_document
 
 
 @dataclass(frozen=True)
@@ -80,17 +82,22 @@ def read_checkpoint(files: StackFiles) -> Checkpoint:
     if found is None:
         return Checkpoint(None)
     raw, tag = found
+    remedy = f"restore {files.stack}.json.bak beside it"
     try:
-        doc = json.loads(raw)
-        version, checkpoint = int(doc["version"]), doc["checkpoint"]
-    except (ValueError, KeyError, TypeError):
-        remedy = f"restore {files.stack}.json.bak beside it"
-        raise Corrupt("not a Pulumi checkpoint", where=files.where, remedy=remedy) from None
+        doc = read_document(raw)
+    except NotADocument as error:
+        raise Corrupt(f"not a Pulumi checkpoint: {error}", where=files.where, remedy=remedy) from None
+    version, checkpoint = (doc.get("version"), doc.get("checkpoint")) if isinstance(doc, dict) else (None, None)
+    if not isinstance(version, int) or not isinstance(checkpoint, dict):
+        raise Corrupt("not a Pulumi checkpoint", where=files.where, remedy=remedy)
     if version != 3:
         raise Refused(
             f"the checkpoint has version {version}, this engine reads 3", where=files.where, remedy="use the Pulumi CLI"
         )
-    return Checkpoint(checkpoint.get("latest"), raw, tag)
+    deployment = checkpoint.get("latest")
+    if (fault := fault_of_deployment(deployment)) is not None:
+        raise Corrupt(f"not a Pulumi checkpoint: {fault}", where=files.where, remedy=remedy)
+    return Checkpoint(deployment, raw, tag)
 
 
 def _refuse_other_forms(files: StackFiles) -> None:

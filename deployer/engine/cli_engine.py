@@ -7,7 +7,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ import yaml
 from pulumi import automation
 from pulumi.automation import events
 
-from deployer.engine.backend import stack_files
+from deployer.engine.backend import Checkpoint, encode_checkpoint, stack_files, write_checkpoint
 from deployer.engine.backend_url import is_known
 from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
 from deployer.engine.config import full_key, read_keys
@@ -29,7 +29,7 @@ from deployer.engine.model import (
     PlanResult,
     UpResult,
 )
-from deployer.engine.process import find_plugin
+from deployer.engine.plugin_search import find_plugin
 from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
@@ -56,13 +56,15 @@ class CliEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
         seen = Collected(on_event)
-        with _config_file(stack, config) as config_file:
+        with _config_file(stack, config) as config_file, _to_read(stack) as opened:
             _call(
-                lambda: _open(stack).preview(
+                lambda: opened.preview(
                     refresh=refresh,
                     target=sorted(targets) or None,
+                    exclude=sorted(leave) or None,
                     config_file=config_file,
                     on_event=seen.take,
                     on_output=_ignore,
@@ -80,6 +82,7 @@ class CliEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> UpResult:
         seen = Collected(on_event)
         with _config_file(stack, config) as config_file:
@@ -88,6 +91,7 @@ class CliEngine:
                     refresh=refresh,
                     parallel=parallel,
                     target=sorted(targets) or None,
+                    exclude=sorted(leave) or None,
                     config_file=config_file,
                     continue_on_error=True,
                     on_event=seen.take,
@@ -116,15 +120,21 @@ class CliEngine:
         self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
     ) -> tuple[Operation, ...]:
         seen = Collected(on_event)
-        opened = _open(stack)
         if dry_run:
-            _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            with _to_read(stack) as opened:
+                _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         else:
-            _call(lambda: opened.refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            _call(lambda: _open(stack).refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
-        deployment = _call(lambda: _open(stack).export_stack())
+        """As Pulumi's own, for a stack that was never made too: an empty deployment. Nothing is written."""
+        if is_known(stack.project.backend_url):
+            return _store(stack).export()
+        selected = _selected(stack)
+        if selected is None:
+            return {"version": 3, "deployment": None}
+        deployment = _call(selected.export_stack)
         return {"version": deployment.version, "deployment": deployment.deployment}
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
@@ -175,23 +185,69 @@ class Collected:
 
 
 def _open(stack: StackRef) -> automation.Stack:
-    for name in stack.project.plugins:
-        find_plugin(name, stack.project.plugins)  # the CLI does not say which entry of Pulumi.yaml to correct
+    """The stack, made where it is not there yet, for a command that changes it."""
+    _check_plugins(stack)
     _take_over_journal(stack)
     return _call(
         lambda: automation.create_or_select_stack(
             stack.name,
             work_dir=str(stack.project.dir),
-            opts=automation.LocalWorkspaceOptions(env_vars=_environment(stack)),
+            opts=_options(stack.project.backend_url),
         )
     )
 
 
-def _environment(stack: StackRef) -> dict[str, str]:
+@contextmanager
+def _to_read(stack: StackRef) -> Iterator[automation.Stack]:
+    """The stack for a command that changes nothing.
+
+    The CLI previews only a stack that was made, and does not know the journal that a killed run of the embedded engine
+    left. So in these cases it works on a copy of the state in a folder of its own.
+    """
+    _check_plugins(stack)
+    known = is_known(stack.project.backend_url)
+    if not (known and stack_files(stack).journal.exists()) and (selected := _selected(stack)) is not None:
+        yield selected
+        return
+    with tempfile.TemporaryDirectory(prefix="deployer-state-") as folder:
+        url = Path(folder).resolve().as_uri()
+        if known and (deployment := _store(stack).export()["deployment"]) is not None:
+            copy = stack_files(StackRef(replace(stack.project, backend_url=url), stack.name))
+            write_checkpoint(copy, encode_checkpoint(copy, deployment), Checkpoint(None))
+        yield _call(
+            lambda: automation.create_or_select_stack(stack.name, work_dir=str(stack.project.dir), opts=_options(url))
+        )
+
+
+def _selected(stack: StackRef) -> automation.Stack | None:
+    """The stack as it is in its backend; None where it was never made."""
+
+    def select() -> automation.Stack | None:
+        try:
+            return automation.select_stack(
+                stack.name, work_dir=str(stack.project.dir), opts=_options(stack.project.backend_url)
+            )
+        except automation.StackNotFoundError:
+            return None
+
+    return _call(select)
+
+
+def _check_plugins(stack: StackRef) -> None:
+    """Raises NotFound, Refused: the CLI does not say which entry of Pulumi.yaml to correct."""
+    for name in stack.project.plugins:
+        find_plugin(name, stack.project.plugins, stack.project.dir)
+
+
+def _options(backend_url: str) -> automation.LocalWorkspaceOptions:
     """What the CLI gets beside this process's environment. It hands all of that to the program, but needs its own
     credentials."""
     kept_back = {name: "" for name in os.environ if is_withheld(name) and not name.startswith("PULUMI_")}
-    return {**kept_back, "PULUMI_BACKEND_URL": stack.project.backend_url}
+    return automation.LocalWorkspaceOptions(env_vars={**kept_back, "PULUMI_BACKEND_URL": backend_url})
+
+
+def _store(stack: StackRef) -> StackStore:
+    return StackStore(stack_files(stack), read_keys(stack))
 
 
 def _take_over_journal(stack: StackRef) -> None:
@@ -201,7 +257,7 @@ def _take_over_journal(stack: StackRef) -> None:
     files = stack_files(stack)
     if files.journal.exists():
         with locked(files):
-            StackStore(files, read_keys(stack)).open(fold=True)
+            _store(stack).open(fold=True)
 
 
 def _call(do: Callable[[], T]) -> T:

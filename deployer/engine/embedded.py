@@ -14,6 +14,7 @@ from typing import Any
 
 from deployer import masking
 from deployer.engine.backend import stack_files
+from deployer.engine.checkpoint_shape import fault_of_deployment
 from deployer.engine.choose import PROGRAM_PROCESS
 from deployer.engine.config import StackConfig, read_config, read_keys
 from deployer.engine.deletion import delete_unseen
@@ -35,7 +36,7 @@ from deployer.engine.threads import busy_interpreter
 from deployer.engine.unfinished import settle_unfinished
 from deployer.engine.unsaved import saved_or_kept
 from deployer.engine.values import blinded
-from deployer.errors import DeployerError, EngineFailed
+from deployer.errors import DeployerError, EngineFailed, InvalidInput
 from deployer.isolation.process import prepare
 from deployer.isolation.surroundings import closed_memory
 
@@ -58,8 +59,9 @@ class EmbeddedEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
-        settings = _settings(stack, dry_run=True, targets=targets, allow_destroy=allow_destroy)
+        settings = _settings(stack, dry_run=True, targets=targets, allow_destroy=allow_destroy, leave=leave)
         with self._run(stack, settings, on_event, config, kind="preview") as context:
             self._program(context, refresh)
             run = context.run
@@ -80,8 +82,9 @@ class EmbeddedEngine:
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> UpResult:
-        settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy)
+        settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy, leave=leave)
         with self._run(stack, settings, on_event, config, kind="update") as context:
             self._program(context, refresh)
             return _result(context.run)
@@ -121,6 +124,8 @@ class EmbeddedEngine:
         """Puts what `export` gave in place of the stack's state, as `pulumi stack import` does."""
         files = stack_files(stack)
         deployment = exported["deployment"]
+        if (fault := fault_of_deployment(deployment)) is not None:
+            raise InvalidInput(f"not an export of a stack: {fault}", remedy="write one by `deployer stack export`")
         keys = read_keys(stack)
         if has_plaintext(deployment):  # of `pulumi stack export --show-secrets`
             opened = open_deployment(deployment, keys)

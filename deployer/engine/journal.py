@@ -14,17 +14,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from deployer.engine.checkpoint_shape import fault_of_resource
 from deployer.engine.journal_parts import JournalParts
 from deployer.engine.resource import ResourceState, Transform, from_json, to_json
-from deployer.engine.snapshot import Begin, End, Entry, Pending
+from deployer.engine.snapshot import Begin, End, Entry, Pending, Snapshot
 from deployer.errors import Corrupt, DeployerError
+from deployer.state.json_documents import NotADocument, read_document
 
 _VERSION = 1
+_KEY = re.compile(r"[bn][0-9]{1,9}")  #: of a resource in a snapshot
 
 
 def fingerprint(content: bytes) -> str:
@@ -96,13 +100,25 @@ def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entr
     docs = list(_documents(content, parts.where))
     if not docs:
         return "", [], None
-    if docs[0].get("journal") != _VERSION:
+    if docs[0].get("journal") != _VERSION or not isinstance(docs[0].get("base"), str):
         raise Corrupt(
             "not a journal that this version reads", where=parts.where, remedy="use the version that wrote it"
         )
+    for number, doc in enumerate(docs[1:], 2):
+        if (fault := _fault(doc)) is not None:
+            raise _corrupt(f"line {number} of the journal is not an entry: {fault}", parts.where)
     folded = next((doc["folded"] for doc in docs if "folded" in doc), None)
     entries = [_decode(doc, reveal) for doc in docs[1:] if "folded" not in doc]
-    return str(docs[0]["base"]), entries, folded
+    return docs[0]["base"], entries, folded
+
+
+def replay(entries: Iterable[Entry], snapshot: Snapshot, where: str) -> None:
+    """Carries out what a journal says. Raises Corrupt, naming the journal, for an entry that does not fit."""
+    for entry in entries:
+        try:
+            snapshot.apply(entry)
+        except Corrupt as error:
+            raise _corrupt(f"the journal does not fit the checkpoint: {error.what}", where) from None
 
 
 def _documents(content: bytes, where: str) -> Iterable[dict[str, Any]]:
@@ -112,12 +128,42 @@ def _documents(content: bytes, where: str) -> Iterable[dict[str, Any]]:
         if len(checksum) != 8 or f"{zlib.crc32(text):08x}".encode() != checksum:
             if number == len(lines):  # what follows the last newline: nothing, or an entry cut short by a crash
                 return
-            raise Corrupt(
-                f"line {number} of the journal fails its checksum",
-                where=where,
-                remedy="move the journal away and run `deployer refresh`; steps after that line are not in the state",
-            )
-        yield json.loads(text)
+            raise _corrupt(f"line {number} of the journal fails its checksum", where)
+        try:
+            document = read_document(text)
+        except NotADocument as error:
+            raise _corrupt(f"line {number} of the journal is not an entry: {error}", where) from None
+        if not isinstance(document, dict):
+            raise _corrupt(f"line {number} of the journal is not an entry", where)
+        yield document
+
+
+def _corrupt(what: str, where: str) -> Corrupt:
+    remedy = "move the journal away and run `deployer refresh`; steps after that line are not in the state"
+    return Corrupt(what, where=where, remedy=remedy)
+
+
+def _fault(doc: Mapping[str, Any]) -> str | None:
+    """Why a document after the first is not an entry; None where it is one."""
+    resources: list[Any]
+    match doc:
+        case {"folded": str()}:
+            return None
+        case {"begin": int(), "kind": "creating" | "updating" | "deleting" | "reading", "resource": resource}:
+            resources = [resource]
+        case {"end": int() | None}:
+            put, drop, resolves = doc.get("put", {}), doc.get("drop", []), doc.get("resolves", [])
+            if not isinstance(put, dict) or not isinstance(drop, list) or not isinstance(resolves, list):
+                return "it does not have the shape of a step's end"
+            keys = [*put, *drop, *([doc["keep"]] if "keep" in doc else [])]
+            if not all(isinstance(key, str) and _KEY.fullmatch(key) for key in keys):
+                return "it names a resource by what is not a key"
+            if not all(isinstance(position, int) for position in resolves):
+                return "it resolves what is not a position"
+            resources = [*put.values(), *([doc["add"]] if "add" in doc else [])]
+        case _:
+            return "it is neither the beginning nor the end of a step"
+    return next((fault for each in resources if (fault := fault_of_resource(each)) is not None), None)
 
 
 def _encode(entry: Entry, hide: Transform) -> dict[str, Any]:

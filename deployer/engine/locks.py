@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from deployer.engine.backend import StackFiles
 from deployer.engine.running import is_running, start_of
 from deployer.errors import Conflict, DeployerError
+from deployer.state.json_documents import read_document
 from deployer.state.objects import Missing
 
 _ATTEMPTS = 4  # two runs that start at the same instant see each other's file and both step back; then they try again
@@ -98,7 +99,7 @@ def holders(files: StackFiles, folder: str, besides: str = "") -> list[Holder]:
         if path == besides or not path.endswith(".json"):
             continue
         try:
-            doc = json.loads(files.backend.objects.get(path))
+            doc = read_document(files.backend.objects.get(path))
             who = (int(doc["pid"]), str(doc["username"]), str(doc["hostname"]), str(doc["timestamp"]))
             found.append(Holder(path, *who, str(doc.get("processStart") or "")))
         except Missing:

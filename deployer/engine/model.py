@@ -137,7 +137,8 @@ class Engine(Protocol):
 
     Every method raises `EngineFailed` when the program, a provider or a step fails (what was done is saved),
     `Conflict` when another run holds the stack, `Refused` for what the engine does not do, and `Interrupted` after
-    Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`).
+    Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`). `leave` are
+    URNs of resources that are neither read nor changed.
     """
 
     def preview(
@@ -149,6 +150,7 @@ class Engine(Protocol):
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> PlanResult: ...
 
     def up(
@@ -161,6 +163,7 @@ class Engine(Protocol):
         targets: frozenset[str] = frozenset(),
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
+        leave: frozenset[str] = frozenset(),
     ) -> UpResult: ...
 
     def destroy(

@@ -1,4 +1,4 @@
-"""A provider plugin's process: the executable `pulumi-resource-NAME`, found and started as Pulumi does it.
+"""A provider plugin's process: the executable `pulumi-resource-NAME`, started as Pulumi does it.
 
 The plugin is given the engine's address, prints the port that it listens on as its first line, and is ended by its
 own process id. What it writes afterwards goes to the diagnostics.
@@ -6,16 +6,14 @@ own process id. What it writes afterwards goes to the diagnostics.
 
 from __future__ import annotations
 
-import os
 import queue
 import secrets
-import shutil
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-from deployer.errors import EngineFailed, NotFound
+from deployer.errors import EngineFailed
 from deployer.isolation.surroundings import environment_for_project_code
 from deployer.provider.callers import TOKEN_VARIABLE
 
@@ -24,28 +22,6 @@ _STOP_SECONDS = 5.0
 _END_SECONDS = 1.0
 
 Report = Callable[[str, str], None]  #: severity and one line
-
-
-def find_plugin(name: str, folders: Mapping[str, Path]) -> Path:
-    """The executable of a provider: in the folder that Pulumi.yaml names, else on PATH."""
-    executable = f"pulumi-resource-{name}"
-    if name in folders:
-        path = folders[name] / executable
-        if os.access(path, os.X_OK) and path.is_file():
-            return path
-        raise NotFound(
-            f"no executable {executable} there",
-            where=folders[name],
-            remedy="install the provider, or correct `plugins.providers` in Pulumi.yaml",
-        )
-    found = shutil.which(executable)
-    if found is None:
-        raise NotFound(
-            f"the provider plugin {executable} is not installed",
-            where=name,
-            remedy=f"put {executable} on PATH, or name its folder under `plugins.providers` in Pulumi.yaml",
-        )
-    return Path(found)
 
 
 class PluginProcess:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.engine.plugin import Checked, Diffed, Features, OnStepProgress, ProviderClient
-from deployer.engine.process import PluginProcess, Report, find_plugin
+from deployer.engine.plugin_search import find_plugin
+from deployer.engine.process import PluginProcess, Report
 from deployer.engine.project import Project
 from deployer.engine.remote import RemoteProvider
 from deployer.engine.sealed import Sealed
@@ -140,7 +141,7 @@ class Providers:
     def _open(self, package: str) -> ProviderClient:
         source = self._sources.get(package)
         if source is None:
-            executable = find_plugin(package, self._project.plugins)
+            executable = find_plugin(package, self._project.plugins, self._project.dir)
             process = PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
             return RemoteProvider(process, self._project.program_folder)
         from deployer.engine.inprocess import InProcess

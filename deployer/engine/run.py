@@ -39,7 +39,8 @@ from deployer.state.failpoints import reached
 @dataclass(frozen=True)
 class Settings:
     """How a run goes. `folder` is the program's. `targets` are URNs, all when empty; `allow_destroy` lifts `protect` by
-    URN or name."""
+    URN or name. `leave` are URNs of resources that are neither read nor changed: they stay in the state as they are.
+    """
 
     project: str
     stack: str
@@ -48,6 +49,7 @@ class Settings:
     folder: Path
     targets: frozenset[str] = frozenset()
     allow_destroy: frozenset[str] = frozenset()
+    leave: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -231,6 +233,8 @@ class Run:
         return not state.protect or state.urn in allowed or name_of(state.urn) in allowed
 
     def is_target(self, urn: str) -> bool:
+        if urn in self.settings.leave:
+            return False
         return not self.settings.targets or urn in self.settings.targets
 
     def provider_of(self, reference: str) -> Configured:

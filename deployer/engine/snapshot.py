@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from deployer.engine.resource import ResourceState
+from deployer.errors import Corrupt
 
 PendingKind = Literal["creating", "updating", "deleting", "reading"]
 
@@ -78,6 +79,8 @@ class Snapshot:
             self._new.pop(key, None)
         if entry.keep.startswith("n"):
             return entry.keep
+        if entry.keep and entry.keep not in self._old:
+            raise Corrupt(f"a step keeps the resource {entry.keep}, which is not there")
         added = self._old.pop(entry.keep) if entry.keep else entry.add
         if added is None:
             return ""

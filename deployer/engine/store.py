@@ -21,7 +21,7 @@ from deployer.engine.backend import (
     write_checkpoint,
 )
 from deployer.engine.deployment import Opened, open_deployment, to_deployment
-from deployer.engine.journal import Journal, fingerprint, read_journal
+from deployer.engine.journal import Journal, fingerprint, read_journal, replay
 from deployer.engine.journal_parts import JournalParts
 from deployer.engine.secrets import Secrets, StackKeys
 from deployer.engine.snapshot import Begin, Snapshot, in_dependency_order
@@ -136,8 +136,7 @@ class StackStore:
                 where=self._journal.where,
                 remedy="restore the checkpoint's .bak, or move the journal away and import what it names",
             )
-        for entry in entries:
-            opened.snapshot.apply(entry)
+        replay(entries, opened.snapshot, self._journal.where)
         if not fold:
             replayed = Snapshot(in_dependency_order(opened.snapshot.resources()), opened.snapshot.pending())
             return replace(opened, snapshot=replayed)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from deployer.specs.arrow import columns_of
+from deployer.specs.arrow import columns_of, stored_schema
 from deployer.specs.types import Column, children
 from deployer.state.updates import CreateTable, SetSchema, TableRestored, TableRewritten
 
 if TYPE_CHECKING:
-    from deployer.state.store import StateStore
+    from deployer.state.reader import StateReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Since:
     at_least: bool = False
 
 
-def column_since(store: StateStore, table_id: str, path: Sequence[str]) -> Since | None:
+def column_since(store: StateReader, table_id: str, path: Sequence[str]) -> Since | None:
     """Since when the table has the column at `path`, followed back through its renames; None when it has none.
 
     A table that was imported has its columns since the import.
@@ -42,7 +42,7 @@ def column_since(store: StateStore, table_id: str, path: Sequence[str]) -> Since
     return Since(schemas[0][0], at_least=first.version > 1)
 
 
-def _schemas(store: StateStore, table_id: str) -> Iterator[tuple[dt.datetime, Sequence[Column]]]:
+def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, Sequence[Column]]]:
     """Every schema that the log still tells, the oldest first, with when the table got it."""
     entries = store.log(table_id)
     if entries and entries[0].version > 1:  # what was before is only known by its outcome
@@ -87,9 +87,7 @@ def _names(columns: Sequence[Column], parent: Sequence[str]) -> list[str]:
 
 
 def _columns(schema: bytes) -> Sequence[Column]:
-    import pyarrow as pa
-
-    return columns_of(pa.ipc.read_schema(pa.py_buffer(schema)))
+    return columns_of(stored_schema(schema, "an entry of the table's log"))
 
 
 def _time(milliseconds: int) -> dt.datetime:

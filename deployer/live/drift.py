@@ -12,7 +12,7 @@ from deployer.errors import DeployerError
 from deployer.live.indexes import INDEXES
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import SPEC
-from deployer.live.rollforward import marks_at, transaction_of
+from deployer.live.unrecorded import marks_at, transaction_of
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import Column, ColumnType, FixedSizeList, ListOf, Struct, children
 from deployer.state.entries import LogEntry
@@ -30,7 +30,7 @@ from deployer.state.updates import (
 )
 
 if TYPE_CHECKING:
-    from deployer.state.store import StateStore
+    from deployer.state.reader import StateReader
 
 PLAIN_LANCE, SOMEBODY = "plain Lance", "somebody"
 VERSIONS = 200  #: how many versions of a dataset are looked at
@@ -50,7 +50,7 @@ class Origin:
     version: int | None = None
 
 
-def property_origin(store: StateStore, table_id: str, name: str) -> Origin | None:
+def property_origin(store: StateReader, table_id: str, name: str) -> Origin | None:
     """The newest transaction that set this property of the table; None when none is kept."""
     for entry in reversed(store.log(table_id)):
         if any(isinstance(update, SetTableProperties) and name in update.changes for update in entry.updates):
@@ -58,7 +58,7 @@ def property_origin(store: StateStore, table_id: str, name: str) -> Origin | Non
     return None
 
 
-def service_origin(store: StateStore, table_id: str, kind: str) -> Origin | None:
+def service_origin(store: StateReader, table_id: str, kind: str) -> Origin | None:
     """The newest transaction that attached, changed or detached the table's service of that kind."""
     for entry in reversed(store.log(table_id)):
         for update in entry.updates:
@@ -72,7 +72,7 @@ def service_origin(store: StateStore, table_id: str, kind: str) -> Origin | None
     return None
 
 
-def instance_origin(store: StateStore) -> Origin | None:
+def instance_origin(store: StateReader) -> Origin | None:
     """The newest transaction that set the instance's spec."""
     for entry in reversed(store.log(INSTANCE_LOG)):
         if any(isinstance(update, SetInstanceProperties) and SPEC in update.changes for update in entry.updates):
@@ -80,7 +80,7 @@ def instance_origin(store: StateStore) -> Origin | None:
     return None
 
 
-def removal_origin(store: StateStore, table_id: str) -> Origin | None:
+def removal_origin(store: StateReader, table_id: str) -> Origin | None:
     """Who began to delete or move the table last; None when its dataset vanished otherwise."""
     for entry in reversed(store.log(INSTANCE_LOG)):
         for update in entry.updates:
@@ -94,7 +94,7 @@ def removal_origin(store: StateStore, table_id: str) -> Origin | None:
     return None
 
 
-def column_origin(store: StateStore, root: str, entry: TableEntry, name: str) -> Origin | None:
+def column_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
     """The newest commit to Lance after which the column was another, or was there no more; without a name, their order.
 
     None when no version that is kept differs. A commit without the mark of ours is called plain Lance.
@@ -118,7 +118,7 @@ def _column(location: str, version: int, name: str) -> Column | tuple[str, ...] 
     return next((column for column in columns if column.name == name), None)
 
 
-def index_origin(store: StateStore, root: str, entry: TableEntry, name: str) -> Origin | None:
+def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) -> Origin | None:
     """The newest commit to Lance that built or dropped the index; None when no version that is kept did.
 
     Lance takes no mark on such a commit: `who` is somebody where the state log does not tell either.
@@ -235,7 +235,7 @@ def _renamed_type(found: ColumnType, before: Mapping[Path, Path], path: Path) ->
             return found
 
 
-def _author(store: StateStore, table_id: str, dataset: Any, version: int) -> str:
+def _author(store: StateReader, table_id: str, dataset: Any, version: int) -> str:
     marked = bool(marks_at(dataset, version))
     try:
         recorded = any(job.lance_version == version for job in store.table(table_id).jobs.values())

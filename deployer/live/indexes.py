@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+from deployer.errors import InvalidInput
 from deployer.specs.index_kinds import KINDS, all_parameters, declared_parameters, parameter_names
 from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
+from deployer.specs.plain_values import mapping, text, texts, whole
 from deployer.state.updates import SetTableProperties
 
 if TYPE_CHECKING:
@@ -76,13 +78,17 @@ class Remembered:
 
     @staticmethod
     def of(form: Mapping[str, Any]) -> Remembered:
-        before = form.get("before")
+        """The inverse of `to_json`. Raises InvalidInput for another form."""
+        status = text(form, "status")
+        if status not in get_args(Status):
+            raise InvalidInput(f"`status` of an index is {status[:40]!r}")
+        before = mapping(form, "before", {})
         return Remembered(
-            _index(form["index"]),
-            form["status"],
-            form["dataset"],
+            _index(mapping(form, "index")),
+            cast(Status, status),
+            whole(form, "dataset"),
             _index(before) if before else None,
-            frozenset(form.get("segments", ())),
+            frozenset(texts(form, "segments")),
         )
 
 
@@ -96,8 +102,8 @@ def _plain(value: Any) -> Any:
 
 def remembered_indexes(properties: TableProperties) -> dict[str, Remembered]:
     """Declarations by name."""
-    forms: Any = properties.declared.get(INDEXES) or {}
-    return {name: Remembered.of(form) for name, form in forms.items()}
+    forms = mapping(properties.declared, INDEXES, {})
+    return {name: Remembered.of(mapping(forms, name)) for name in forms}
 
 
 def with_indexes(properties: TableProperties, indexes: Mapping[str, Remembered]) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from deployer.errors import Corrupt, DeployerError, NotFound
-from deployer.live.lance_failures import refused_by_storage
+from deployer.errors import DeployerError, NotFound
+from deployer.live.lance_failures import in_words, is_of_lance, missing_file, refused_by_storage
 from deployer.live.lance_storage import manifest_names, objects_at, storage_options
 from deployer.state.model import TableEntry
 
@@ -31,6 +33,8 @@ def latest_version(location: str) -> int:
         names = manifest_names(location)
     except (FileNotFoundError, NotADirectoryError):
         raise _no_dataset(location) from None
+    except OSError as failure:
+        raise in_words(failure, location) from failure
     newest = max(map(_version_of, names), default=0)
     if not newest:
         raise _no_dataset(location)
@@ -61,16 +65,15 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
 
     try:
         return lance.dataset(location, version=version, storage_options=storage_options(location))
-    except Exception as failure:
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
         raise _explained(failure, location, version) from failure
 
 
-def _explained(failure: Exception, location: str, version: int | None) -> DeployerError:
-    text = str(failure)
-    if (refused := refused_by_storage(failure, location)) is not None:
-        return refused
-    if "not found" not in text.lower():
-        return Corrupt(f"the dataset cannot be opened: {text.splitlines()[0]}", where=location)
+def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:
+    if refused_by_storage(failure, location) is not None or "not found" not in str(failure).lower():
+        return in_words(failure, location)
     if version is None:
         return _no_dataset(location)
     return NotFound(
@@ -93,6 +96,12 @@ class Fragment:
     bytes: int
     paths: frozenset[str]
     file_of: tuple[tuple[int, str], ...]
+    elsewhere: frozenset[str] = frozenset()  #: of the paths those that are in another dataset, as in a shallow clone
+
+    @property
+    def own_paths(self) -> frozenset[str]:
+        """The paths of files that are in the dataset's own folder."""
+        return self.paths - self.elsewhere
 
     def files_of(self, fields: Iterable[int]) -> tuple[str | None, ...]:
         """The data file of each field id; None where the fragment has no values for it."""
@@ -118,7 +127,23 @@ def _fragment(metadata: Any) -> Fragment:
         sum(file.file_size_bytes or 0 for file in files),
         frozenset(file.path for file in files),
         tuple((field, file.path) for file in files for field in file.fields),
+        frozenset(file.path for file in files if getattr(file, "base_id", None) is not None),
     )
+
+
+def require_files(location: str, paths: Iterable[str]) -> None:
+    """Raises Corrupt for the first of a dataset's data files that is not there."""
+    names = {quote(path, safe=""): path for path in paths}  # as Lance calls them on storage
+    if not names:
+        return
+    if "://" in location:
+        there = {each.path.rpartition("/")[2] for each in objects_at(location).described("data/")}
+        missing = sorted(names.keys() - there)
+    else:
+        folder = Path(location, "data")
+        missing = sorted(name for name in names if not (folder / name).is_file())
+    if missing:
+        raise missing_file(f"{location}/data/{names[missing[0]]}")
 
 
 def field_ids(dataset: lance.LanceDataset, columns: Iterable[str]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
+RESTORE = "restore"  #: the kind of a restore's intent and of its mark
 ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
 
 

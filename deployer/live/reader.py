@@ -1,24 +1,30 @@
-"""The state store's records as the models that the specs have."""
+"""The state store's records as the models that the specs have. Nothing here writes anything.
+
+A table that cannot be read is told as such and does not keep the others from being read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
-from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
+from deployer.live.as_recorded import as_recorded
 from deployer.live.former import former_datasets
 from deployer.live.indexes import live_indexes
-from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable
-from deployer.live.rollforward import current
+from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
+from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
-from deployer.specs.json_form import instance_from_json, key_from_json
-from deployer.specs.model import InstanceSpec, Storage, TableSpec
+from deployer.specs.json_form import instance_from_json, key_from_json, storage_from_json
+from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.plain_values import lists, optional_whole
 from deployer.state.envelope import FORGED
 from deployer.state.model import InstanceState, TableEntry, TableState
 from deployer.state.names import shortened
-from deployer.state.store import StateStore
+from deployer.state.reader import StateReader
 
 #: Properties of the instance: its spec as last applied, and who applied it.
 SPEC, OWNER = "spec", "owner"
@@ -27,63 +33,118 @@ SPLIT_POINTS = "split_points"
 #: And how many rows a leaf may hold before it is split.
 MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
 
+T = TypeVar("T")
+
 READERS = 16  #: tables on S3 that are read at the same time
 
 
-def read_lake(store: StateStore, root: str) -> LiveLake:
-    """The whole lake, rolled forward to what Lance has; tables being created or deleted are left out."""
-    live = read_tables(store, root, active_tables(store))
-    instance = store.instance()
-    by_address = {table.spec.address: table for table in live.values()}
+@dataclass(frozen=True, slots=True)
+class ActiveTables:
+    """Tables that are neither being created nor being deleted, by id, and those whose logs cannot be read."""
+
+    found: Mapping[str, tuple[TableEntry, TableState]] = field(default_factory=dict)
+    unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
+
+
+def read_lake(store: StateReader, root: str) -> LiveLake:
+    """The whole lake with all that Lance has; tables being created or deleted are left out."""
+    active = active_tables(store)
+    read = {**read_tables(store, root, active.found), **active.unreadable}
+    return lake_of(store.instance(), [*read.values(), *unfinished_tables(store)])
+
+
+def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTable | Unreadable]) -> LiveLake:
+    """The lake of an instance whose tables were read."""
+    found: dict[str, LiveTable] = {}
+    unfinished: list[UnfinishedTable] = []
+    unreadable: dict[str, Unreadable] = {}
+    for table in tables:
+        match table:
+            case LiveTable():
+                found[table.spec.address] = table
+            case UnfinishedTable():
+                unfinished.append(table)
+            case Unreadable():
+                unreadable[table.address] = table
     owner = instance_owner(instance)
-    return LiveLake(live_instance(instance), by_address, owner, read=True, unfinished=unfinished_tables(store))
+    return LiveLake(live_instance(instance), found, owner, True, tuple(unfinished), unreadable)
 
 
-def active_tables(store: StateStore) -> dict[str, tuple[TableEntry, TableState]]:
-    """Tables that are neither being created nor being deleted, by id, read at once. Of others there may be no log."""
+def active_tables(store: StateReader) -> ActiveTables:
+    """The active tables, read at once. Of others there may be no log."""
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
-    states = store.tables(tuple(entries))
-    return {table_id: (entry, states[table_id]) for table_id, entry in entries.items()}
+    states, failures = store.each_table(tuple(entries))
+    found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
+    return ActiveTables(found, {table_id: unreadable(entries[table_id], why) for table_id, why in failures.items()})
 
 
-def unfinished_tables(store: StateStore) -> tuple[UnfinishedTable, ...]:
+def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
+    """The table of an entry that cannot be read."""
+    address = f"table/{entry.full_name}"
+    where = "" if why.where is None or str(why.where) == address else f"{why.where}: "
+    return Unreadable(address, entry.table_id, f"{where}{why.what}", why.remedy)
+
+
+def unfinished_tables(store: StateReader) -> list[UnfinishedTable | Unreadable]:
     """The tables whose creation or deletion was cut off, by name; rarely any."""
-    entries = sorted(
-        (entry for entry in store.instance().tables.values() if entry.status != "active"), key=lambda each: each.address
-    )
-    return tuple(_unfinished(store, entry) for entry in entries)
+    entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status != "active"}
+    states, failures = store.each_table(tuple(entries)) if entries else ({}, {})
+    in_order = sorted(entries.values(), key=lambda each: each.address)
+    return [_unfinished(entry, states.get(entry.table_id), failures.get(entry.table_id)) for entry in in_order]
 
 
-def _unfinished(store: StateStore, entry: TableEntry) -> UnfinishedTable:
-    try:
-        state = store.table(entry.table_id)
-    except NotFound:
+def _unfinished(
+    entry: TableEntry, state: TableState | None, failure: DeployerError | None
+) -> UnfinishedTable | Unreadable:
+    if failure is not None and not isinstance(failure, NotFound):
+        return unreadable(entry, failure)
+    if state is None:  # without a log, nothing but its entry is there yet, or any more
         return UnfinishedTable(entry)
+    try:
+        former = _read(lambda: former_datasets(state), entry.address)
+    except Corrupt as why:
+        return unreadable(entry, why)
     owner = str(state.properties.declared.get(OWNER, ""))
-    protected = state.properties.deletion_protection
-    return UnfinishedTable(entry, owner, state.files.rows, protected, former_datasets(state))
+    return UnfinishedTable(entry, owner, state.files.rows, state.properties.deletion_protection, former)
 
 
 def read_tables(
-    store: StateStore, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
-) -> dict[str, LiveTable]:
-    """Live tables by id, in the order in which they were found; on S3 several are asked for at once."""
+    store: StateReader, root: str, found: Mapping[str, tuple[TableEntry, TableState]]
+) -> dict[str, LiveTable | Unreadable]:
+    """Live tables by id, in the order in which they were found; on S3 several are asked for at once.
 
-    def read(each: tuple[TableEntry, TableState]) -> LiveTable:
-        return read_table(store, root, *each)
+    One that was removed meanwhile is left out.
+    """
+
+    def read(each: tuple[TableEntry, TableState]) -> LiveTable | Unreadable | None:
+        return read_or_why(store, root, *each)
 
     if "://" not in root or len(found) < 2:
-        return {table_id: read(each) for table_id, each in found.items()}
-    with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
-        return dict(zip(found, pool.map(read, found.values()), strict=True))
+        tables = {table_id: read(each) for table_id, each in found.items()}
+    else:
+        with ThreadPoolExecutor(min(READERS, len(found)), thread_name_prefix="live") as pool:
+            tables = dict(zip(found, pool.map(read, found.values()), strict=True))
+    return {table_id: table for table_id, table in tables.items() if table is not None}
 
 
-def read_table(store: StateStore, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
-    """The live table of an active entry, rolled forward to its newest dataset version.
+def read_or_why(store: StateReader, root: str, entry: TableEntry, state: TableState) -> LiveTable | Unreadable | None:
+    """The live table of an active entry, or why there is none; None when it was removed meanwhile."""
+    try:
+        return read_table(store, root, entry, state)
+    except Interrupted:
+        raise
+    except DeployerError as why:
+        now = store.instance().tables.get(entry.table_id) if isinstance(why, NotFound) else entry
+        return unreadable(entry, why) if now is not None and now.status == "active" else None
+
+
+def read_table(store: StateReader, root: str, entry: TableEntry, state: TableState | None = None) -> LiveTable:
+    """The live table of an active entry, with all that Lance has. Raises Corrupt, NotFound and what storage refuses.
 
     `state` is for a caller who has read many at once.
     """
-    return live_table(*current(store, root, entry, state or store.table(entry.table_id)))
+    seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
+    return replace(live_table(seen.entry, seen.state), recorded=seen.recorded)
 
 
 def live_instance(state: InstanceState) -> InstanceSpec | None:
@@ -91,10 +152,7 @@ def live_instance(state: InstanceState) -> InstanceSpec | None:
     declared: Any = state.properties.get(SPEC)
     if not isinstance(declared, Mapping):
         return None
-    try:
-        return instance_from_json(declared)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _unreadable(error, "the instance") from error
+    return _read(lambda: instance_from_json(declared), "the instance")
 
 
 def instance_owner(state: InstanceState) -> str:
@@ -104,29 +162,35 @@ def instance_owner(state: InstanceState) -> str:
 
 def live_table(entry: TableEntry, state: TableState) -> LiveTable:
     """A table's spec from its Lance schema and its properties. Raises Corrupt where they are none of a table."""
+    return _read(lambda: _live_table(entry, state), entry.address)
+
+
+def _read(read: Callable[[], T], where: str) -> T:
+    """What `read` gives. Raises Corrupt for a record of another shape, whoever wrote it."""
     try:
-        return _live_table(entry, state)
+        return read()
+    except InvalidInput as error:
+        said = error.what
     except DeployerError:
         raise
-    except Exception as error:  # of Arrow, or of a value of another shape, which may be anybody's
-        raise _unreadable(error, entry.address) from error
-
-
-def _unreadable(error: Exception, where: str) -> Corrupt:
-    said = shortened(f"{type(error).__name__}: {error}")
-    return Corrupt(f"what the state says of it cannot be read ({said})", where=where, remedy=FORGED)
+    except Exception as error:  # of Arrow, or of a value that no check knows
+        said = shortened(f"{type(error).__name__}: {error}")
+    raise Corrupt(f"what the state says of it cannot be read: {said}", where=where, remedy=FORGED)
 
 
 def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
-    import pyarrow as pa
+    owner = str(state.properties.declared.get(OWNER, ""))
+    former = former_datasets(state) if state.datasets else ()
+    return LiveTable(_spec(entry, state), entry.table_id, entry.location, owner, statistics(state), former)
 
+
+def _spec(entry: TableEntry, state: TableState) -> TableSpec:
     properties = state.properties
-    columns = columns_of(pa.ipc.read_schema(pa.py_buffer(state.schema)))
+    columns = columns_of(recorded_schema(state))
     by_name = {column.name: column for column in columns}
     keys = [by_name[name] for name in properties.row_keys if name in by_name]  # others may drop a key's column
-    points: Any = properties.declared.get(SPLIT_POINTS, ()) if len(keys) == len(properties.row_keys) else ()
-    storage: Any = properties.storage
-    spec = TableSpec(
+    points = lists(properties.declared, SPLIT_POINTS) if len(keys) == len(properties.row_keys) else ()
+    return TableSpec(
         database=entry.database,
         name=entry.name,
         columns=columns,
@@ -137,20 +201,16 @@ def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
         description=properties.description,
         online=properties.online,
         deletion_protection=properties.deletion_protection,
-        storage=Storage(**storage),
+        storage=storage_from_json(properties.storage),
         tags={key: str(value) for key, value in properties.tags.items()},
         indexes=live_indexes(state),
         services=live_services(state),
     )
-    owner = str(properties.declared.get(OWNER, ""))
-    former = former_datasets(state) if state.datasets else ()
-    return LiveTable(spec, entry.table_id, entry.location, owner, statistics(state), former)
 
 
 def leaf_limit(state: TableState) -> int | None:
     """How many rows a leaf of the table may hold before it is split; None when nothing says so."""
-    declared: Any = state.properties.declared.get(MAX_ROWS_PER_LEAF)
-    return None if declared is None else int(declared)
+    return optional_whole(state.properties.declared, MAX_ROWS_PER_LEAF)
 
 
 def statistics(state: TableState) -> TableStatistics:

@@ -7,15 +7,16 @@ it was prepared on; one that is not is undone by whoever sees it first, before a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, NotFound
+from deployer.errors import Conflict, InvalidInput, NotFound
 from deployer.live.lance_io import latest_version
 from deployer.live.lance_storage import storage_options
-from deployer.live.marks import Mark
+from deployer.live.marks import RESTORE, Mark
+from deployer.live.unrecorded import marks_at, marks_since
 from deployer.state.clock import Clock
 from deployer.state.conflicts import to_record
 from deployer.state.model import TableState
@@ -26,9 +27,9 @@ from deployer.state.updates import TableRestored
 if TYPE_CHECKING:
     import lance
 
+    from deployer.state.reader import StateReader
     from deployer.state.store import StateStore
 
-RESTORE = "restore"  #: the kind of its intent and of its mark
 STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"  #: properties beside the mark's
 
 
@@ -72,35 +73,78 @@ def commit_restore(
     lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
 
 
-def roll_restore(
-    store: StateStore, dataset: lance.LanceDataset, state: TableState, marks: Mapping[int, Sequence[Mark]]
-) -> TableState | None:
-    """Records a restore that Lance has and the log has not, or undoes one that does not stand.
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """A restore that Lance has and the log has not, and that is to be recorded."""
 
-    The state after it; None when there is none, or when it can only be taken as a commit of others: its savepoint is
-    gone, or somebody committed on top of one that does not stand.
+    update: TableRestored
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A restore that does not stand: the table is as it was before that version, the dataset's newest."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a restore's commit says beside its mark: the state that it restores, the savepoint, and its base version."""
+
+    state: int
+    savepoint: str
+    base: int
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> _Told | None:
+        """None when others wrote the properties, and they are not of that shape."""
+        try:
+            return _Told(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
+        except (KeyError, ValueError):
+            return None
+
+
+def judged_restore(store: StateReader, dataset: lance.LanceDataset, state: TableState) -> Stands | Undone | None:
+    """What is to become of a restore that Lance has and the log has not. Changes nothing.
+
+    None when there is none, or when it can only be taken as a commit of others: its savepoint is gone, or somebody
+    committed on top of one that does not stand.
     """
+    if not any(intent.kind == RESTORE for intent in state.intents.values()):
+        return None
     found = [
         (version, mark.job_id)
-        for version, (mark, *_) in sorted(marks.items())  # a restore is committed alone
+        for version, (mark, *_) in sorted(marks_since(dataset, state.lance_version).items())  # it is committed alone
         if mark.kind == RESTORE and mark.job_id in state.intents
     ]
-    if not found:
+    told = _Told.of(dataset.read_transaction(found[0][0]).transaction_properties) if found else None
+    if told is None:
         return None
     version, run_id = found[0]
-    told = dataset.read_transaction(version).transaction_properties
-    if int(told[BASE]) != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
-        if version != dataset.version or version <= state.lance_version + 1:
-            return None
-        _undo(dataset, run_id)
-        return state
+    if told.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
+        return Undone(version) if version == dataset.version and version > state.lance_version + 1 else None
     if version != state.lance_version + 1:
         return None
-    with suppress(NotFound):
-        then = store.table(state.table_id, at=int(told[STATE]))
-        update = restored(state, then, run_id, told[SAVEPOINT], version)
-        return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
-    return None
+    try:
+        then = store.table(state.table_id, at=told.state)
+    except (NotFound, InvalidInput):
+        return None
+    return Stands(restored(state, then, run_id, told.savepoint, version))
+
+
+def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
+    """Records a restore that Lance has and the log has not, or undoes one that does not stand; the state after it.
+
+    None when there is none, as for `judged_restore`.
+    """
+    match judged_restore(store, dataset, state):
+        case Stands(update):
+            return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
+        case Undone():
+            _undo(dataset)
+            return state
+        case None:
+            return None
 
 
 def end_dead_restores(store: StateStore, state: TableState) -> bool:
@@ -118,15 +162,17 @@ def end_dead_restores(store: StateStore, state: TableState) -> bool:
     return ended
 
 
-def _undo(dataset: lance.LanceDataset, run_id: str) -> None:
+def _undo(dataset: lance.LanceDataset) -> None:
+    """Takes back the newest version, which is a restore."""
     import lance
 
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
         return  # somebody was faster
+    (mark, *_) = marks_at(dataset, version)
     transaction = lance.Transaction(
         read_version=version,
         operation=lance.LanceOperation.Restore(version - 1),
-        transaction_properties=Mark(f"undo-{run_id}", "undo restore", 0).to_properties(),
+        transaction_properties=Mark(f"undo-{mark.job_id}", "undo restore", 0).to_properties(),
     )
     lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))

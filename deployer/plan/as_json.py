@@ -16,6 +16,7 @@ from deployer.specs.service_form import service_to_json, trigger_to_json
 from deployer.specs.types import Column, ColumnType, format_type
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.plan.monthly import MonthlyCost
     from deployer.plan.plan_seal import SavedAs
     from deployer.plan.verdict import Verdict, Violation
@@ -36,6 +37,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         "counts": plan.counts(),
         "refused": len(plan.refused) + len(plan.refused_removals),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],
+        **({"unreadable": [_unreadable(table) for table in plan.unreadable]} if plan.unreadable else {}),
         "foreign": [{"address": item.address, "action": item.action, "detail": item.detail} for item in plan.foreign],
         **({"removals": [removal_as_json(each) for each in plan.removals]} if plan.removals else {}),
         **({"policy": verdict_as_json(plan.verdict)} if plan.verdict else {}),
@@ -47,6 +49,10 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
 def saved_as_json(saved: SavedAs) -> dict[str, Any]:
     """Which file has a plan, its digest and the id of the key that signed it."""
     return {"file": saved.file, "digest": saved.digest, "signed_by": saved.signed_by or None}
+
+
+def _unreadable(table: Unreadable) -> dict[str, Any]:
+    return {"address": table.address, "what": table.what, "remedy": table.remedy or None}
 
 
 def _cost(cost: MonthlyCost) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from deployer.plan.plan_seal import SavedAs
 from deployer.plan.removals import removal_words
 from deployer.plan.saved_words import apply_command, saved_words
 from deployer.plan.templating import render_page
-from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
+from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict
 from deployer.plan.verdict_words import verdict_line
 from deployer.plan.words import count, describe
@@ -34,6 +34,7 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         counts=plan.counts(),
         describe=describe,
         extents=extents(plan),
+        left_alone=LEFT_ALONE,
         foreign_title=foreign_title(plan),
         headline=headline(plan),
         note_of=note_of,

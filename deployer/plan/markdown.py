@@ -12,7 +12,7 @@ from deployer.plan.plan_seal import SavedAs
 from deployer.plan.removals import removal_words
 from deployer.plan.risk import Risk
 from deployer.plan.saved_words import apply_command
-from deployer.plan.totals import extents, foreign_title, headline, note_of, parted
+from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.verdict_words import REMEDY, verdict_line
 from deployer.plan.words import count, describe, size
@@ -34,7 +34,7 @@ def plan_as_markdown(
     """
     head, risky, safe, foreign = (
         _head(plan, against, saved),
-        [*_removals(plan), *_risky(plan)],
+        [*_unreadable(plan), *_removals(plan), *_risky(plan)],
         _safe(plan),
         [_foreign(item) for item in plan.foreign],
     )
@@ -87,6 +87,8 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
         command = markdown_code(apply_command(saved))
         lines += ["", f"Saved as {markdown_code(saved.digest)}{signed}. To apply exactly this: {command}"]
     facts = [f"{_MARKS[risk]} **{risk.value}** {markdown_text(words)}" for risk, words in extents(plan)]
+    if plan.unreadable:
+        facts.append(f"❓ **{count(len(plan.unreadable), 'table')} unreadable**: {LEFT_ALONE}")
     if refused := len(plan.refused) + len(plan.refused_removals):
         facts.append(f"⛔ **{count(refused, 'change')} refused**: `up` changes nothing until they are gone")
     if plan.removals:
@@ -101,6 +103,13 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     if plan.cost:
         facts.append(f"💰 **cost** {markdown_text(cost_words(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
+
+
+def _unreadable(plan: Plan) -> list[str]:
+    if not plan.unreadable:
+        return []
+    lines = [f"- ❓ {markdown_code(each.address)}: {markdown_text(each.why)}" for each in plan.unreadable]
+    return ["\n**Unreadable**\n", *lines]
 
 
 def _risky(plan: Plan) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Position
 from deployer.graph import Graph
 from deployer.graph.build import Spec
-from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
 from deployer.plan.cause import cause
 from deployer.plan.changes import Change
 from deployer.plan.diff import diff
@@ -50,6 +50,7 @@ class ResourcePlan:
     action: Action
     changes: tuple[PlannedChange, ...]
     statistics: TableStatistics = TableStatistics()
+    table_id: str = ""  #: of the live table; empty where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,9 @@ class Foreign:
 class Plan:
     """Resources in the order of the graph, deletions last.
 
-    `verdict` is None where the project has no policies, `cost` where nothing is paid for or changed. `removals` are
-    data that goes beside what the changes say.
+    `unreadable` are tables of the lake that cannot be read: nothing is planned for them, and `up` leaves them as they
+    are, declared or not. `verdict` is None where the project has no policies, `cost` where nothing is paid for or
+    changed. `removals` are data that goes beside what the changes say.
     """
 
     instance: str
@@ -76,6 +78,7 @@ class Plan:
     verdict: Verdict | None = None
     cost: MonthlyCost | None = None
     removals: tuple[Removal, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:
@@ -101,6 +104,7 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is nothing to do. Tables that are unreadable may be there all the same."""
         return not self.changes and not self.foreign and not self.removals
 
     @property
@@ -109,6 +113,11 @@ class Plan:
         destroys = any(change.assessment.risk is Risk.DESTROYS for change in self.changes)
         deletes = any(resource.action == "delete" for resource in self.resources)
         return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)
+
+    def without(self, table: Unreadable) -> Plan:
+        """The plan when it is found only now that a table cannot be read: nothing is planned for it."""
+        resources = tuple(each for each in self.resources if each.table_id != table.table_id)
+        return replace(self, resources=resources, unreadable=(*self.unreadable, table))
 
     def counts(self) -> dict[Action, int]:
         """How many resources are created, updated, deleted and left as they are."""
@@ -128,7 +137,8 @@ def make_plan(
     allow_destroy: Collection[str] = (),
     foreign: Iterable[Foreign] = (),
 ) -> Plan:
-    """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages.
+    """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages. Nothing is
+    planned for tables that cannot be read.
 
     `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, and `managed` are the
     ids of tables that Pulumi's state of the stack has, which Pulumi would delete; others are left alone.
@@ -137,6 +147,8 @@ def make_plan(
     resources = []
     declared = set()
     for node in graph.nodes.values():
+        if isinstance(node.spec, TableSpec) and live.unreadable_of(node.spec) is not None:
+            continue
         table = _live_table(live, node.spec)
         if table is not None:
             declared.add(table.spec.address)
@@ -147,7 +159,8 @@ def make_plan(
             resources.append(_plan_resource(address, table.spec, None, table, allow_destroy))
     if live.instance is not None and not graph.nodes:
         resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
-    return Plan(instance, tuple(resources), tuple(foreign))
+    unreadable = tuple(table for _, table in sorted(live.unreadable.items()))
+    return Plan(instance, tuple(resources), tuple(foreign), unreadable=unreadable)
 
 
 def _live_table(live: LiveLake, spec: Spec) -> LiveTable | None:
@@ -177,7 +190,8 @@ def _plan_resource(
         if refused is None and assessment.risk is Risk.DESTROYS and address not in allow_destroy:
             refused = f"destroys data; to allow it: --allow-destroy {address}"
         planned.append(PlannedChange(change, assessment, cause(change, after), refused))
-    return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics)
+    table_id = table.table_id if table else ""
+    return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics, table_id)
 
 
 def _columns(spec: Spec | None) -> tuple[Column, ...]:

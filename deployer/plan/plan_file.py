@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.files.private import write_private
-from deployer.files.reading import parse_json
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
@@ -32,6 +32,8 @@ from deployer.specs.json_form import (
     table_to_json,
 )
 from deployer.specs.model import InstanceSpec, Lake
+from deployer.specs.plain_values import mapping, objects, text, texts
+from deployer.state.json_documents import NotADocument, read_document
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -42,6 +44,7 @@ JSON = Any
 Facts = Mapping[str, Mapping[str, JSON]]
 
 _AGAIN = "preview again with --out"
+_READABLE = "readable"  #: the property that a table has which could not be read, and of which nothing else is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
     for address, table in live.tables.items():
         if table.owner == owner or address in wanted or address in before:
             read[address] = _table_facts(table)
+    for address, unreadable in live.unreadable.items():
+        read[address] = {"id": unreadable.table_id, _READABLE: False}
     for resource in planned.values():
         if (table_address := _read_as(resource, desired, live)) and _is_safe_only_when_empty(resource):
             read[table_address]["holds rows"] = False
@@ -103,6 +108,9 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
         old, new = before.get(address), now.get(address)
         if old is None or new is None:
             found.append(Moved(address, "exists", old is not None, new is not None))
+            continue
+        if old.get(_READABLE, True) != new.get(_READABLE, True):
+            found.append(Moved(address, _READABLE, old.get(_READABLE, True), new.get(_READABLE, True)))
             continue
         found += [
             Moved(address, name, old.get(name), new.get(name))
@@ -186,13 +194,13 @@ def read_plan(
     """
     try:
         data = read_file(path, expect)
-        document = parse_json(data)
+        document = read_document(data)
     except FileNotFoundError:
         raise NotFound("there is no such plan", where=path, remedy="make it: deployer preview --out FILE") from None
     except OSError as error:
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
-    except ValueError:
-        raise InvalidInput("this is no plan, or one that was cut off", where=path, remedy=_AGAIN) from None
+    except NotADocument as error:
+        raise InvalidInput(f"this is no plan, or one that was cut off: {error}", where=path, remedy=_AGAIN) from None
     version = document.get("format") if isinstance(document, dict) else None
     if not isinstance(version, int) or "checksum" not in document:
         raise InvalidInput("this is no plan", where=path, remedy="give a file that `deployer preview --out` wrote")
@@ -205,29 +213,41 @@ def read_plan(
     if document["checksum"] != _checksum(document):
         raise Corrupt("the plan does not fit its checksum: it was damaged or edited", where=path, remedy=_AGAIN)
     signed_by = check_signature(document, document["checksum"], key, path)
-    if document["deployer"] != deployer:
-        raise Refused(
-            f"the plan was made by deployer {document['deployer']}, this is {deployer}", where=path, remedy=_AGAIN
-        )
-    desired = document["desired"]
+    if (made_by := document.get("deployer")) != deployer:
+        raise Refused(f"the plan was made by deployer {made_by}, this is {deployer}", where=path, remedy=_AGAIN)
+    try:
+        return _of_document(document, SavedAs(str(path), digest_of(data), signed_by))
+    except InvalidInput as error:
+        raise Corrupt(f"the plan does not have its shape: {error}", where=path, remedy=_AGAIN) from None
+
+
+def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
+    """Raises InvalidInput, naming what is wrong: a checksum is easily made for whatever the file says."""
+    stack, specs, desired, read = text(document, "stack"), text(document, "specs"), mapping(document, "desired"), {}
+    if not re.fullmatch(r"[^/\x00-\x1f]+/[A-Za-z0-9_.-]+", stack):
+        raise InvalidInput(f"`stack` is {stack[:100]!r} and should be PROJECT/STACK")
+    if "\0" in specs:
+        raise InvalidInput("`specs` is not a path")
+    for address in mapping(document, "read"):
+        read[address] = mapping(document["read"], address)
     return SavedPlan(
-        document["deployer"],
-        document["stack"],
-        document["specs"],
-        tuple(document["allow_destroy"]),
-        Lake(_instance(desired, path), tuple(map(table_from_json, desired["tables"]))),
-        document["read"],
-        document["changes"],
-        SavedAs(str(path), digest_of(data), signed_by),
+        text(document, "deployer"),
+        stack,
+        specs,
+        texts(document, "allow_destroy"),
+        Lake(_instance(desired), tuple(map(table_from_json, objects(desired, "tables")))),
+        read,
+        mapping(document, "changes"),
+        saved_as,
     )
 
 
-def _instance(desired: Mapping[str, JSON], path: Path) -> InstanceSpec:
+def _instance(desired: Mapping[str, JSON]) -> InstanceSpec:
     try:
-        aws = aws_from_json(desired.get("aws", {}))
+        aws = aws_from_json(mapping(desired, "aws", {}))
     except ValueError as error:
-        raise Corrupt(f"the plan's settings of AWS cannot be read: {error}", where=path, remedy=_AGAIN) from None
-    return replace(instance_from_json(desired["instance"]), aws=aws)
+        raise InvalidInput(f"`aws`: {error}") from None
+    return replace(instance_from_json(mapping(desired, "instance")), aws=aws)
 
 
 def _checksum(document: Mapping[str, JSON]) -> str:

@@ -12,10 +12,11 @@ from deployer.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.removals import Removal, removal_total, removal_words
 from deployer.plan.risk import Risk
-from deployer.plan.totals import foreign_counts, note_of
+from deployer.plan.totals import LEFT_ALONE, foreign_counts, note_of
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.plan.monthly import MonthlyCost
     from deployer.plan.verdict import Verdict, Violation
 
@@ -27,10 +28,12 @@ _STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "g
 def plan_as_tree(plan: Plan) -> RenderableType:
     """The tree of changes with a summary below; resources without changes are only counted."""
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
-    if plan.is_empty:
+    if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
         return Group(Folded(done, 4), *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
+    for table in plan.unreadable:
+        _add_unreadable(tree, table)
     for resource in plan.resources:
         if resource.changes:
             _add_resource(tree, resource)
@@ -73,9 +76,17 @@ def summary(plan: Plan) -> Text:
     line.append(f", {counts['same']} unchanged", style="not bold")
     if refused := len(plan.refused) + len(plan.refused_removals):
         line.append(f"; {refused} refused", style="bold red")
+    if plan.unreadable:
+        line.append(f"; {len(plan.unreadable)} unreadable", style="bold red")
     if plan.denied:
         line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
     return line
+
+
+def _add_unreadable(tree: Tree, table: Unreadable) -> None:
+    branch = tree.add(Folded(Text(f"! {table.address}", style="red"), 11))
+    line = Text("unreadable ", style="bold red").append(table.why, style="default not bold")
+    branch.add(_with_more(line, Text(LEFT_ALONE, style="not bold dim"), 11))
 
 
 def _add_resource(tree: Tree, resource: ResourcePlan) -> None:

@@ -50,14 +50,19 @@ def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
 
 
 def headline(plan: Plan) -> str:
-    """`1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`."""
+    """`1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`; and `1 unreadable`."""
     counts = plan.counts()
+    unreadable = [f"{len(plan.unreadable):,} unreadable"] if plan.unreadable else []
     if plan.is_empty:
-        return f"nothing to do, {count(len(plan.resources), 'resource')} as declared"
+        return ", ".join([f"nothing to do, {count(len(plan.resources), 'resource')} as declared", *unreadable])
     parts = [f"{counts[action]:,} {verb}" for action, verb in _VERBS if counts[action]]
     parts += foreign_counts(plan)
     parts += filter(None, [removal_total(plan)])
-    return ", ".join([*parts, f"{counts['same']:,} unchanged"])
+    return ", ".join([*parts, f"{counts['same']:,} unchanged", *unreadable])
+
+
+#: What becomes of a table that cannot be read.
+LEFT_ALONE = "nothing is planned for it, and `up` leaves it as it is"
 
 
 def foreign_counts(plan: Plan) -> list[str]:

@@ -40,6 +40,10 @@ def evaluate(policies: Policies, plan: PlanView) -> Verdict:
                 violations.append(_violation(rule, each, fitting, today))
     if problems:
         raise InvalidSpecs(problems, of="the policies")
+    notes += [
+        f"{address} cannot be read, so no rule was asked about changes to it, and none is made: {why}"
+        for address, why in plan.unreadable.items()
+    ]
     names = {rule.name for rule in asked}
     notes += [_unused(each, today) for each in approvals if each not in used and each.rule in names]
     rules = tuple(AskedRule(rule.name, rule.enforcement, rule.description, rule.at) for rule in asked)

@@ -72,7 +72,7 @@ class ResourceRow:
     leaves: int = 1  #: as declared
     online: bool = True
     deletion_protection: bool = True
-    action: str = "same"
+    action: str = "same"  #: `unreadable` for a table that cannot be read
     is_new: bool = False
     rows: int = 0
     bytes: int = 0
@@ -108,7 +108,10 @@ class ColumnRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """The plan of one stack as rules see it. `now` (UTC) is when it was made; `is_live` is False in `--against`."""
+    """The plan of one stack as rules see it. `now` (UTC) is when it was made; `is_live` is False in `--against`.
+
+    `unreadable` are the addresses of tables that cannot be read, and why: no change to them is planned.
+    """
 
     stack: str
     instance: str
@@ -117,6 +120,7 @@ class PlanView:
     columns: tuple[ColumnRow, ...]
     now: dt.datetime
     is_live: bool = True
+    unreadable: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def tables(self) -> tuple[ResourceRow, ...]:

@@ -55,10 +55,11 @@ def plan_view(
             for resource in plan.resources
             for change in resource.changes
         ),
-        tuple(_resource_row(spec, planned.get(spec.address), names) for spec in declared),
+        tuple(_resource_row(spec, planned.get(spec.address), names, live) for spec in declared),
         tuple(row for spec in declared if isinstance(spec, TableSpec) for row in _column_rows(spec, names)),
         now,
         since is not None,
+        MappingProxyType({table.address: table.what for table in plan.unreadable}),
     )
 
 
@@ -171,8 +172,9 @@ def _text(value: object) -> str | None:
             return json.dumps(value_as_json(value), ensure_ascii=False, sort_keys=True)
 
 
-def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names) -> ResourceRow:
-    action = planned.action if planned else "same"
+def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names, live: LiveLake) -> ResourceRow:
+    unreadable = isinstance(spec, TableSpec) and live.unreadable_of(spec) is not None
+    action = "unreadable" if unreadable else planned.action if planned else "same"
     is_new, at = spec.address in names.resources, spec.sources.get("")
     if isinstance(spec, InstanceSpec):
         return ResourceRow(

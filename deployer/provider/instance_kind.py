@@ -10,6 +10,7 @@ from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
 from deployer.provider.urn import owner_of
 from deployer.specs.json_form import instance_from_json, instance_to_json
+from deployer.specs.plain_values import text
 from deployer.tables.instance import create_instance, delete_instance, update_instance
 from deployer.tables.progress import OnProgress
 
@@ -38,7 +39,7 @@ class InstanceKind:
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         try:
-            state = stores.store(inputs.get("root") or id).instance()
+            state = stores.reader(inputs.get("root") or id).instance()
         except NotFound:
             return None
         live = live_instance(state)
@@ -52,8 +53,9 @@ class InstanceKind:
         return Resource(id, news, news)
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
-        root, address = stores.path(outputs["root"]), f"instance/{id}"
+        root = text(outputs, "root")
+        path, address = stores.path(root), f"instance/{id}"
         if stores.deletions is not None:
-            stores.deletions.require(root, address, None)
-        stores.forget(outputs["root"])
-        delete_instance(root, address)
+            stores.deletions.require(path, address, None)
+        stores.forget(root)
+        delete_instance(path, address)

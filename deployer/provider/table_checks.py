@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployer.errors import InvalidInput
-from deployer.provider.kinds import CheckFailure
+from deployer.provider.kinds import CheckFailure, Properties
 from deployer.specs.durations import hours_of
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import TableSpec
@@ -13,13 +13,18 @@ from deployer.state.location import RESERVED
 from deployer.state.names import fault_of_name, shortened
 
 
-def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
-    """Everything that is wrong with `spec`. Names become parts of paths, so they are held to what specs allow."""
-    for field, name in (("database", spec.database), ("name", spec.name)):
-        if wrong := fault_of_name(name):
+def check_names(news: Properties) -> Iterator[CheckFailure]:
+    """What is wrong with a table's names. They become parts of paths, so they are held to what specs allow."""
+    for field in ("database", "name"):
+        name = news[field]
+        if wrong := fault_of_name(name) if isinstance(name, str) else "is not text":
             yield CheckFailure(field, f"{shortened(name)} {wrong}")
-    if spec.database.lower() in RESERVED:
-        yield CheckFailure("database", f"{spec.database!r} is a folder of deployer's own in the root; use another name")
+        elif field == "database" and name.lower() in RESERVED:
+            yield CheckFailure(field, f"{name!r} is a folder of deployer's own in the root; use another name")
+
+
+def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
+    """Everything that is wrong with `spec`, its names aside."""
     columns = {column.name: column for column in spec.columns}
     if len(columns) != len(spec.columns):
         yield CheckFailure("columns", "two columns have the same name; rename one of them")

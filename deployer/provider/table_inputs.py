@@ -10,8 +10,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from deployer.errors import InvalidInput
 from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.specs.model import TableSpec
+from deployer.specs.plain_values import text
+from deployer.state.json_documents import NotADocument, read_document
 
 ROOT = "root"
 COLUMNS = "columns"
@@ -25,5 +28,9 @@ def table_inputs(spec: TableSpec, root: Any) -> dict[str, Any]:
 
 
 def table_of(inputs: Mapping[str, Any]) -> TableSpec:
-    """The inverse of `table_inputs`; raises InvalidInput for a text that is no type, ValueError for no JSON."""
-    return table_from_json({**inputs, COLUMNS: json.loads(inputs[COLUMNS])})
+    """The inverse of `table_inputs`. Raises InvalidInput, naming what is wrong, for inputs that are not a table's."""
+    try:
+        columns = read_document(text(inputs, COLUMNS))
+    except NotADocument as error:
+        raise InvalidInput(f"`{COLUMNS}` cannot be read: {error}") from None
+    return table_from_json({**inputs, COLUMNS: columns})

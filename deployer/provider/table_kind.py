@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
-from deployer.live.model import LiveTable
+from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.live.model import LiveTable, Unreadable
 from deployer.live.reader import live_instance, read_table
 from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
-from deployer.provider.table_checks import check_table
+from deployer.provider.table_checks import check_names, check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import owner_of
+from deployer.specs.plain_values import text
+from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.admin import create_table, delete_table, update_table
 from deployer.tables.progress import OnProgress
@@ -33,10 +35,12 @@ class TableKind:
         missing = tuple(CheckFailure(name, f"a table needs `{name}`") for name in needed if not news.get(name))
         if missing:
             return news, missing
+        if misnamed := tuple(check_names(news)):
+            return news, misnamed
         try:
             spec = table_of(news)
             return table_inputs(spec, news[ROOT]), tuple(check_table(spec))
-        except (DeployerError, ValueError, KeyError, TypeError) as error:
+        except DeployerError as error:
             return news, (CheckFailure(COLUMNS, f"a table cannot be read from these inputs: {error}"),)
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
@@ -66,21 +70,21 @@ class TableKind:
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
+        """Raises Corrupt for a table that is there and cannot be read: it is not missing."""
         declared_root, table = (str(inputs[ROOT]), id) if inputs.get(ROOT) else _import_id(id)
         try:
-            store = stores.store(declared_root)
+            reader = stores.reader(declared_root)
         except NotFound:
             return None
-        root = stores.path(declared_root)
         if live := stores.live_table(declared_root, table):
             return _resource(live, declared_root)
-        table_id = _id_of(store, table)
-        entry = store.instance().tables.get(table_id)
+        table_id = _id_of(reader, table)
+        entry = reader.instance().tables.get(table_id)
         if entry is None or entry.status == "creating":
             return None
         if entry.status == "deleting":  # cut off; it is there until somebody finishes it
             return Resource(table_id, inputs, _outputs(inputs, table_id, entry.location, entry.status))
-        return _resource(read_table(store, root, entry), declared_root)
+        return _resource(read_table(reader, stores.path(declared_root), entry), declared_root)
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
@@ -89,20 +93,20 @@ class TableKind:
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
     def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
-        address, root = f"table/{outputs['database']}.{outputs['name']}", stores.path(outputs[ROOT])
-        store = stores.store(outputs[ROOT])
+        address, root = f"table/{text(outputs, 'database')}.{text(outputs, 'name')}", text(outputs, ROOT)
+        store, path = stores.store(root), stores.path(root)
         entry = store.instance().tables.get(id)
         if entry is None:
             return
         if stores.deletions is not None:
-            stores.deletions.require(root, address, id)
+            stores.deletions.require(path, address, id)
         elif entry.address != address:
             raise Refused(
                 f"Pulumi's state has the id of {entry.address} for it, so it is not deleted",
                 where=address,
                 remedy="`pulumi refresh`, then look at what it is called",
             )
-        delete_table(store, root, id, allow_destroy=entry.address in stores.allow_destroy)
+        delete_table(store, path, id, allow_destroy=entry.address in stores.allow_destroy)
 
 
 def _with_spark(store: StateStore) -> LoadWithSpark:
@@ -119,7 +123,9 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
     return copy
 
 
-def _resource(live: LiveTable, root: str) -> Resource:
+def _resource(live: LiveTable | Unreadable, root: str) -> Resource:
+    if isinstance(live, Unreadable):
+        raise Corrupt(f"the table cannot be read: {live.what}", where=live.address, remedy=live.remedy)
     found = table_inputs(live.spec, root)
     return Resource(live.table_id, found, _outputs(found, live.table_id, live.location, "active"))
 
@@ -138,6 +144,6 @@ def _import_id(id: str) -> tuple[str, str]:
     return root, name
 
 
-def _id_of(store: StateStore, table: str) -> str:
+def _id_of(store: StateReader, table: str) -> str:
     entry = store.instance().by_name(table) if "." in table else None
     return entry.table_id if entry else table

@@ -18,6 +18,13 @@ def without_urns(text: str) -> str:
     return _URN.sub(lambda found: address_of(found[0]) or f"{type_of(found[0])} {found[0].split('::', 3)[3]}", text)
 
 
+def urn_of(project: str, stack: str, address: str) -> str:
+    """The URN that a lake's resource has without a parent, from its address such as `table/nyc.flights`."""
+    kind, _, name = address.partition("/")
+    resource_type = next(type_ for type_, of_kind in _ADDRESS_KIND.items() if of_kind == kind)
+    return f"urn:pulumi:{stack}::{project}::{resource_type}::{name}"
+
+
 def owner_of(urn: str) -> str:
     """`project/stack`, as the state store records who manages a table."""
     prefix, project, _ = urn.split("::", 2)

@@ -15,7 +15,7 @@ from deployer.specs.durations import hours_of
 from deployer.specs.service_schema import all_options, declared_options
 from deployer.state.model import TableState
 from deployer.state.services import Figures, FinalStatus, Savepoint
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.dataset import OpenTable, ReadTable, open_entry
 from deployer.tables.progress import OnProgress
 from deployer.tables.savepoint_tags import settle_tags
 
@@ -112,7 +112,7 @@ def _auto(state: TableState) -> list[Savepoint]:
     return sorted(found, key=lambda each: (each.at, each.state_version))
 
 
-def unchanged_since(table: OpenTable) -> str:
+def unchanged_since(table: ReadTable) -> str:
     """The newest of its savepoints when the table is as it was then; else empty."""
     for newest in _auto(table.state)[-1:]:
         try:

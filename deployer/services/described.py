@@ -10,7 +10,7 @@ from deployer.services.runs import runs_of
 from deployer.specs.service_schema import all_options
 from deployer.state.json_values import JSON
 from deployer.state.services import Run, Service, ServiceKind
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TableService:
     broken: str = ""
 
 
-def described(lake: str, table: OpenTable, service: Service) -> TableService:
+def described(lake: str, table: ReadTable, service: Service) -> TableService:
     """A service with its settings, defaults among them, and its newest run."""
     broken = fault_of(service)
     checked = not service.unsafe_raw and not broken

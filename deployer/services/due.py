@@ -27,7 +27,7 @@ from deployer.specs.schedules import firing_times, last_firing
 from deployer.specs.service_schema import KINDS
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service, ServiceKind
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 from deployer.tables.writer import Layout
 
 SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
@@ -57,7 +57,7 @@ class Due:
         return f"trigger: {self.why}" if self.at is None else SCHEDULE
 
 
-def due_services(table: OpenTable) -> list[Due]:
+def due_services(table: ReadTable) -> list[Due]:
     """What is due by conditions now, in the order in which it is to run.
 
     Files are looked at one by one, and the dataset is opened, only for conditions on them and when something was
@@ -222,7 +222,7 @@ def small_files(state: TableState) -> int:
     return sum(is_small(Piece(file), sizes) for file in state.files)
 
 
-def deleted_share(table: OpenTable) -> float:
+def deleted_share(table: ReadTable) -> float:
     """Of the rows that are in files, those that are deleted. Opens the dataset."""
     rows = table.state.files.rows
     fragments = table.dataset().get_fragments()

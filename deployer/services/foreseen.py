@@ -17,10 +17,10 @@ from deployer.services.runs import runs_of
 from deployer.state.services import Service, ServiceKind
 from deployer.tables.collect import GRACE, collect
 from deployer.tables.collect_versions import OldVersions
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 
-def foreseen(table: OpenTable, service: Service) -> str:
+def foreseen(table: ReadTable, service: Service) -> str:
     """What a run of the table's service would do now. Where that cannot be told, why not."""
     try:
         return _FORESEEN[service.kind](table, service)
@@ -28,7 +28,7 @@ def foreseen(table: OpenTable, service: Service) -> str:
         return f"not known: {error.what}"
 
 
-def _compact(table: OpenTable, service: Service) -> str:
+def _compact(table: ReadTable, service: Service) -> str:
     options = CompactOptions.of(options_of(table.state, service.kind, None))
     sizes = options.sizes(table.layout().max_rows_per_file)
     tasks = planned(table, table.dataset(), sizes)
@@ -43,7 +43,7 @@ def _compact(table: OpenTable, service: Service) -> str:
     return f"{count(old, 'file')} become about {new:,}: {rows} rewritten, {written}{dropped}"
 
 
-def _clean(table: OpenTable, service: Service) -> str:
+def _clean(table: ReadTable, service: Service) -> str:
     options = CleanOptions.of(options_of(table.state, service.kind, None))
     versions = OldVersions(options.older_than, options.keep_versions)
     gone = collect(table, grace=GRACE, versions=versions, dry_run=True)
@@ -58,12 +58,12 @@ def _clean(table: OpenTable, service: Service) -> str:
     return f"{would} {', '.join(what)}: {size(gone.bytes)}"
 
 
-def _autosavepoint(table: OpenTable, _: Service) -> str:
+def _autosavepoint(table: ReadTable, _: Service) -> str:
     same = unchanged_since(table)
     return f"nothing: nothing changed since savepoint {same}" if same else "makes a savepoint of the table as it is now"
 
 
-def _metasync(table: OpenTable, service: Service) -> str:
+def _metasync(table: ReadTable, service: Service) -> str:
     last = next((run for run in runs_of(table.state, service.kind) if run.status in ("SUCCEEDED", "SKIPPED")), None)
     version = table.state.lance_version
     if last is not None and last.figures.lance_version_after == version:
@@ -71,7 +71,7 @@ def _metasync(table: OpenTable, service: Service) -> str:
     return f"publishes version {version}"
 
 
-def _cluster(table: OpenTable, service: Service) -> str:
+def _cluster(table: ReadTable, service: Service) -> str:
     options = ClusterOptions.of(options_of(table.state, service.kind, None))
     arrangement = options.arrangement(table)
     files = [file for file in table.state.files if file.rows]
@@ -84,11 +84,11 @@ def _cluster(table: OpenTable, service: Service) -> str:
     return f"{would} by {by}: {len(todo):,} of {count(len(files), 'file')}, {amount}"
 
 
-def _restore(_: OpenTable, __: Service) -> str:
+def _restore(_: ReadTable, __: Service) -> str:
     return "goes back to the newest savepoint"
 
 
-_FORESEEN: Mapping[ServiceKind, Callable[[OpenTable, Service], str]] = {
+_FORESEEN: Mapping[ServiceKind, Callable[[ReadTable, Service], str]] = {
     "COMPACT": _compact,
     "CLUSTER": _cluster,
     "CLEAN": _clean,

@@ -17,7 +17,7 @@ from deployer.state.files import File
 from deployer.state.history import Time
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class ServicesReport:
     runs: tuple[Run, ...]
 
 
-def services_report(table: OpenTable, now: int) -> ServicesReport:
+def services_report(table: ReadTable, now: int) -> ServicesReport:
     """Of a table that is open, at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
     state, share = table.state, deleted_share(table)
 

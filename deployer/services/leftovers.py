@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from deployer.errors import Conflict
-from deployer.live.restored import RESTORE
+from deployer.live.marks import RESTORE
 from deployer.state.model import TableState
 from deployer.state.requirements import JobNotDone
 from deployer.state.services import Run

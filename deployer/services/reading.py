@@ -12,8 +12,8 @@ from deployer.services.savepoints import remove_savepoint
 from deployer.state.clock import Clock
 from deployer.state.service_conflicts import to_take_savepoint
 from deployer.state.service_updates import SavepointTaken
-from deployer.tables.dataset import OpenTable
-from deployer.tables.table import Table, open_table
+from deployer.tables.dataset import OpenTable, open_to_change
+from deployer.tables.table import Table
 
 PREFIX = "reader-"  #: of the names of the savepoints
 HOLD = dt.timedelta(hours=1)
@@ -24,18 +24,19 @@ def leased(root: str, name: str, hold_for: dt.timedelta = HOLD) -> Iterator[Tabl
     """The table `database.name` opened for reading at its newest version, which no CLEAN removes within the block, for
     `hold_for` at most: a reader that dies holds it no longer than that.
 
-    Raises as `open_table` does. The lease is of that version alone, so the table is not to be refreshed.
+    Raises as `open_table` does. Taking the lease is a commit to the table's log, so the reader needs the
+    right to write there. The lease is of that version alone, so the table is not to be refreshed.
     """
-    table = open_table(root, name)
+    table = open_to_change(root, name)
     try:
-        held, lease = _take(table.opened, hold_for)
+        held, lease = _take(table, hold_for)
         try:
             yield Table(held)
         finally:
             with suppress(Conflict, NotFound):  # its time was over and it was removed, or the whole table
                 remove_savepoint(held.store, [held.entry.table_id], lease)
     finally:
-        table.close()
+        table.store.close()
 
 
 def _take(opened: OpenTable, hold_for: dt.timedelta) -> tuple[OpenTable, str]:

@@ -11,7 +11,7 @@ from typing import Any, assert_never
 
 import pyarrow as pa
 
-from deployer.errors import InvalidInput
+from deployer.errors import Corrupt, InvalidInput
 from deployer.specs.types import (
     Blob,
     Column,
@@ -23,6 +23,7 @@ from deployer.specs.types import (
     Scalar,
     Struct,
 )
+from deployer.state.envelope import RECOVERY
 
 DESCRIPTION, DEFAULT = b"description", b"deployer.default"
 BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
@@ -61,6 +62,14 @@ _WITH_ARGUMENTS: Mapping[str, Callable[..., Any]] = {
     "decimal128": pa.decimal128,
     "decimal256": pa.decimal256,
 }
+
+
+def stored_schema(data: bytes, where: str) -> pa.Schema:
+    """The schema of stored bytes, which `where` names. Raises Corrupt for bytes that are not a schema."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, OSError, ValueError):
+        raise Corrupt("the recorded schema is not an Arrow schema", where=where, remedy=RECOVERY) from None
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:

@@ -8,7 +8,9 @@ from typing import Any
 from deployer.errors import Position
 from deployer.specs.index_kinds import declared_parameters, type_remedy
 from deployer.specs.model import IndexSpec
+from deployer.specs.plain_values import text, texts
 from deployer.specs.rules import Rule
+from deployer.specs.service_schema import plain
 from deployer.specs.types import Column, FixedSizeList, Scalar, Struct, format_type
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
@@ -144,11 +146,11 @@ def index_to_json(index: IndexSpec) -> dict[str, Any]:
 
 
 def index_from_json(form: Mapping[str, Any]) -> IndexSpec:
-    """The inverse of `index_to_json`; what equals a default is left out, whole doubles become integers."""
-    values = {
-        key: int(value) if isinstance(value, float) and value.is_integer() else value
-        for key, value in form.items()
-        if key not in _OWN
-    }
-    kind, columns = form["kind"], tuple(form["columns"])
-    return IndexSpec(form.get("name") or default_name(columns, kind), columns, kind, declared_parameters(kind, values))
+    """The inverse of `index_to_json`; what equals a default is left out, whole doubles become integers.
+
+    Raises InvalidInput for a form that is not an index's.
+    """
+    values = {key: plain(value) for key, value in form.items() if key not in _OWN}
+    kind, columns = text(form, "kind"), texts(form, "columns")
+    name = text(form, "name", "") or default_name(columns, kind)
+    return IndexSpec(name, columns, kind, declared_parameters(kind, values))

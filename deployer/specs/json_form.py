@@ -10,15 +10,30 @@ carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubl
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, assert_never
 
+from deployer.errors import InvalidInput
 from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
+from deployer.specs.plain_values import (
+    flag,
+    lists,
+    mapping,
+    objects,
+    optional_text,
+    optional_whole,
+    text,
+    text_map,
+    texts,
+    whole,
+)
 from deployer.specs.service_form import services_from_json, services_to_json
 from deployer.specs.service_schema import plain
-from deployer.specs.type_names import FLOATS
+from deployer.specs.type_names import BINARIES, FLOATS, MAX_PRECISION, TEXTS
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import (
     Blob,
@@ -33,9 +48,12 @@ from deployer.specs.types import (
     children,
     format_type,
 )
+from deployer.state.names import fault_of_name, shortened
 
 JSON = Any
 _DOUBLE_HOLDS = 2**53
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
+_NOT_INTEGERS = frozenset(("", "bool", "fixed_size_binary", *TEXTS, *FLOATS, *BINARIES, *MAX_PRECISION))
 
 
 def column_to_json(column: Column) -> dict[str, JSON]:
@@ -47,8 +65,8 @@ def column_to_json(column: Column) -> dict[str, JSON]:
 
 
 def column_from_json(form: Mapping[str, JSON]) -> Column:
-    """The inverse of `column_to_json`; raises InvalidInput for a text that is no type."""
-    column = Column(form["name"], parse_type(form["type"]), form.get("nullable", True))
+    """The inverse of `column_to_json`; raises InvalidInput for a form that is not a column's."""
+    column = Column(text(form, "name"), parse_type(text(form, "type")), flag(form, "nullable", True))
     return _with_notes(column, form)
 
 
@@ -70,18 +88,18 @@ def _notes(column: Column) -> dict[str, JSON]:
 def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
     column = replace(
         column,
-        description=form.get("description", ""),
-        renamed_from=form.get("renamed_from"),
-        default=form.get("default", ""),
-        using=form.get("using"),
+        description=text(form, "description", ""),
+        renamed_from=optional_text(form, "renamed_from"),
+        default=text(form, "default", ""),
+        using=optional_text(form, "using"),
     )
-    fields = form.get("fields")
+    fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column
 
 
 def _type_with_notes(column_type: ColumnType, fields: Mapping[str, JSON]) -> ColumnType:
     def noted(child: Column) -> Column:
-        return _with_notes(child, fields.get(child.name, {}))
+        return _with_notes(child, mapping(fields, child.name, {}))
 
     match column_type:
         case ListOf(item):
@@ -112,21 +130,38 @@ def _key_value_to_json(value: KeyValue) -> JSON:
 
 
 def key_from_json(form: Sequence[JSON], columns: Sequence[Column]) -> tuple[KeyValue, ...]:
-    """The inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats."""
+    """The inverse of `key_to_json`; `columns` are the key columns, which say which numbers are floats.
+
+    Raises InvalidInput for values that are not of the columns' types.
+    """
     return tuple(_key_value_from_json(value, column) for value, column in zip(form, columns, strict=False))
 
 
 def _key_value_from_json(value: JSON, column: Column) -> KeyValue:
+    name = column.type.name if isinstance(column.type, Scalar) else ""
+    found: KeyValue | None = None
     match value:
-        case {"base64": str(text)}:
-            return base64.b64decode(text)
-        case {"integer": str(text)}:
-            return int(text)
-        case bool() | str():
-            return value
+        case {"base64": str(content)} if name in BINARIES or name == "fixed_size_binary":
+            with suppress(ValueError):
+                found = base64.b64decode(content, validate=True)
+        case {"integer": str(digits)} if _INTEGER.fullmatch(digits):
+            found = int(digits)
+        case bool() if name == "bool":
+            found = value
+        case str() if name in TEXTS or name in MAX_PRECISION:
+            found = value
+        case float() | int() if name in FLOATS and value - value == 0:
+            found = float(value)
+        case int() if not isinstance(value, bool):
+            found = value
+        case float() if value.is_integer():
+            found = int(value)
         case _:
-            is_float = isinstance(column.type, Scalar) and column.type.name in FLOATS
-            return float(value) if is_float else int(value)
+            pass
+    is_number = isinstance(found, int) and not isinstance(found, bool)
+    if found is None or (is_number and (name in _NOT_INTEGERS or abs(int(found)) >= 2**64)):
+        raise InvalidInput(f"a split point has a value that is not of column `{column.name}`")
+    return found
 
 
 def table_to_json(spec: TableSpec) -> dict[str, JSON]:
@@ -166,29 +201,50 @@ def _partitions_to_json(spec: TableSpec) -> dict[str, JSON]:
 
 
 def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
-    """The inverse of `table_to_json`."""
-    columns = tuple(column_from_json(column) for column in form["columns"])
-    row_keys = tuple(form.get("row_keys", ()))
+    """The inverse of `table_to_json`; raises InvalidInput, naming what is wrong, for a form that is not a table's."""
+    columns = tuple(column_from_json(column) for column in objects(form, "columns"))
+    row_keys = texts(form, "row_keys")
     by_name = {column.name: column for column in columns}
     key_columns = [by_name[name] for name in row_keys if name in by_name]  # a live table may lack a key's column
-    partitions = form.get("partitions", {})
-    points, limit = partitions.get("split_points", ()), partitions.get("max_rows_per_leaf")
+    partitions = mapping(form, "partitions", {})
     return TableSpec(
-        database=form["database"],
-        name=form["name"],
+        database=_name(form, "database"),
+        name=_name(form, "name"),
         columns=columns,
         row_keys=row_keys,
-        sort_keys=tuple(form.get("sort_keys", ())),
-        split_points=tuple(key_from_json(point, key_columns) for point in points),
-        max_rows_per_leaf=None if limit is None else int(limit),
-        description=form.get("description", ""),
-        online=form.get("online", True),
-        deletion_protection=form.get("deletion_protection", True),
-        storage=Storage(**plain(form.get("storage", {}))),
-        renamed_from=form.get("renamed_from"),
-        tags=dict(form.get("tags", {})),
-        indexes=tuple(index_from_json(index) for index in form.get("indexes", ())),
-        services=services_from_json(form.get("services", {})),
+        sort_keys=texts(form, "sort_keys"),
+        split_points=tuple(key_from_json(point, key_columns) for point in lists(partitions, "split_points")),
+        max_rows_per_leaf=optional_whole(partitions, "max_rows_per_leaf"),
+        description=text(form, "description", ""),
+        online=flag(form, "online", True),
+        deletion_protection=flag(form, "deletion_protection", True),
+        storage=storage_from_json(mapping(form, "storage", {})),
+        renamed_from=optional_text(form, "renamed_from"),
+        tags=text_map(form, "tags"),
+        indexes=tuple(index_from_json(index) for index in objects(form, "indexes", ())),
+        services=services_from_json(mapping(form, "services", {})),
+    )
+
+
+def _name(form: Mapping[str, JSON], name: str) -> str:
+    """The name of a table or database, which becomes a part of a path."""
+    found = text(form, name)
+    if (fault := fault_of_name(found)) is not None:
+        raise InvalidInput(f"`{name}`: {shortened(found, 80)} {fault}")
+    return found
+
+
+def storage_from_json(form: Mapping[str, JSON]) -> Storage:
+    """Settings of storage; those that are not there have their defaults. Raises InvalidInput."""
+    default = Storage()
+    if unknown := sorted(form.keys() - set(Storage.__slots__)):
+        raise InvalidInput(f"`storage` has no setting `{unknown[0]}`")
+    return Storage(
+        data_storage_version=text(form, "data_storage_version", default.data_storage_version),
+        max_rows_per_file=whole(form, "max_rows_per_file", default.max_rows_per_file),
+        max_bytes_per_file=whole(form, "max_bytes_per_file", default.max_bytes_per_file),
+        stable_row_ids=None if form.get("stable_row_ids") is None else flag(form, "stable_row_ids"),
+        keep_replaced_for=text(form, "keep_replaced_for", default.keep_replaced_for),
     )
 
 
@@ -210,18 +266,21 @@ def instance_to_json(spec: InstanceSpec) -> dict[str, JSON]:
 
 
 def instance_from_json(form: Mapping[str, JSON]) -> InstanceSpec:
-    """The inverse of `instance_to_json`."""
-    state = plain(form.get("state", {}))
+    """The inverse of `instance_to_json`; raises InvalidInput, naming what is wrong, for a form that is not one's."""
+    state, clusters = plain(mapping(form, "state", {})), mapping(form, "clusters", {})
     return InstanceSpec(
-        name=form["name"],
-        root=form["root"],
-        description=form.get("description", ""),
-        engine=form.get("engine", "auto"),
-        state=StateBackend(state.pop("backend", "sqlite"), state),
-        clusters=tuple(
-            Cluster(name, options["kind"], {key: value for key, value in options.items() if key != "kind"})
-            for name, options in sorted(plain(form.get("clusters", {})).items())  # Pulumi keeps no order of them
+        name=text(form, "name"),
+        root=text(form, "root"),
+        description=text(form, "description", ""),
+        engine=text(form, "engine", "auto"),
+        state=StateBackend(
+            text(state, "backend", "sqlite"), {name: value for name, value in state.items() if name != "backend"}
         ),
-        tags=dict(form.get("tags", {})),
-        notify=tuple(form.get("notify", ())),
+        clusters=tuple(_cluster(name, mapping(clusters, name)) for name in sorted(clusters)),  # Pulumi keeps no order
+        tags=text_map(form, "tags"),
+        notify=texts(form, "notify"),
     )
+
+
+def _cluster(name: str, form: Mapping[str, JSON]) -> Cluster:
+    return Cluster(name, text(form, "kind"), plain({key: value for key, value in form.items() if key != "kind"}))

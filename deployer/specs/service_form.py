@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from deployer.specs.model import ServiceSpec, Trigger
-from deployer.specs.service_schema import KINDS, declared_options, default_trigger, plain, trigger_values
+from deployer.specs.plain_values import flag, mapping, optional_text, refuse_unfit, text
+from deployer.specs.service_schema import (
+    KINDS,
+    declared_options,
+    default_trigger,
+    option_names,
+    option_schema,
+    trigger_schema,
+    trigger_values,
+)
 
 
 def services_to_json(services: Iterable[ServiceSpec]) -> dict[str, Any]:
@@ -16,7 +26,8 @@ def services_to_json(services: Iterable[ServiceSpec]) -> dict[str, Any]:
 
 def services_from_json(form: Mapping[str, Any]) -> tuple[ServiceSpec, ...]:
     """The inverse of `services_to_json`."""
-    return tuple(service_from_json(kind, form[kind.lower()]) for kind in KINDS if kind.lower() in form)
+    names = {kind: kind.lower() for kind in KINDS}
+    return tuple(service_from_json(kind, mapping(form, name)) for kind, name in names.items() if name in form)
 
 
 def service_to_json(service: ServiceSpec) -> dict[str, Any]:
@@ -36,22 +47,33 @@ def service_to_json(service: ServiceSpec) -> dict[str, Any]:
 
 
 def service_from_json(kind: str, form: Mapping[str, Any]) -> ServiceSpec:
-    """The inverse of `service_to_json`; takes sizes and times as specs write them too."""
-    raw, options = bool(form.get("unsafe_raw", False)), form.get("options", {})
-    return ServiceSpec(
-        kind,
-        trigger_from_json(kind, form),
-        form.get("cluster"),
-        plain({name: options[name] for name in sorted(options)}) if raw else declared_options(kind, options),
-        raw,
-    )
+    """The inverse of `service_to_json`; takes sizes and times as specs write them too.
+
+    Raises InvalidInput for a form that is not a service's. Options that this release does not know are left out.
+    """
+    raw, options = flag(form, "unsafe_raw", False), mapping(form, "options", {})
+    if raw:
+        kept = {name: text(options, name) for name in sorted(options)}
+    else:
+        for name in option_names(kind):
+            if name in options:
+                refuse_unfit(f"{kind}.{name}", partial(option_schema, kind, name), options[name])
+        kept = declared_options(kind, options)
+    return ServiceSpec(kind, trigger_from_json(kind, form), optional_text(form, "cluster"), kept, raw)
 
 
 def trigger_from_json(kind: str, form: Mapping[str, Any]) -> Trigger | None:
-    """The trigger of a service in that form, the kind's own where it names none; None: on demand only."""
-    if form.get("trigger_mode", "AUTOMATIC") != "AUTOMATIC":
+    """The trigger of a service in that form, the kind's own where it names none; None: on demand only.
+
+    Raises InvalidInput for a form that is not a trigger's.
+    """
+    if text(form, "trigger_mode", "AUTOMATIC") != "AUTOMATIC":
         return None
-    return Trigger(**trigger_values(form.get("trigger") or default_trigger(kind)))
+    conditions = {name: value for name, value in mapping(form, "trigger", {}).items() if value is not None}
+    if not conditions:
+        return Trigger(**trigger_values(default_trigger(kind)))
+    refuse_unfit("trigger", trigger_schema, conditions)
+    return Trigger(**trigger_values(conditions))
 
 
 def trigger_to_json(trigger: Trigger) -> dict[str, Any]:

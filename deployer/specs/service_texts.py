@@ -11,6 +11,7 @@ from typing import Any
 
 from deployer.errors import InvalidInput, Position
 from deployer.specs.model import ServiceSpec
+from deployer.specs.plain_values import as_node
 from deployer.specs.rules import Rule
 from deployer.specs.schedules import check_schedule
 from deployer.specs.schema_parts import Json
@@ -31,7 +32,6 @@ from deployer.specs.storable import is_time_zone
 from deployer.specs.target_schema import TARGETS
 from deployer.specs.types import Column
 from deployer.specs.words import one_of
-from deployer.specs.yaml import Node
 
 
 def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """As `options_from_text`, of values as specs have them or in canonical form."""
     for name, value in values.items():
         problems: Problems = []
-        compiled(_schema(kind, name))(_node(value), f"`{name}`", problems)
+        compiled(_schema(kind, name))(as_node(value), f"`{name}`", problems)
         if problems:
             raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
     return declared_options(kind, values) if kind in KINDS else {}
@@ -90,7 +90,7 @@ def service_from_texts(
         form["options"] = {name: _of_option(kind, name, text) for name, text in given.items()}
     if cluster is not None:
         form["cluster"] = cluster
-    document = _node({kind.lower(): form})
+    document = as_node({kind.lower(): form})
     problems: Problems = []
     _check()(document, "services", problems)
     if problems:
@@ -107,7 +107,7 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
     if kind not in KINDS:
         return f"{kind} is not attached to tables"
     problems: Problems = []
-    _check()(_node({kind.lower(): dict(form)}), "services", problems)
+    _check()(as_node({kind.lower(): dict(form)}), "services", problems)
     if problems:
         return problems[0].what
     options, trigger = form.get("options") or {}, form.get("trigger") or {}
@@ -164,14 +164,3 @@ def _typed(schema: Json, text: str, name: str) -> Any:
             return [{"type": item} if item in TARGETS else item for item in items]
         case _:
             return text
-
-
-def _node(value: Any) -> Node:
-    """A value as specs have it, without a place."""
-    match value:
-        case dict():
-            return Node({key: _node(item) for key, item in value.items()}, "", 1, 1)
-        case list():
-            return Node([_node(item) for item in value], "", 1, 1)
-        case _:
-            return Node(value, "", 1, 1)

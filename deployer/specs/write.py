@@ -127,8 +127,15 @@ def _key_value(value: KeyValue, column: Column) -> Any:
         return value.hex()
     if not isinstance(column.type, Scalar) or isinstance(value, str | float | bool):
         return value
-    args = column.type.args
-    match column.type.name:
+    try:
+        return _moment(value, column.type)
+    except OverflowError:  # a time that Python's own types do not reach
+        return value
+
+
+def _moment(value: int, kind: Scalar) -> Any:
+    args = kind.args
+    match kind.name:
         case "date32":
             return (_EPOCH + timedelta(days=value)).date().isoformat()
         case "date64":

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from deployer.errors import NotFound, Refused
 
 if TYPE_CHECKING:
+    from deployer.state.reader import StateReader
     from deployer.state.store import StateStore
 
-__all__ = ["create_store", "open_store", "remove_store"]
+__all__ = ["create_store", "open_reader", "open_store", "remove_store"]
 
 _FOLDER = "_state"
 _REMOVED = "_state-removed"
@@ -26,6 +27,20 @@ def open_store(root: str | Path) -> StateStore:
 
         return open_on_s3(str(root))
     return _store(_local_folder(root) / _FOLDER, create=False)
+
+
+def open_reader(root: str | Path) -> StateReader:
+    """As `open_store`, for who only reads: nothing is written, not even by SQLite, and no right to write is needed."""
+    if _is_on_s3(root):
+        from deployer.state.on_s3 import open_on_s3_to_read
+
+        return open_on_s3_to_read(str(root))
+    from deployer.state.objects import LocalObjects
+    from deployer.state.reader import StateReader
+    from deployer.state.sqlite_logs import open_to_read
+
+    folder = _local_folder(root) / _FOLDER
+    return StateReader(open_to_read(folder / "state.db"), LocalObjects(folder / "snapshots"))
 
 
 def create_store(root: str | Path, options: Mapping[str, object] | None = None, *, instance: str = "") -> StateStore:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
-from deployer.state.backend import Backend, Record, SnapshotRecord
+from deployer.state.backend import LogReader, Record, SnapshotRecord
 from deployer.state.differences import Difference, inner_differences, state_differences
 from deployer.state.entries import from_record
 from deployer.state.envelope import digest
 from deployer.state.model import State
-from deployer.state.objects import Missing, ObjectStore
+from deployer.state.objects import Missing, ObjectReader
 from deployer.state.reducer import empty_state, fold
-from deployer.state.snapshots import Snapshots, manifest_of, version_of
+from deployer.state.snapshots import SnapshotReader, manifest_of, version_of
 
 _ATTEMPTS = 5
 
@@ -54,26 +54,26 @@ class _Moved(Exception):
     """Retention removed something between two reads."""
 
 
-def audit_log(log: str, backend: Backend, snapshots: Snapshots, objects: ObjectStore) -> LogAudit:
+def audit_log(log: str, logs: LogReader, snapshots: SnapshotReader, objects: ObjectReader) -> LogAudit:
     """Raises Refused for what a newer deployer wrote; whatever is damaged is a difference."""
     for _ in range(_ATTEMPTS):
         try:
-            return _Audit(log, backend, snapshots, objects).run()
+            return _Audit(log, logs, snapshots, objects).run()
         except _Moved:
             continue
     raise Corrupt("its snapshots are removed faster than they can be read", where=f"log {log}")
 
 
 class _Audit:
-    def __init__(self, log: str, backend: Backend, snapshots: Snapshots, objects: ObjectStore) -> None:
-        self._log, self._backend, self._snapshots, self._objects = log, backend, snapshots, objects
+    def __init__(self, log: str, logs: LogReader, snapshots: SnapshotReader, objects: ObjectReader) -> None:
+        self._log, self._logs, self._snapshots, self._objects = log, logs, snapshots, objects
         self._differences: list[Difference] = []
         self._recovered: dict[int, State] = {}
         self._broken: list[int] = []
 
     def run(self) -> LogAudit:
         floor = self._floor()
-        pointers = {pointer.version: pointer for pointer in self._backend.snapshots(self._log)}
+        pointers = {pointer.version: pointer for pointer in self._logs.snapshots(self._log)}
         records = self._records()
         if self._floor() != floor:
             raise _Moved
@@ -101,19 +101,19 @@ class _Audit:
 
     def _records(self) -> Sequence[Record]:
         try:
-            return self._backend.records(self._log, 0)
+            return self._logs.records(self._log, 0)
         except Corrupt as damage:  # some backends keep large bodies elsewhere, and name the first that is gone
             self._differences.append(_difference(damage, f"log {self._log}"))
             return self._one_by_one()
 
     def _one_by_one(self) -> list[Record]:
         found: list[Record] = []
-        tail = self._backend.snapshots(self._log)
+        tail = self._logs.snapshots(self._log)
         version, missing = (tail[0].version if tail else 0), 0
         while missing < 2:  # two in a row that cannot be read: past the end, or nothing can be folded anyhow
             version += 1
             try:
-                (record,) = self._backend.records(self._log, version - 1, 1)
+                (record,) = self._logs.records(self._log, version - 1, 1)
             except (Corrupt, ValueError):
                 missing += 1
             else:
@@ -122,9 +122,9 @@ class _Audit:
 
     def _floor(self) -> int:
         try:
-            tail = self._backend.tails({self._log: 0})[self._log]
+            tail = self._logs.tails({self._log: 0})[self._log]
         except Corrupt:  # the floor is always at a snapshot
-            return min((each.version for each in self._backend.snapshots(self._log)), default=0)
+            return min((each.version for each in self._logs.snapshots(self._log)), default=0)
         if tail.removed:
             raise NotFound("it was removed", where=f"log {self._log}")
         return tail.floor
@@ -156,7 +156,7 @@ class _Audit:
             held = self._snapshots.read(pointer).state
             self._check_parts(pointer, where)
         except Missing as missing:
-            if pointer.version not in [each.version for each in self._backend.snapshots(self._log)]:
+            if pointer.version not in [each.version for each in self._logs.snapshots(self._log)]:
                 raise _Moved from None
             self._damaged(folded, pointer, Difference(where, f"{missing} is missing"))
             return folded

@@ -57,8 +57,38 @@ class Tail:
         return self.floor == REMOVED
 
 
-class Backend(Protocol):
-    """Every method may raise OutcomeUnknown when no answer came; only a write then leaves a doubt."""
+class LogReader(Protocol):
+    """The reading half of a backend: nothing that it does changes what is stored. Methods may raise OutcomeUnknown
+    when no answer came."""
+
+    def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
+        """For each log what follows the version given, all as of one moment.
+
+        A reader at version 0, or below the floor, gets the newest snapshot and what follows that.
+        """
+        ...
+
+    def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
+        """Records with a version above `after`, in order, at most `limit`; those removed are not among them."""
+        ...
+
+    def find(self, log: str, txn_id: str) -> int | None:
+        """The version at which a transaction is in the log, if it still is."""
+        ...
+
+    def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
+        """All pointers of a log, oldest first."""
+        ...
+
+    def logs(self) -> Sequence[str]:
+        """The names of all logs that hold anything."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Backend(LogReader, Protocol):
+    """Both halves. OutcomeUnknown from a write leaves a doubt: it may have been written."""
 
     def put(self, records: Sequence[Record]) -> bool:
         """Writes one record for each log, all or none. False when any version exists or is not above the floor.
@@ -91,25 +121,6 @@ class Backend(Protocol):
         that may do it too (see `line`). Only a courtesy as well."""
         ...
 
-    def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
-        """For each log what follows the version given, all as of one moment.
-
-        A reader at version 0, or below the floor, gets the newest snapshot and what follows that.
-        """
-        ...
-
-    def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
-        """Records with a version above `after`, in order, at most `limit`; those removed are not among them."""
-        ...
-
-    def find(self, log: str, txn_id: str) -> int | None:
-        """The version at which a transaction is in the log, if it still is."""
-        ...
-
-    def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
-        """All pointers of a log, oldest first."""
-        ...
-
     def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
         """Adds a pointer unless that version has one or is not above the floor; False then."""
         ...
@@ -128,9 +139,3 @@ class Backend(Protocol):
         A floor that is not above the log's own changes nothing. REMOVED removes all of the log for ever.
         """
         ...
-
-    def logs(self) -> Sequence[str]:
-        """The names of all logs that hold anything."""
-        ...
-
-    def close(self) -> None: ...

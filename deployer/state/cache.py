@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from threading import Lock
 
-from deployer.errors import Corrupt, NotFound
-from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.state.backend import LogReader, Record, SnapshotRecord, Tail
 from deployer.state.entries import LogEntry, from_record
 from deployer.state.model import INSTANCE_LOG, InstanceState, State
 from deployer.state.objects import Missing
@@ -37,8 +37,8 @@ LoadSnapshot = Callable[[SnapshotRecord], "Known"]
 class StateCache:
     """Thread-safe. States are values: what a reader holds never changes."""
 
-    def __init__(self, backend: Backend, load: LoadSnapshot) -> None:
-        self._backend, self._load = backend, load
+    def __init__(self, logs: LogReader, load: LoadSnapshot) -> None:
+        self._logs, self._load = logs, load
         self._known: dict[str, Known] = {}
         self._lock = Lock()
 
@@ -49,7 +49,7 @@ class StateCache:
         """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
         known = {log: self._known.get(log) or Known(empty_state(log)) for log in logs}
         for _ in range(_ATTEMPTS):
-            tails = self._backend.tails({log: each.state.version for log, each in known.items()})
+            tails = self._logs.tails({log: each.state.version for log, each in known.items()})
             try:
                 caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in tails.items()}
             except Missing:
@@ -57,6 +57,21 @@ class StateCache:
             self.keep(caught_up.values())
             return caught_up
         raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
+
+    def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, Known], dict[str, DeployerError]]:
+        """As `refresh`, with the failures of logs that cannot be read by themselves: the others are found by halving.
+
+        Raises what is not about what one log holds.
+        """
+        wanted = list(logs)
+        try:
+            return self.refresh(wanted), {}
+        except (Corrupt, NotFound, Refused) as error:
+            if len(wanted) == 1:
+                return {}, {wanted[0]: error}
+        half = len(wanted) // 2
+        first, second = self.refresh_each(wanted[:half]), self.refresh_each(wanted[half:])
+        return first[0] | second[0], first[1] | second[1]
 
     def keep(self, known: Iterable[Known]) -> None:
         with self._lock:

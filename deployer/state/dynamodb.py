@@ -164,7 +164,7 @@ class DynamoBackend:
         return self._reads.logs()
 
     def close(self) -> None:
-        self._requests.close()
+        self._reads.close()
 
     def _entry(self, record: Record, inline: int) -> Item:
         """An entry's item; a body above `inline` bytes is put first as an object and named.

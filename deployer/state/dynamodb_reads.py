@@ -32,7 +32,7 @@ from deployer.state.dynamodb_items import (
 )
 from deployer.state.dynamodb_requests import Requests
 from deployer.state.envelope import RECOVERY
-from deployer.state.objects import Missing, ObjectStore
+from deployer.state.objects import Missing, ObjectReader
 
 HEADS_AT_ONCE = 100  #: of one TransactGetItems
 ITEMS_AT_ONCE = 100  #: of one BatchGetItem
@@ -56,9 +56,9 @@ class _Lost:
 
 
 class DynamoReads:
-    """The reading half of `DynamoBackend`."""
+    """Fulfils `backend.LogReader`: the reading half of `DynamoBackend`."""
 
-    def __init__(self, requests: Requests, objects: ObjectStore, store_id: str) -> None:
+    def __init__(self, requests: Requests, objects: ObjectReader, store_id: str) -> None:
         self._requests, self._objects, self._store = requests, objects, store_id
         self._table = requests.table.name
 
@@ -143,6 +143,9 @@ class DynamoReads:
             if "LastEvaluatedKey" not in answer:
                 return sorted(found)
             start = {"ExclusiveStartKey": answer["LastEvaluatedKey"]}
+
+    def close(self) -> None:
+        self._requests.close()
 
     def head(self, log: str) -> Head:
         answer = self._requests.read(

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from itertools import takewhile
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.state.backend import Backend, SnapshotRecord
+from deployer.state.backend import LogReader, SnapshotRecord
 from deployer.state.entries import LogEntry, from_record
 from deployer.state.model import INSTANCE_LOG, State
 from deployer.state.objects import Missing
 from deployer.state.reducer import empty_state, fold
-from deployer.state.snapshots import Snapshots
+from deployer.state.snapshots import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Time:
 At = int | Time | datetime  #: a version of the log, or a moment: the state that was the newest then
 
 
-def state_at(log: str, at: At, backend: Backend, snapshots: Snapshots) -> State:
+def state_at(log: str, at: At, logs: LogReader, snapshots: SnapshotReader) -> State:
     """The state of a log at a version or a moment. Raises NotFound when that is not kept, or not yet there."""
     moment = _moment(at)
-    pointers = backend.snapshots(log)
+    pointers = logs.snapshots(log)
     before = [pointer for pointer in pointers if _is_before(pointer, at, moment)]
     after = pointers[len(before) :]
     try:
@@ -37,7 +37,7 @@ def state_at(log: str, at: At, backend: Backend, snapshots: Snapshots) -> State:
         raise _not_kept(log, at) from None
     # Between two snapshots lie few entries; the moment of each is inside it.
     upto = at if isinstance(at, int) else after[0].version if after else None
-    records = backend.records(log, state.version, None if upto is None else upto - state.version)
+    records = logs.records(log, state.version, None if upto is None else upto - state.version)
     if records and records[0].version != state.version + 1:
         raise _not_kept(log, at)
     state = fold(state, takewhile(lambda entry: _is_before(entry, at, moment), map(from_record, records)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from deployer.state.audit import LogAudit
 from deployer.state.backend import Backend
-from deployer.state.snapshots import Snapshots
+from deployer.state.snapshots import SnapshotWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Step:
 
 
 def mend_log(
-    audit: LogAudit, backend: Backend, snapshots: Snapshots, *, dry_run: bool, drop_history: bool
+    audit: LogAudit, backend: Backend, snapshots: SnapshotWriter, *, dry_run: bool, drop_history: bool
 ) -> Iterator[Step]:
     """Makes damaged snapshots again where the log reaches them; with `dry_run` only says so.
 

@@ -33,10 +33,8 @@ class Described:
     changed: float
 
 
-class ObjectStore(Protocol):
-    """Paths are relative, parted by `/`. What is put is durable when `put` returns."""
-
-    def put(self, path: str, data: bytes) -> None: ...
+class ObjectReader(Protocol):
+    """The reading half of a store of objects. Paths are relative, parted by `/`."""
 
     def get(self, path: str) -> bytes:
         """Raises Missing."""
@@ -44,10 +42,6 @@ class ObjectStore(Protocol):
 
     def tagged(self, path: str) -> tuple[bytes, str] | None:
         """An object and a tag of its content; None when there is none."""
-        ...
-
-    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
-        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         ...
 
     def size(self, path: str) -> int:
@@ -60,6 +54,16 @@ class ObjectStore(Protocol):
 
     def described(self, prefix: str) -> Sequence[Described]:
         """All objects in the folder `prefix` and below."""
+        ...
+
+
+class ObjectStore(ObjectReader, Protocol):
+    """Both halves. What is put is durable when `put` returns."""
+
+    def put(self, path: str, data: bytes) -> None: ...
+
+    def replace(self, path: str, data: bytes, tag: str | None) -> str | None:
+        """Puts an object in place of the one with this tag (None: where none is); its new tag. None: that moved on."""
         ...
 
     def delete(self, paths: Iterable[str]) -> None:

@@ -37,6 +37,7 @@ from deployer.state.model import INSTANCE_LOG
 from deployer.state.names import is_log_name
 from deployer.state.objects import Missing
 from deployer.state.objects_s3 import S3Objects
+from deployer.state.reader import StateReader
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.store import StateStore
 
@@ -58,8 +59,17 @@ def open_on_s3(root: str, clock: Clock | None = None, policy: SnapshotPolicy | N
     """The store at `root`. One request. Raises NotFound when there is none."""
     sign = _read_sign(root)
     if sign is None:
-        raise NotFound("there is no state store", where=root, remedy="create the instance first: deployer up")
+        raise _no_store(root)
     return _store(root, sign, clock, policy)
+
+
+def open_on_s3_to_read(root: str) -> StateReader:
+    """As `open_on_s3`, for who only reads: it sends no request that writes."""
+    sign = _read_sign(root)
+    if sign is None:
+        raise _no_store(root)
+    objects = S3Objects(f"{root.rstrip('/')}/{_FOLDER}/snapshots")
+    return StateReader(DynamoReads(Requests(sign.table), objects, sign.store_id), objects)
 
 
 def create_on_s3(root: str, options: Mapping[str, object], instance: str) -> StateStore:
@@ -138,6 +148,10 @@ def _store(root: str, sign: _Sign, clock: Clock | None = None, policy: SnapshotP
     backend = DynamoBackend(Requests(sign.table, clock), objects, sign.store_id)
     author = cache(partial(aws_author, sign.table.region))
     return StateStore(backend, objects, clock, policy, inline_parts=INLINE_PARTS, author=author)
+
+
+def _no_store(root: str) -> NotFound:
+    return NotFound("there is no state store", where=root, remedy="create the instance first: deployer up")
 
 
 def _removal_begun(root: str, sign: _Sign) -> bool:

@@ -7,7 +7,6 @@ line, and the files of its snapshots as they are stored.
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,18 +18,19 @@ from typing import Any
 from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
 from deployer.files.archives import member_digest, open_archive
 from deployer.files.private import replacing
-from deployer.files.reading import parse_json
 from deployer.state.audit import described
-from deployer.state.backend import Backend, Record, SnapshotRecord, Tail
+from deployer.state.backend import Backend, LogReader, Record, SnapshotRecord, Tail
 from deployer.state.entries import from_record
 from deployer.state.envelope import DIGEST_BYTES, digest, seal, unseal
+from deployer.state.export_shape import MANIFEST, fault_of_entries, fault_of_export, files_of
+from deployer.state.json_documents import read_document
 from deployer.state.model import INSTANCE_LOG
-from deployer.state.objects import Missing, ObjectStore
+from deployer.state.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.snapshots import manifest_of
 
 EXPORT_FORMAT = 1  #: raised when an older reader would read an export wrongly
 _KIND = "deployer-state-export"
-_MANIFEST = "manifest.json"
+_ANOTHER = "use another copy of the export"
 _ATTEMPTS = 5
 #: What ZIP and its compression raise for bytes that are not theirs.
 _UNREADABLE = (
@@ -64,10 +64,10 @@ class _Log:
     files: Mapping[str, bytes]
 
 
-def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -> Exported:
+def export_store(path: Path, reader: LogReader, objects: ObjectReader, now: int) -> Exported:
     """Writes all logs as of one moment; raises Corrupt, and leaves no file, when something stored is damaged."""
-    names = list(backend.logs())
-    newest = {log: _newest(tail) for log, tail in backend.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
+    names = list(reader.logs())
+    newest = {log: _newest(tail) for log, tail in reader.tails(dict.fromkeys(names, 0)).items() if not tail.removed}
     digests: dict[str, str] = {}
     logs: dict[str, dict[str, Any]] = {}
     entries = snapshots = 0
@@ -78,7 +78,7 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
             digests[name] = digest(data).hex()
 
         for log, version in sorted(newest.items()):
-            held = _read(log, version, backend, objects)
+            held = _read(log, version, reader, objects)
             entries, snapshots = entries + len(held.records), snapshots + len(held.pointers)
             lines = [unseal(record.body, f"entry {record.version} of log {log}") for record in held.records]
             add(f"{log}/entries.jsonl", b"".join(line + b"\n" for line in lines))
@@ -86,7 +86,7 @@ def export_store(path: Path, backend: Backend, objects: ObjectStore, now: int) -
                 add(name, data)
             logs[log] = {"version": version, "snapshots": [described(each) for each in held.pointers]}
         manifest = {"kind": _KIND, "format": EXPORT_FORMAT, "at": now, "logs": logs, "digests": digests}
-        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1))
+        archive.writestr(MANIFEST, json.dumps(manifest, indent=1))
     return Exported(newest, entries, snapshots)
 
 
@@ -94,18 +94,18 @@ def _newest(tail: Tail) -> int:
     return tail.records[-1].version if tail.records else tail.snapshot_version
 
 
-def _read(log: str, version: int, backend: Backend, objects: ObjectStore) -> _Log:
+def _read(log: str, version: int, reader: LogReader, objects: ObjectReader) -> _Log:
     for _ in range(_ATTEMPTS):
-        pointers = [each for each in backend.snapshots(log) if each.version <= version]
+        pointers = [each for each in reader.snapshots(log) if each.version <= version]
         first = pointers[0].version if pointers else 0
-        records = backend.records(log, 0)
+        records = reader.records(log, 0)
         kept = [record for record in records if record.version <= version]
         for record in kept:
             from_record(record)  # raises Corrupt for a damaged one
         try:
-            files = {path: objects.get(path) for pointer in pointers for path in _files(pointer)}
+            files = {path: objects.get(path) for pointer in pointers for path in files_of(manifest_of(pointer))}
         except Missing as missing:
-            if backend.snapshots(log)[:1] == pointers[:1]:
+            if reader.snapshots(log)[:1] == pointers[:1]:
                 raise Corrupt(f"{missing} is missing", where=f"log {log}", remedy="deployer state repair") from None
             continue  # retention removed it meanwhile: there is a newer one
         start = kept[0].version if kept else version + 1
@@ -116,13 +116,6 @@ def _read(log: str, version: int, backend: Backend, objects: ObjectStore) -> _Lo
             continue
         raise Corrupt("entries are missing", where=f"log {log}", remedy="deployer state verify")
     raise OutcomeUnknown("it is removed faster than it can be read", where=f"log {log}", remedy="try again")
-
-
-def _files(pointer: SnapshotRecord) -> list[str]:
-    manifest = manifest_of(pointer)
-    return [
-        f"{manifest['location']}/{name}" for name in ("manifest.json", *(f"{p}.parquet" for p in manifest["parts"]))
-    ]
 
 
 def _check_parts(pointers: Sequence[SnapshotRecord], files: Mapping[str, bytes]) -> None:
@@ -142,13 +135,12 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
     """
     try:
         archive = open_archive(path)
-        manifest = parse_json(archive.read(_MANIFEST))
-        kind = manifest["kind"]
+        manifest = read_document(archive.read(MANIFEST))
     except FileNotFoundError:
         raise InvalidInput("no such file", where=path) from None
-    except (*_UNREADABLE, TypeError) as error:
+    except _UNREADABLE as error:
         raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
-    if kind != _KIND:
+    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND or not isinstance(manifest.get("format"), int):
         raise InvalidInput("it is no export of a state store", where=path)
     if manifest["format"] > EXPORT_FORMAT:
         raise Refused(
@@ -156,14 +148,23 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
             where=path,
             remedy="upgrade",
         )
-    _refuse_odd_names(manifest, path)
+    if (fault := fault_of_export(manifest)) is not None:
+        raise Corrupt(fault, where=path, remedy=_ANOTHER)
     for name, expected in manifest["digests"].items():
         try:
             whole = member_digest(archive, name, DIGEST_BYTES).hex() == expected
         except _UNREADABLE:
             whole = False
         if not whole:
-            raise Corrupt(f"the checksum of {name} does not match", where=path, remedy="use another copy of the export")
+            raise Corrupt(f"the checksum of {name} does not match", where=path, remedy=_ANOTHER)
+    for log, each in manifest["logs"].items():
+        lines = archive.read(f"{log}/entries.jsonl").splitlines()
+        try:
+            fault = fault_of_entries(log, each, lines)
+        except Refused as error:
+            raise Refused(error.what, where=path, remedy=error.remedy) from None
+        if fault is not None:
+            raise Corrupt(fault, where=path, remedy=_ANOTHER)
     return archive, manifest
 
 
@@ -200,7 +201,7 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
         for log in sorted(logs, key=lambda name: (name == INSTANCE_LOG, name)):
             described = logs[log]["snapshots"]
             lines = archive.read(f"{log}/entries.jsonl").splitlines()
-            documents = [parse_json(line) for line in lines]
+            documents = [json.loads(line) for line in lines]
             records = [
                 Record(log, document["version"], document["txn_id"], seal(line))
                 for document, line in zip(documents, lines, strict=True)
@@ -221,25 +222,12 @@ def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported
     return Exported({log: each["version"] for log, each in logs.items()}, entries, pointers)
 
 
-def _refuse_odd_names(manifest: Mapping[str, Any], path: Path) -> None:
-    """Names in a file that somebody hands over become paths here: only those that the state store itself would give."""
-    for log, each in manifest["logs"].items():
-        places = [str(snapshot["location"]) for snapshot in each["snapshots"]]
-        parts = [str(part) for snapshot in each["snapshots"] for part in snapshot["parts"]]
-        good = [re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log)]
-        good += [re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]+", place) for place in places]
-        good += [re.fullmatch(r"[a-z]+", part) for part in parts]
-        if not all(good):
-            raise Corrupt(f"log {log!r} or its snapshots have names that no export has", where=path)
-
-
 def _add_snapshots(
     archive: zipfile.ZipFile, manifests: Sequence[Mapping[str, Any]], backend: Backend, objects: ObjectStore
 ) -> int:
     for manifest in manifests:
-        location = manifest["location"]
-        for name in ("manifest.json", *(f"{part}.parquet" for part in manifest["parts"])):
-            objects.put(f"{location}/{name}", archive.read(f"{location}/{name}"))
+        for name in files_of(manifest):
+            objects.put(name, archive.read(name))
         body = seal(json.dumps(manifest).encode())
         backend.add_snapshot(SnapshotRecord(manifest["log"], manifest["version"], manifest["at"], body))
     return len(manifests)

@@ -14,7 +14,7 @@ from deployer.state.clock import Clock
 from deployer.state.failpoints import reached
 from deployer.state.model import InstanceState, State, TableState
 from deployer.state.objects import ObjectStore
-from deployer.state.snapshots import Snapshots, manifest_of, version_of
+from deployer.state.snapshots import SnapshotWriter, manifest_of, version_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Retention:
         self,
         backend: Backend,
         objects: ObjectStore,
-        snapshots: Snapshots,
+        snapshots: SnapshotWriter,
         cache: StateCache,
         policy: SnapshotPolicy,
         clock: Clock,

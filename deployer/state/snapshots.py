@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt
-from deployer.state.backend import Backend, SnapshotRecord
+from deployer.state.backend import Backend, LogReader, SnapshotRecord
 from deployer.state.cache import Known, grown, log_of
 from deployer.state.clock import Clock
 from deployer.state.entries import from_record
@@ -23,7 +23,7 @@ from deployer.state.envelope import RECOVERY, digest, refuse_newer, seal, unseal
 from deployer.state.failpoints import reached
 from deployer.state.model import State
 from deployer.state.names import is_log_name, shortened
-from deployer.state.objects import Missing, ObjectStore
+from deployer.state.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.reducer import empty_state
 
 if TYPE_CHECKING:
@@ -36,7 +36,70 @@ _LOG = logging.getLogger(__name__)
 THREADS_ABOVE = 50_000  #: rows of a part from which it is read by several threads
 
 
-class Snapshots:
+class SnapshotReader:
+    """Reads snapshots, and changes nothing."""
+
+    def __init__(self, logs: LogReader, objects: ObjectReader) -> None:
+        self._logs, self._objects = logs, objects
+
+    def load(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot; when it is damaged, the same state from the one before and the log.
+
+        Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
+        `Missing` when the snapshot was removed meanwhile.
+        """
+        try:
+            return self.read(pointer)
+        except (Corrupt, Missing) as error:
+            pointers = self._logs.snapshots(pointer.log)
+            if pointer.version not in [each.version for each in pointers]:
+                raise Missing(pointer.log) from None
+            damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
+        older = [each for each in pointers if each.version < pointer.version]
+        base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
+        records = self._logs.records(pointer.log, base.state.version, pointer.version - base.state.version)
+        if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
+            raise damage
+        known = grown(base, [(from_record(record), record) for record in records])
+        _LOG.warning(
+            "%s: %s; read from the log instead: `deployer state repair` makes it again", damage.where, damage.what
+        )
+        return known
+
+    def read(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
+        import pyarrow as pa
+
+        from deployer.state.parts import from_parts
+
+        manifest = manifest_of(pointer)
+        try:
+            parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
+            state = from_parts(parts, pointer.version, pointer.at)
+        except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException) as error:
+            raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
+        if log_of(state) != pointer.log:
+            raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
+        return Known(state, pointer.version, _size_of(manifest))
+
+    def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = f"{manifest['location']}/{name}.parquet"
+        reached("snapshot:before-read")
+        held = manifest["parts"][name].get("data")
+        data = self._objects.get(path) if held is None else base64.b64decode(held)
+        if digest(data).hex() != manifest["parts"][name]["digest"]:
+            raise _damaged(pointer, f"the checksum of {path} does not match")
+        file = pq.ParquetFile(pa.BufferReader(data))  # read_table() would import pandas
+        # Arrow's threads are rarely still being started when a short command ends, which aborts it then.
+        return file.read(use_threads=file.metadata.num_rows > THREADS_ABOVE)
+
+
+class SnapshotWriter:
+    """Takes snapshots, makes damaged ones again and removes their files."""
+
     def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock, inline: int = 0) -> None:
         """Pointers hold the smallest parts too, up to `inline` bytes, so that they are read with the log."""
         self._backend, self._objects, self._clock, self._inline = backend, objects, clock, inline
@@ -103,62 +166,8 @@ class Snapshots:
         pointer = SnapshotRecord(log, state.version, state.at, seal(json.dumps(manifest).encode()))
         return pointer, location, _size_of(manifest)
 
-    def load(self, pointer: SnapshotRecord) -> Known:
-        """The state of a snapshot; when it is damaged, the same state from the one before and the log.
-
-        Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
-        `Missing` when the snapshot was removed meanwhile.
-        """
-        try:
-            return self.read(pointer)
-        except (Corrupt, Missing) as error:
-            pointers = self._backend.snapshots(pointer.log)
-            if pointer.version not in [each.version for each in pointers]:
-                raise Missing(pointer.log) from None
-            damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
-        older = [each for each in pointers if each.version < pointer.version]
-        base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
-        records = self._backend.records(pointer.log, base.state.version, pointer.version - base.state.version)
-        if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
-            raise damage
-        known = grown(base, [(from_record(record), record) for record in records])
-        _LOG.warning(
-            "%s: %s; read from the log instead: `deployer state repair` makes it again", damage.where, damage.what
-        )
-        return known
-
-    def read(self, pointer: SnapshotRecord) -> Known:
-        """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
-        import pyarrow as pa
-
-        from deployer.state.parts import from_parts
-
-        manifest = manifest_of(pointer)
-        try:
-            parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
-            state = from_parts(parts, pointer.version, pointer.at)
-        except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException) as error:
-            raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
-        if log_of(state) != pointer.log:
-            raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
-        return Known(state, pointer.version, _size_of(manifest))
-
     def delete_folder(self, location: str) -> None:
         self._objects.delete(self._objects.list(location))
-
-    def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = f"{manifest['location']}/{name}.parquet"
-        reached("snapshot:before-read")
-        held = manifest["parts"][name].get("data")
-        data = self._objects.get(path) if held is None else base64.b64decode(held)
-        if digest(data).hex() != manifest["parts"][name]["digest"]:
-            raise _damaged(pointer, f"the checksum of {path} does not match")
-        file = pq.ParquetFile(pa.BufferReader(data))  # read_table() would import pandas
-        # Arrow's threads are rarely still being started when a short command ends, which aborts it then.
-        return file.read(use_threads=file.metadata.num_rows > THREADS_ABOVE)
 
 
 def _add_smallest(parts: Mapping[str, dict[str, Any]], files: Mapping[str, bytes], inline: int) -> None:

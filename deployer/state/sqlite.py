@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from pathlib import Path
 
-from deployer.errors import NotFound, Refused
+from deployer.errors import Refused
 from deployer.files.private import create_file, is_shared, make_private_folder, tighten
 from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
-from deployer.state.envelope import FORMAT, refuse_newer
+from deployer.state.envelope import FORMAT
 from deployer.state.line import Line, Turn
 from deployer.state.sqlite_file import NotWritten, SqliteFile
+from deployer.state.sqlite_logs import SqliteLogs, missing_store
 from deployer.state.turns import Turns
 
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
@@ -32,24 +31,6 @@ CREATE TABLE IF NOT EXISTS snapshots (
 ) STRICT;
 CREATE TABLE IF NOT EXISTS floors (log TEXT PRIMARY KEY, floor INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 """
-# One statement is one moment: entries, floors and snapshots fit each other whatever is committed meanwhile.
-_TAILS = """
-WITH wanted AS (SELECT json_extract(value, '$[0]') AS log, json_extract(value, '$[1]') AS after FROM json_each(?)),
-heads AS (
-    SELECT log, after, coalesce((SELECT floor FROM floors f WHERE f.log = w.log), 0) AS floor,
-           (SELECT max(version) FROM snapshots s WHERE s.log = w.log) AS snapshot
-    FROM wanted w
-),
-starts AS (
-    SELECT *, CASE WHEN after = 0 OR after < floor THEN coalesce(snapshot, 0) ELSE after END AS start FROM heads
-)
-SELECT h.log, h.floor, h.start <> h.after, s.version, s.at, s.body, e.version, e.txn_id, e.body
-FROM starts h
-LEFT JOIN snapshots s ON s.log = h.log AND s.version = h.snapshot
-LEFT JOIN entries e ON e.log = h.log AND e.version > h.start
-ORDER BY h.log, e.version
-"""
-
 _ANYTHING = """
 SELECT 1 FROM entries WHERE log = ? UNION SELECT 1 FROM snapshots WHERE log = ? LIMIT 1
 """
@@ -72,16 +53,14 @@ class SqliteBackend:
             with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
                 os.close(create_file(path, shared=is_shared(path.parent)))
         elif not path.is_file():
-            raise _missing(path)
+            raise missing_store(path)
         else:
             tighten(path.parent)
             tighten(path)
-        with self._file.reading() as connection:
-            found = _format_of(connection)
-        if found == 0 and not create:
-            raise _missing(path)
-        refuse_newer(found, path)
-        if found == 0:
+        self._logs = SqliteLogs(self._file)
+        if not create or self._logs.format():
+            self._logs.check()
+        else:
             self._create()
 
     def _create(self) -> None:
@@ -123,45 +102,19 @@ class SqliteBackend:
         return self._path.with_name(f"{name}-turn-{log}"), self._path.with_name(f"{name}-line-{log}")
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
-        tails: dict[str, Tail] = {}
-        records: dict[str, list[Record]] = {log: [] for log in after}
-        with self._file.reading() as connection:
-            for log, floor, jumped, at_version, at, snapshot, version, txn_id, body in connection.execute(
-                _TAILS, (json.dumps(list(after.items())),)
-            ):
-                if log not in tails:
-                    pointer = None if at_version is None else SnapshotRecord(log, at_version, at, snapshot)
-                    tails[log] = Tail(floor, pointer, bool(jumped), (), at_version or 0)
-                if version is not None:
-                    records[log].append(Record(log, version, txn_id, body))
-        # most of a thousand logs that are asked for at once have nothing new
-        for log, new in records.items():
-            if new:
-                tails[log] = replace(tails[log], records=tuple(new))
-        return tails
+        return self._logs.tails(after)
 
     def records(self, log: str, after: int, limit: int | None = None) -> Sequence[Record]:
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                "SELECT version, txn_id, body FROM entries WHERE log = ? AND version > ? ORDER BY version LIMIT ?",
-                (log, after, -1 if limit is None else limit),
-            ).fetchall()
-        return [Record(log, *row) for row in rows]
+        return self._logs.records(log, after, limit)
 
     def find(self, log: str, txn_id: str) -> int | None:
-        with self._file.reading() as connection:
-            row = connection.execute(
-                "SELECT max(version) FROM entries WHERE txn_id = ? AND log = ?", (txn_id, log)
-            ).fetchone()
-        version: int | None = row[0]
-        return version
+        return self._logs.find(log, txn_id)
 
     def snapshots(self, log: str) -> Sequence[SnapshotRecord]:
-        with self._file.reading() as connection:
-            rows = connection.execute(
-                "SELECT version, at, body FROM snapshots WHERE log = ? ORDER BY version", (log,)
-            ).fetchall()
-        return [SnapshotRecord(log, *row) for row in rows]
+        return self._logs.snapshots(log)
+
+    def logs(self) -> Sequence[str]:
+        return self._logs.logs()
 
     def add_snapshot(self, snapshot: SnapshotRecord) -> bool:
         with self._file.writing() as connection:
@@ -206,24 +159,10 @@ class SqliteBackend:
             )
         return [SnapshotRecord(log, *row) for row in sorted(rows)]
 
-    def logs(self) -> Sequence[str]:
-        with self._file.reading() as connection:
-            rows = connection.execute("SELECT log FROM entries UNION SELECT log FROM snapshots ORDER BY log").fetchall()
-        return [log for (log,) in rows]
-
     def close(self) -> None:
-        self._file.close()
+        self._logs.close()
 
 
 def _floor(connection: sqlite3.Connection, log: str) -> int:
     row = connection.execute("SELECT floor FROM floors WHERE log = ?", (log,)).fetchone()
     return row[0] if row else 0
-
-
-def _format_of(connection: sqlite3.Connection) -> int:
-    found: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return found
-
-
-def _missing(path: Path) -> NotFound:
-    return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")

@@ -12,9 +12,10 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, OutcomeUnknown
 from deployer.state.envelope import RECOVERY
@@ -32,7 +33,17 @@ class Connection(sqlite3.Connection):
     process = 0
 
 
-_abandoned: list[sqlite3.Connection] = []  # a parent's connections, kept so that the child never closes them
+#: Held while a connection maps the index of a log for writing, and while one has it for reading only: SQLite has one
+#: mapping of it a process, and would let nobody write to one that was made to be read.
+index_lock = threading.Lock()
+os.register_at_fork(after_in_child=lambda: index_lock._at_fork_reinit())  # type: ignore[attr-defined]
+
+_abandoned: list[sqlite3.Connection] = []
+
+
+def abandon(connection: Connection) -> None:
+    """Keeps a connection of the parent process, so that this one, a fork of it, never closes it."""
+    _abandoned.append(connection)
 
 
 class SqliteFile:
@@ -54,7 +65,12 @@ class SqliteFile:
         except sqlite3.IntegrityError as error:
             raise NotWritten("the version exists already", where=self.path) from error
         except sqlite3.DatabaseError as error:
-            raise self._failure(error) from error
+            raise failure_in_words(error, self.path) from error
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement that changes nothing."""
+        with self.reading() as connection:
+            return connection.execute(statement, parameters).fetchall()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -114,30 +130,31 @@ class SqliteFile:
         if connection is not None and connection.process == os.getpid():
             return connection
         if connection is not None:
-            _abandoned.append(connection)
+            abandon(connection)
         connection = sqlite3.connect(
             self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection
         )
         connection.process = os.getpid()
-        _use_wal(connection)
+        with index_lock:
+            _use_wal(connection)
         connection.execute("PRAGMA synchronous = NORMAL")  # see `flush`
         self._local.connection = connection
         self._connections.add(connection)
         return connection
 
-    def _failure(self, error: sqlite3.DatabaseError) -> Exception:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return Corrupt(f"the state store's file is damaged: {error}", where=self.path, remedy=RECOVERY)
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            return NotWritten(
-                f"another process has held the state store for {BUSY_TIMEOUT:.0f} s",
-                where=self.path,
-                remedy="try again",
-            )
-        return DeployerError(
-            f"the state store cannot be used: {error}", where=self.path, remedy="check the disk and its permissions"
+
+def failure_in_words(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
+    """What SQLite said of the file at `path`, as an error of ours."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return NotWritten(
+            f"another process has held the state store for {BUSY_TIMEOUT:.0f} s", where=path, remedy="try again"
         )
+    return DeployerError(
+        f"the state store cannot be used: {error}", where=path, remedy="check the disk and its permissions"
+    )
 
 
 #: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.

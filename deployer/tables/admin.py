@@ -16,7 +16,8 @@ from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, read_table
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS
+from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refuse_unsupported
@@ -77,7 +78,7 @@ def create_table(
     if entry is None:
         entry = _register(store, spec)
     if entry.status == "active":
-        _refuse_unless_owned(read_table(store, root, entry), spec, owner)
+        _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
         update_table(store, root, entry.table_id, spec, with_spark, on_progress)
         return entry.table_id
     _remove_unfinished(store, root, entry)
@@ -130,7 +131,7 @@ def update_table(
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
-    live = read_table(store, root, entry)
+    live = recorded_table(store, root, entry)
     changes = diff(live.spec, spec)
     if entry.full_name not in (spec.full_name, spec.former_name) and any(
         not isinstance(change, c.RenameTable) for change in changes
@@ -158,7 +159,7 @@ def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: 
     if entry is None:
         return
     if entry.status == "active":
-        live = read_table(store, root, entry)
+        live = recorded_table(store, root, entry)
         rows = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
         if rows:
             raise Refused(

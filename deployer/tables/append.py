@@ -13,13 +13,12 @@ import pyarrow as pa
 from deployer.errors import Conflict
 from deployer.state.model import Job
 from deployer.tables.commit import Committed, commit_append, discard
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import OpenTable, open_to_change
 from deployer.tables.ingest.bad_rows import BadRows, refusal
 from deployer.tables.ingest.check import SourceRows, check, match_columns
 from deployer.tables.ingest.driver import Held, flushed, hold
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.order import Splitter
-from deployer.tables.table import open_table
 from deployer.tables.writer import Layout, Written, write_stream
 
 if TYPE_CHECKING:
@@ -124,4 +123,4 @@ class Appender:
 
 def open_appender(root: str, name: str) -> Appender:
     """A writer of the table `database.name` of the instance at `root`. Raises NotFound with the nearest name."""
-    return Appender(open_table(root, name).opened)
+    return Appender(open_to_change(root, name))

@@ -11,8 +11,10 @@ from deployer.errors import DeployerError, NotFound
 from deployer.live.clustered import bounds_of, clustered_fields, kind_of, path_of, value_of
 from deployer.live.indexes import index_updates
 from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
+from deployer.live.lance_failures import first_line
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.live.lance_storage import objects_at
+from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
 from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
@@ -63,7 +65,9 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
         missing = newest - state.lance_version
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
         words = f"Lance has {commits} that the log has not (versions {state.lance_version + 1} to {newest})"
-        found.append(Difference(where, f"{words}; whoever opens the table records them, and so does state repair"))
+        found.append(
+            Difference(where, f"{words}; whoever writes to the table next records them, and so does state repair")
+        )
     stale = tuple(each for each, differences in by_file.items() if any(not one.lasting for one in differences))
     return DatasetAudit(tuple(found), len(chosen), stale, newest)
 
@@ -94,9 +98,7 @@ class _DatasetAudit:
     listed: dict[str, int] | None = None  #: the data files with their bytes, once they are asked for
 
     def columns(self) -> Iterator[Difference]:
-        import pyarrow as pa
-
-        recorded = pa.ipc.read_schema(pa.py_buffer(self.state.schema))
+        recorded = recorded_schema(self.state)
         has, says = columns_of(self.dataset.schema), columns_of(recorded)
         if has != says:
             names = [each.name for each in has], [each.name for each in says]
@@ -162,7 +164,7 @@ class _DatasetAudit:
             kinds = [kind_of(rows.schema, path) for _, path in left]
             found = bounds_of([value_of(rows, path) for _, path in left], kinds)
         except Exception as failure:
-            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            said = first_line(failure)[:200]
             yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
             return
         if found is not None and not all(
@@ -180,7 +182,7 @@ class _DatasetAudit:
         try:
             rows = self.dataset.get_fragment(file.fragment_id).to_table(columns=columns)
         except Exception as failure:
-            said = str(failure).splitlines()[0][:200] if str(failure) else type(failure).__name__
+            said = first_line(failure)[:200]
             yield Difference(self.where, f"{name} cannot be read: {said}", lasting=True)
             return
         if not rows.num_rows:

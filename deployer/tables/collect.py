@@ -28,7 +28,7 @@ from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned
 from deployer.tables.collect_files import remove, unneeded
 from deployer.tables.collect_versions import OldVersions, remove_versions
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.dataset import ReadTable, open_entry, to_change
 from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.rewrite_cleanup import is_due, remove_old_datasets
@@ -92,7 +92,7 @@ def collect_garbage(
 
 
 def collect(
-    table: OpenTable,
+    table: ReadTable,
     *,
     grace: dt.timedelta = GRACE,
     versions: OldVersions | None = None,
@@ -100,7 +100,8 @@ def collect(
     on_progress: OnProgress = untold,
     now: float | None = None,
 ) -> Collected:
-    """`collect_garbage` of a table that is open; `versions` says which of them go too, also younger than the grace."""
+    """`collect_garbage` of a table that is open, for writing unless it is a `dry_run`; `versions` says which of them go
+    too, also younger than the grace."""
     at = time.time() if now is None else now
     before = at - grace.total_seconds()
     expired = _expired(table, round(at * 1000), dry_run=dry_run)
@@ -108,9 +109,7 @@ def collect(
     found = replace(_replaced(table, at, before, dry_run=dry_run), jobs=jobs, savepoints=expired)
     if versions is not None:
         on_progress(Progress("removing old versions", 0, None, "versions"))
-        gone = remove_versions(
-            open_entry(table.store, table.root, table.entry), versions, at, expired, jobs, dry_run=dry_run
-        )
+        gone = remove_versions(table.refreshed(), versions, at, expired, jobs, dry_run=dry_run)
         found = replace(found, versions=gone.versions, numbers=gone.numbers, bytes=found.bytes + gone.bytes)
     if objects_at(table.location).list("tree"):
         return replace(
@@ -129,7 +128,7 @@ def collect(
     )
 
 
-def _expired(table: OpenTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
+def _expired(table: ReadTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
     """Removes savepoints whose time is over, and tags that no savepoint has any more."""
     over = sorted(
         name
@@ -138,19 +137,19 @@ def _expired(table: OpenTable, at_ms: int, *, dry_run: bool) -> tuple[str, ...]:
     )
     if not dry_run:
         if over:
-            table.store.commit(table.state.table_id, [SavepointsExpired(at_ms)])
-        settle_tags(table)
+            to_change(table).store.commit(table.state.table_id, [SavepointsExpired(at_ms)])
+        settle_tags(to_change(table))
     return tuple(over)
 
 
-def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
+def _abandon(table: ReadTable, before: float, *, dry_run: bool) -> tuple[str, ...]:
     """Gives up commits that were begun before and never reached Lance."""
     jobs = sorted(job for job, intent in table.state.intents.items() if intent.started_at < before * 1000)
     done = []
     for job in jobs:
         if not dry_run:
             try:
-                table.store.commit(table.state.table_id, [CommitAbandoned(job)], [JobNotDone(job)])
+                to_change(table).store.commit(table.state.table_id, [CommitAbandoned(job)], [JobNotDone(job)])
             except Conflict:  # it was done meanwhile
                 continue
             reached("tables.collect.abandoned")
@@ -158,7 +157,7 @@ def _abandon(table: OpenTable, before: float, *, dry_run: bool) -> tuple[str, ..
     return tuple(done)
 
 
-def _replaced(table: OpenTable, at: float, before: float, *, dry_run: bool) -> Collected:
+def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> Collected:
     """Datasets that were replaced and whose time is over, and of rewrites that were cut off before."""
     entry = table.entry
     due = {

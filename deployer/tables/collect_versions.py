@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.live.lance_io import open_dataset, versions_written
 from deployer.state.failpoints import reached
 from deployer.state.model import TableState
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 from deployer.tables.savepoint_tags import PREFIX
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Gone:
 
 
 def remove_versions(
-    table: OpenTable,
+    table: ReadTable,
     wanted: OldVersions,
     at: float,
     expired: Collection[str] = (),
@@ -66,7 +66,7 @@ def remove_versions(
 
 
 def _old(
-    table: OpenTable,
+    table: ReadTable,
     dataset: lance.LanceDataset,
     wanted: OldVersions,
     at: float,

@@ -20,7 +20,8 @@ from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.live.marks import Mark
 from deployer.live.restored import end_dead_restores
-from deployer.live.rollforward import appended, current, marks_at, refresh
+from deployer.live.rollforward import current, refresh
+from deployer.live.unrecorded import appended, marks_at
 from deployer.state.codec import decode, encode
 from deployer.state.conflicts import to_add_files, to_record
 from deployer.state.failpoints import reached

@@ -7,6 +7,7 @@ import re
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
+from deployer.live.lance_failures import first_line
 from deployer.sql.one_expression import NotOneExpression, check_one_expression
 from deployer.tables.key_values import unknown_column
 from deployer.tables.where_ranges import parse_condition
@@ -24,15 +25,13 @@ def check_condition(where: str, address: str) -> None:
         ) from None
 
 
-def filter_failure(failure: Exception, where: str | None, schema: pa.Schema, address: str) -> DeployerError:
+def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:
     """The error for what Lance says of a condition, without Lance's source positions."""
     text = str(failure)
     if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^\s,]+) does not exist", text):
         return unknown_column(missing[1] or missing[2], schema.names, address)
-    said = re.split(r",\s*/\S+\.rs:\d+|\s+at /|\n", text.removeprefix("Invalid user input: "))[0].strip(" .")
-    if where is None:
-        return DeployerError(f"the table cannot be read: {said}", where=address, remedy="check its files")
-    if parsed := re.search(r"sql parser error: (.*)\)$", said, re.DOTALL):
+    said = first_line(failure).strip(" .")
+    if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
         said = _place_of(where, schema) or parsed[1]
     return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=_REMEDY)
 

@@ -1,4 +1,4 @@
-"""A table that is open: its entry and state, rolled forward, and where its dataset is."""
+"""A table that is open: its entry and state with all that Lance has, and where its dataset is."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deployer.errors import Corrupt, InvalidInput, NotFound
+from deployer.live.as_recorded import as_recorded
 from deployer.live.key_ranges import key_kinds
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import live_table
 from deployer.live.rollforward import current
+from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import arrow_schema, columns_of
+from deployer.state import open_store
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
 from deployer.state.names import shortened
+from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.writer import Layout
 
@@ -29,13 +33,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OpenTable:
-    """A table at one state. Everything that it tells is of that state; `refreshed` reads again."""
+class ReadTable:
+    """A table at one state, to be read. Everything that it tells is of that state; `refreshed` reads again.
 
-    store: StateStore
+    What Lance has and the log has not is in the state as it would be recorded. `without` are fragments of the dataset
+    whose rows do not count (see `as_recorded.Seen`).
+    """
+
+    store: StateReader
     root: str
     entry: TableEntry
     state: TableState
+    without: frozenset[int] = frozenset()
 
     @property
     def address(self) -> str:
@@ -49,7 +58,7 @@ class OpenTable:
     @cached_property
     def schema(self) -> pa.Schema:
         """The columns as rows are written: Arrow's types, descriptions in the fields' metadata."""
-        return arrow_schema(columns_of(pa.ipc.read_schema(pa.py_buffer(self.state.schema))))
+        return arrow_schema(columns_of(recorded_schema(self.state)))
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -86,17 +95,58 @@ class OpenTable:
             int(str(storage.get("max_bytes_per_file", default.max_bytes_per_file))),
         )
 
+    def refreshed(self) -> ReadTable:
+        known = self.store.instance().tables.get(self.entry.table_id, self.entry)
+        return _read(self.store, self.root, known, self.state)
+
+
+@dataclass(frozen=True)
+class OpenTable(ReadTable):
+    """A table at one state, to be changed too: its log has all that Lance has."""
+
+    store: StateStore
+
     def refreshed(self) -> OpenTable:
         known = self.store.instance().tables.get(self.entry.table_id, self.entry)
         entry, state = current(self.store, self.root, known, self.state)
         return replace(self, entry=entry, state=state)
 
 
+def read_entry(store: StateReader, root: str, entry: TableEntry) -> ReadTable:
+    """Opens a table whose entry is known for reading; nothing is written."""
+    return _read(store, root, entry, store.table(entry.table_id))
+
+
+def _read(store: StateReader, root: str, entry: TableEntry, state: TableState) -> ReadTable:
+    seen = as_recorded(store, root, entry, state)
+    live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+    return ReadTable(store, root, seen.entry, seen.state, seen.without)
+
+
 def open_entry(store: StateStore, root: str, entry: TableEntry) -> OpenTable:
-    """Opens a table whose entry is known. Raises Corrupt where the state's records of it are none of a table."""
+    """Opens a table whose entry is known for changing it; records what Lance has and the log has not.
+
+    Raises Corrupt where the state's records of it are not a table's.
+    """
     entry, state = current(store, root, entry, store.table(entry.table_id))
     live_table(entry, state)
     return OpenTable(store, root, entry, state)
+
+
+def open_to_change(root: str, name: str) -> OpenTable:
+    """The table `database.name`, or of that bare name when only one has it, of the instance at `root`, to be changed.
+
+    Raises as `find_entry` does.
+    """
+    store = open_store(root)
+    return open_entry(store, root, find_entry(store.instance().tables.values(), name))
+
+
+def to_change(table: ReadTable) -> OpenTable:
+    """The table, which its caller opened to be changed. A caller that opened it to read makes a mistake: TypeError."""
+    if not isinstance(table, OpenTable):
+        raise TypeError("the table was opened to be read only")
+    return table
 
 
 def find_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:

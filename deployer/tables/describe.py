@@ -9,14 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from deployer.errors import DeployerError
+from deployer.live.as_recorded import as_recorded
+from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
-from deployer.live.rollforward import rolled_forward
+from deployer.live.model import Unreadable
+from deployer.live.reader import active_tables, live_table, unreadable
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import format_type
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
-from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable
+from deployer.state.reader import StateReader
+from deployer.tables.dataset import ReadTable
 from deployer.tables.indexes import IndexInfo, index_infos
 from deployer.tables.partition_sizes import sizes_of
 from deployer.tables.versions import last_rows_at
@@ -86,12 +90,20 @@ class TableDescription:
     retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
 
 
-def summaries(store: StateStore, root: str) -> list[TableSummary]:
-    """All active tables by name, each rolled forward to its dataset."""
-    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
-    states = store.tables([entry.table_id for entry in entries])
-    found = [_summary(entry, rolled_forward(store, root, entry, states[entry.table_id]), root) for entry in entries]
-    return sorted(found, key=lambda each: each.name)
+def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
+    """All active tables by name, with all that Lance has, and those that cannot be read."""
+    active = active_tables(store)
+    found: list[TableSummary] = []
+    failed = list(active.unreadable.values())
+    for entry, state in active.found.values():
+        try:
+            with lance_in_words(dataset_location(root, entry)):
+                seen = as_recorded(store, root, entry, state)
+                live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+                found.append(_summary(seen.entry, seen.state, root))
+        except DeployerError as error:
+            failed.append(unreadable(entry, error))
+    return sorted(found, key=lambda each: each.name), sorted(failed, key=lambda each: each.address)
 
 
 def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
@@ -105,7 +117,7 @@ def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
     )
 
 
-def describe(table: OpenTable) -> TableDescription:
+def describe(table: ReadTable) -> TableDescription:
     """The table as the opened state has it."""
     state, properties = table.state, table.state.properties
     location = dataset_location(table.root, table.entry)
@@ -138,7 +150,7 @@ def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) 
     return ColumnInfo(column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description)
 
 
-def _leaves(table: OpenTable) -> tuple[LeafInfo, ...]:
+def _leaves(table: ReadTable) -> tuple[LeafInfo, ...]:
     found = []
     sizes = sizes_of(table.state)
     for leaf in table.state.leaves():
@@ -157,7 +169,7 @@ def _leaves(table: OpenTable) -> tuple[LeafInfo, ...]:
     return tuple(found)
 
 
-def _key(table: OpenTable, encoded: bytes) -> tuple[Any, ...]:
+def _key(table: ReadTable, encoded: bytes) -> tuple[Any, ...]:
     """A split point in Python's values of the key columns' types: times as times."""
     values = decode_key(table.kinds, encoded)
     shown = []

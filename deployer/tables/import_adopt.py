@@ -11,7 +11,7 @@ from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.indexes import observed_indexes
 from deployer.live.lance_io import open_dataset
 from deployer.live.reader import OWNER, SPLIT_POINTS
-from deployer.live.rollforward import adopted_updates
+from deployer.live.unrecorded import adopted_updates
 from deployer.specs.arrow import columns_of
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.clock import Clock

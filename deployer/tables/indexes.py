@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from deployer.specs.model import IndexSpec, TableSpec
     from deployer.state.model import TableEntry, TableState
     from deployer.state.store import StateStore
-    from deployer.tables.dataset import OpenTable
+    from deployer.tables.dataset import ReadTable
 
 T = TypeVar("T")
 
@@ -204,7 +204,7 @@ def join_parts(store: StateStore, root: str, table_id: str) -> None:
     refresh(store, root, table_id)
 
 
-def index_infos(table: OpenTable) -> tuple[IndexInfo, ...]:
+def index_infos(table: ReadTable) -> tuple[IndexInfo, ...]:
     """The table's indexes by name, those that wait for rows too."""
     remembered = remembered_indexes(table.state.properties)
     observed = observed_indexes(table.dataset()) if remembered else {}

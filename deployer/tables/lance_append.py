@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
-from deployer.live.lance_failures import lost_races, words_of
+from deployer.live.lance_failures import first_line, lost_races, words_of
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import properties_of
-from deployer.live.rollforward import transaction_of
+from deployer.live.unrecorded import transaction_of
 from deployer.state.model import TableState
 from deployer.tables.pending import Pending
 
@@ -94,7 +94,7 @@ def _happened(location: str, transaction: Any, failure: Exception, job_id: str) 
         return False
     if "conflict" in str(failure).lower():
         raise Conflict(
-            f"Lance refused the commit: {str(failure).splitlines()[0]}", where=location, remedy="run the ingest again"
+            f"Lance refused the commit: {first_line(failure)}", where=location, remedy="run the ingest again"
         ) from failure
     raise OutcomeUnknown(
         f"the commit to Lance failed, and whether it happened is not known: {words_of(failure, location)}",

@@ -21,7 +21,7 @@ from deployer.specs.write import split_point_document
 from deployer.state.keys import decode_key
 from deployer.state.model import File, Partition, TableState
 from deployer.state.partitions import root_of
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +114,13 @@ def leaf_of(state: TableState, file: File) -> Partition | None:
     return leaves[first] if first == last else None
 
 
-def partition_infos(table: OpenTable) -> list[PartitionInfo]:
+def partition_infos(table: ReadTable) -> list[PartitionInfo]:
     """The tree from the root on, each partition before its children, and these in the order of their keys."""
     sizes = sizes_of(table.state)
     return list(_below(table, root_of(table.state.partitions), 0, sizes))
 
 
-def _below(table: OpenTable, node: Partition, depth: int, sizes: Mapping[str, Sizes]) -> Iterator[PartitionInfo]:
+def _below(table: ReadTable, node: Partition, depth: int, sizes: Mapping[str, Sizes]) -> Iterator[PartitionInfo]:
     yield PartitionInfo(
         node.partition_id,
         node.parent,
@@ -135,7 +135,7 @@ def _below(table: OpenTable, node: Partition, depth: int, sizes: Mapping[str, Si
         yield from _below(table, table.state.partitions[child], depth + 1, sizes)
 
 
-def file_infos(table: OpenTable, partition: str | None = None) -> list[FileInfo]:
+def file_infos(table: ReadTable, partition: str | None = None) -> list[FileInfo]:
     """The files by the order of their first keys, or those of one partition. Raises NotFound for one that is not there.
 
     Of a partition that was split, those in the leaves below it are among them.
@@ -176,7 +176,7 @@ def _names_below(state: TableState, partition: str) -> set[str]:
     return found
 
 
-def key_document(table: OpenTable, encoded: bytes) -> Any:
+def key_document(table: ReadTable, encoded: bytes) -> Any:
     """An encoded key, or prefix of one, as a spec writes it."""
     by_name = {column.name: column for column in columns_of(table.schema)}
     keys = [by_name[name] for name in table.state.properties.row_keys]

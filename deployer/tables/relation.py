@@ -11,10 +11,13 @@ import pyarrow.dataset as pads
 
 
 class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no types here
-    """A dataset of one part, read by Lance; DataFusion hands down the columns and the condition that it needs."""
+    """A dataset of one part, read by Lance; DataFusion hands down the columns and the condition that it needs.
 
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
+    Rows of the fragments `without` are left out.
+    """
+
+    def __init__(self, dataset: Any, without: frozenset[int] = frozenset()) -> None:
+        self._dataset, self._without = dataset, without
 
     @property
     def schema(self) -> pa.Schema:
@@ -30,7 +33,7 @@ class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no ty
         return _Projection(pa.schema([self.schema.field(name) for name in names]))
 
     def get_fragments(self, filter: Any = None) -> Iterator[_Part]:
-        yield _Part(self._dataset)
+        yield _Part(self._dataset, self._without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class _Projection:
 
 
 class _Part:
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
+    def __init__(self, dataset: Any, without: frozenset[int]) -> None:
+        self._dataset, self._without = dataset, without
 
     def scanner(
         self, schema: pa.Schema, columns: list[str] | None = None, filter: Any = None, **_: Any
@@ -51,5 +54,8 @@ class _Part:
         said = str(filter) if filter is not None else ""
         # A count needs no column; Lance gives rows only together with one.
         read = [name for name in names if name in wanted or name in said] or names[:1]
-        reader = self._dataset.scanner(columns=read, blob_handling="all_binary").to_reader()
+        chosen = None  # all of them
+        if self._without:
+            chosen = [each for each in self._dataset.get_fragments() if each.fragment_id not in self._without]
+        reader = self._dataset.scanner(columns=read, fragments=chosen, blob_handling="all_binary").to_reader()
         return pads.Scanner.from_batches(reader, columns=list(wanted), filter=filter)

@@ -11,6 +11,7 @@ from deployer.state.envelope import FORGED
 from deployer.state.location import Location
 from deployer.state.model import Dataset, TableEntry
 from deployer.state.places import fault_of_entry, fault_of_move
+from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.storage import dataset_uri, erase_dataset, has_notes, require_erasable
 
@@ -27,7 +28,7 @@ def remove_dataset(
 
 
 def require_removable(
-    store: StateStore,
+    store: StateReader,
     root: str,
     table_id: str,
     location: Location,
@@ -69,7 +70,7 @@ def require_removable(
             raise Corrupt(f"{needed}, so it is not removed", where=where, remedy=FORGED)
 
 
-def needed_by(store: StateStore, other: TableEntry, location: Location) -> str | None:
+def needed_by(store: StateReader, other: TableEntry, location: Location) -> str | None:
     """Why another table needs what is at that location, in words; None when it does not."""
     if _overlap(location, other.location):
         return f"the data of table {other.full_name} is there"

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import DeployerError
-from deployer.state import open_store
+from deployer.live.lance_failures import lance_in_words
+from deployer.live.lance_io import dataset_location
+from deployer.state import open_reader
 from deployer.state.files import File
 from deployer.state.model import TableEntry
-from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.state.reader import StateReader
+from deployer.tables.dataset import ReadTable, read_entry
 from deployer.tables.describe import LeafInfo, TableDescription, describe
 from deployer.tables.indexes import IndexInfo
 from deployer.tables.versions import TableVersion, history
@@ -75,20 +77,20 @@ class UnreadableTable:
 
 def lake_report(root: str) -> list[TableReport | UnreadableTable]:
     """Every active table by name. Raises NotFound when there is no lake at `root`."""
-    with closing(open_store(root)) as store:
+    with closing(open_reader(root)) as store:
         entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
         return [_table(store, root, entry) for entry in sorted(entries, key=lambda entry: entry.full_name)]
 
 
-def _table(store: StateStore, root: str, entry: TableEntry) -> TableReport | UnreadableTable:
+def _table(store: StateReader, root: str, entry: TableEntry) -> TableReport | UnreadableTable:
     try:
-        table = open_entry(store, root, entry)
-        return table_report(table)
+        with lance_in_words(dataset_location(root, entry)):
+            return table_report(read_entry(store, root, entry))
     except DeployerError as error:
         return UnreadableTable(entry.full_name, str(error))
 
 
-def table_report(table: OpenTable) -> TableReport:
+def table_report(table: ReadTable) -> TableReport:
     """One table that is open."""
     description = describe(table)
     files = sorted(table.state.files, key=lambda file: (file.min_key or b"", file.fragment_id))
@@ -124,7 +126,7 @@ def leaf_spans(rows: Sequence[int]) -> list[Span]:
 class _Places:
     """Places encoded keys between 0 and 1."""
 
-    def __init__(self, table: OpenTable, files: Sequence[File], spans: Sequence[Span]) -> None:
+    def __init__(self, table: ReadTable, files: Sequence[File], spans: Sequence[Span]) -> None:
         self.spans = spans
         self.lowers = [leaf.lower for leaf in table.state.leaves()]
         keys = {key for file in files for key in (file.min_key, file.max_key) if key is not None}
@@ -148,14 +150,14 @@ class _Places:
         return span.start + (span.end - span.start) * share
 
 
-def _indexes(table: OpenTable, known: Sequence[IndexInfo]) -> tuple[IndexReport, ...]:
+def _indexes(table: ReadTable, known: Sequence[IndexInfo]) -> tuple[IndexReport, ...]:
     described = {each.name: each for each in table.dataset().describe_indices() if not each.name.startswith("__lance_")}
     others = (_other(table, each) for name, each in described.items() if name not in {index.name for index in known})
     found = sorted((*known, *others), key=lambda index: index.name)
     return tuple(IndexReport(index, getattr(described.get(index.name), "total_size_bytes", None)) for index in found)
 
 
-def _other(table: OpenTable, described: Any) -> IndexInfo:
+def _other(table: ReadTable, described: Any) -> IndexInfo:
     rows = table.state.files.rows
     indexed = min(int(described.num_rows_indexed), rows)
     kind, columns = str(described.index_type), tuple(described.field_names)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
 from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.rollforward import marks_since, missing_updates
+from deployer.live.unrecorded import marks_since, missing_updates
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_begin_rewrite, to_redeclare, to_swap

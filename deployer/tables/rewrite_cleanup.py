@@ -9,13 +9,14 @@ from dataclasses import dataclass, replace
 from deployer.errors import Conflict, Corrupt, DeployerError, NotFound
 from deployer.live.former import FormerDataset, former_datasets
 from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.rollforward import marks_since
+from deployer.live.unrecorded import marks_since
 from deployer.state.envelope import FORGED
 from deployer.state.failpoints import reached
 from deployer.state.location import Location
 from deployer.state.model import TableEntry, TableState
 from deployer.state.places import fault_of_pair
-from deployer.state.store import StateStore
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore, to_write
 from deployer.state.updates import DatasetRemoved
 from deployer.tables.removal import remove_dataset, require_removable
 from deployer.tables.storage import dataset_uri
@@ -35,7 +36,7 @@ class OldDataset:
 
 
 def remove_old_datasets(
-    store: StateStore,
+    store: StateReader,
     root: str,
     now_ms: int | None = None,
     only: str = "",
@@ -55,7 +56,7 @@ def remove_old_datasets(
     entries = {i: entry for i, entry in store.instance().tables.items() if entry.status == "active"}
     entries = {i: entry for i, entry in entries.items() if only in ("", i)}
     found: list[OldDataset] = []
-    for table_id, state in store.tables(tuple(entries)).items():
+    for table_id, state in store.each_table(tuple(entries))[0].items():  # one that cannot be read is left alone
         entry = entries[table_id]
         try:
             found += _of_table(store, root, entry, state, now, begun_before, dry_run, foreseen)
@@ -65,7 +66,7 @@ def remove_old_datasets(
 
 
 def _of_table(
-    store: StateStore,
+    store: StateReader,
     root: str,
     entry: TableEntry,
     state: TableState,
@@ -90,7 +91,7 @@ def _of_table(
             try:
                 if dry_run:
                     require_removable(store, root, entry.table_id, each.location)
-                elif not _removed(store, root, entry, each):
+                elif not _removed(to_write(store), root, entry, each):
                     continue
             except DeployerError as error:
                 gone = replace(gone, why=error.what)

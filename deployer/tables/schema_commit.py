@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, DeployerError
-from deployer.live.lance_failures import refused_by_storage
+from deployer.live.lance_failures import first_line, refused_by_storage
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.marks import Mark
 from deployer.live.rollforward import refresh
@@ -70,7 +70,7 @@ def _explained(failure: Exception, entry: TableEntry, location: str, kind: str) 
         failure.where = failure.where or address
         return failure
     return Conflict(
-        f"Lance refused to {kind}: {str(failure).splitlines()[0]}",
+        f"Lance refused to {kind}: {first_line(failure)}",
         where=address,
         remedy="somebody else may have changed the table meanwhile: preview again",
     )

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput, Refused
-from deployer.tables.dataset import open_entry
+from deployer.live.lance_failures import first_line, in_words, is_of_files
+from deployer.tables.dataset import read_entry
 from deployer.tables.relation import Relation
 from deployer.tables.table import Rows
 from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
-    from deployer.state.store import StateStore
+    from deployer.state.reader import StateReader
 
 
-def run_sql(store: StateStore, root: str, query: str) -> Rows:
+def run_sql(store: StateReader, root: str, query: str) -> Rows:
     """The result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names with
     other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
 
@@ -39,11 +40,13 @@ def run_sql(store: StateStore, root: str, query: str) -> Rows:
     except DeployerError:
         raise
     except Exception as failure:
+        if is_of_files(failure):
+            raise in_words(failure, root) from failure
         raise _explained(failure, columns) from failure
     return Rows(first.schema if first is not None else schema, _chain(first, batches), 0, 0)
 
 
-def _register(context: Any, store: StateStore, root: str, query: str) -> dict[str, list[str]]:
+def _register(context: Any, store: StateReader, root: str, query: str) -> dict[str, list[str]]:
     """Makes the tables that the query can mean known, and gives their columns by the names they have in SQL."""
     from datafusion import Table
     from datafusion.catalog import Schema
@@ -55,9 +58,9 @@ def _register(context: Any, store: StateStore, root: str, query: str) -> dict[st
     for entry in entries:
         if entry.name.lower() not in query.lower():
             continue  # it cannot be meant: opening a thousand tables for one query would take its time
-        opened = open_entry(store, root, entry)
+        opened = read_entry(store, root, entry)
         known[entry.full_name] = opened.schema.names
-        table = Table(Relation(opened.dataset()))
+        table = Table(Relation(opened.dataset(), opened.without))
         if entry.database not in catalog.names():
             catalog.register_schema(entry.database, Schema.memory_schema())
         catalog.schema(entry.database).register_table(entry.name, table)
@@ -104,5 +107,6 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
         )
     if parsing := re.search(r'ParserError\("(.*?)"\)', text):
         return InvalidInput(f"the SQL cannot be read: {parsing[1]}", remedy="give one SELECT")
-    first = text.strip().splitlines()[0] if text.strip() else type(failure).__name__
-    return InvalidInput(f"the SQL cannot be run: {first}", remedy="see `deployer tables` and `deployer describe TABLE`")
+    return InvalidInput(
+        f"the SQL cannot be run: {first_line(failure)}", remedy="see `deployer tables` and `deployer describe TABLE`"
+    )

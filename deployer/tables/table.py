@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.live.clustered import clustered_fields
-from deployer.live.lance_failures import refused_by_storage
+from deployer.live.lance_failures import in_words, is_of_files, is_of_lance, refused_by_storage
 from deployer.live.lance_io import field_ids, open_dataset
-from deployer.state import open_store
+from deployer.state import open_reader
 from deployer.tables.conditions import check_condition, filter_failure
-from deployer.tables.dataset import OpenTable, find_entry, open_entry
+from deployer.tables.dataset import ReadTable, find_entry, read_entry
 from deployer.tables.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.predicate import KeyPredicate, key_predicate
 from deployer.tables.versions import TableVersion, dataset_at, history
@@ -47,16 +47,16 @@ class Rows:
 def open_table(root: str, name: str) -> Table:
     """The table `database.name`, or of that bare name when only one has it, of the instance at `root`.
 
-    Raises NotFound (with the nearest name) and InvalidInput.
+    It needs no right to write, and writes nothing. Raises NotFound (with the nearest name) and InvalidInput.
     """
-    store = open_store(root)
-    return Table(open_entry(store, root, find_entry(store.instance().tables.values(), name)))
+    store = open_reader(root)
+    return Table(read_entry(store, root, find_entry(store.instance().tables.values(), name)))
 
 
 class Table:
     """A table opened for reading, at the version it had then; `refresh` goes on to the newest."""
 
-    def __init__(self, opened: OpenTable) -> None:
+    def __init__(self, opened: ReadTable) -> None:
         self.opened = opened
         self._datasets: dict[tuple[int, int], lance.LanceDataset] = {}
 
@@ -127,6 +127,8 @@ class Table:
             is_newest = True
         predicate = self._predicate(keys, ranges, dataset)
         fragments = dataset.get_fragments()
+        if is_newest and self.opened.without:
+            fragments = [each for each in fragments if each.fragment_id not in self.opened.without]
         total = len(fragments)
         if is_newest:
             fragments = self._chosen(fragments, predicate)
@@ -228,9 +230,11 @@ class Table:
                         return
         except DeployerError:
             raise
-        except Exception as failure:
-            if (refused := refused_by_storage(failure, self.opened.location)) is not None:
-                raise refused from failure
+        except BaseException as failure:
+            if not is_of_lance(failure):
+                raise
+            if where is None or refused_by_storage(failure, self.opened.location) is not None or is_of_files(failure):
+                raise in_words(failure, self.opened.location) from failure
             raise filter_failure(failure, where, dataset.schema, self.opened.address) from failure
 
 

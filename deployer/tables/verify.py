@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
+from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import live_table
-from deployer.live.rollforward import current, missing_updates, read_again
+from deployer.live.rollforward import current
+from deployer.live.unrecorded import missing_updates, read_again
 from deployer.state.audit import LogAudit
 from deployer.state.clock import utc
 from deployer.state.conflicts import to_record
@@ -17,6 +19,7 @@ from deployer.state.envelope import FORGED
 from deployer.state.mend import Step
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.places import fault_of_pair
+from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitAbandoned, SetLanceVersion, TableUpdate
 from deployer.state.words import entry_words, update_words
@@ -46,7 +49,7 @@ class Verified:
         return (*self.audit.differences, *self.more, *self.dataset.differences)
 
 
-def verify(store: StateStore, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
+def verify(store: StateReader, root: str, names: Sequence[str] = (), *, full: bool = False) -> Iterator[Verified]:
     """The instance and its tables, or the tables named alone (by name or id). Changes nothing.
 
     Where the instance's log is too damaged to tell what its tables are, their logs are verified alone.
@@ -64,10 +67,20 @@ def verify(store: StateStore, root: str, names: Sequence[str] = (), *, full: boo
         more = tuple(Difference(f"log {log}", "it belongs to no table of the instance") for log in lost)
         yield Verified(INSTANCE_LOG, audit, more=more, unfinished=_folders(audit))
     for entry in _chosen(instance, names):
-        yield _verified(store, root, entry, full=full)
+        try:
+            yield _verified(store, root, entry, full=full)
+        except Interrupted:
+            raise
+        except DeployerError as error:  # such as a log of a newer deployer
+            yield Verified(entry.full_name, LogAudit(entry.table_id, None), more=(_unverified(entry, error),))
 
 
-def _other_logs(store: StateStore) -> list[str]:
+def _unverified(entry: TableEntry, error: DeployerError) -> Difference:
+    where = f"table/{entry.full_name}" if error.where is None else str(error.where)
+    return Difference(where, f"{error.what}; {error.remedy}" if error.remedy else error.what)
+
+
+def _other_logs(store: StateReader) -> list[str]:
     return [log for log in store.logs() if log != INSTANCE_LOG]
 
 
@@ -87,7 +100,7 @@ def named_entry(entries: Iterable[TableEntry], name: str) -> TableEntry:
     return find_entry(listed, name)
 
 
-def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verified:
+def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, again: int = _AGAIN) -> Verified:
     name = entry.full_name
     unfinished = {
         "creating": (f"table/{name}: its creation was begun; the next `deployer up` goes on with it",),
@@ -114,7 +127,8 @@ def _verified(store: StateStore, root: str, entry: TableEntry, *, full: bool, ag
         live_table(entry, state)
     except DeployerError as error:
         return Verified(name, audit, more=(*more, Difference(f"table/{name}", error.what)))
-    dataset = audit_dataset(root, entry, state, full=full)
+    with lance_in_words(dataset_location(root, entry)):
+        dataset = audit_dataset(root, entry, state, full=full)
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
         return _verified(store, root, entry, full=full, again=again - 1)  # a writer was between Lance and the log
     under_way = (

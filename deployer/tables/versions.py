@@ -13,14 +13,14 @@ from deployer.live.drift import entries_of, index_builder, index_names
 from deployer.live.lance_io import open_dataset
 from deployer.live.marks import marks_of
 from deployer.live.reader import live_table
-from deployer.live.rollforward import marks_since, transaction_of
+from deployer.live.unrecorded import marks_since, transaction_of
 from deployer.plan.changes import IndexChange
 from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
 from deployer.state.model import REARRANGES, Dataset, Job
 from deployer.state.updates import TableRestored, TableRewritten
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 if TYPE_CHECKING:
     import lance
@@ -46,7 +46,7 @@ class TableVersion:
     changes: tuple[str, ...] = ()  #: what a rewrite changed, in the planner's words, where the log still tells
 
 
-def history(table: OpenTable) -> list[TableVersion]:
+def history(table: ReadTable) -> list[TableVersion]:
     """All versions that are kept, the newest first; those of retired datasets too."""
     number = table.state.dataset
     found = sorted(_history(table, number, table.dataset()), key=lambda each: -each.version)
@@ -57,14 +57,14 @@ def history(table: OpenTable) -> list[TableVersion]:
     return found
 
 
-def _open_retired(table: OpenTable, dataset: Dataset) -> lance.LanceDataset | None:
+def _open_retired(table: ReadTable, dataset: Dataset) -> lance.LanceDataset | None:
     try:
         return open_dataset(f"{table.root.rstrip('/')}/{dataset.location}")
     except NotFound:
         return None  # removed, and not recorded yet
 
 
-def _history(table: OpenTable, number: int, dataset: lance.LanceDataset) -> list[TableVersion]:
+def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list[TableVersion]:
     first = _first_version(number, dataset)
     authors = {
         getattr(update, "job_id", None): entry.author
@@ -116,7 +116,7 @@ def _joined(words: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(word for word in words if word))
 
 
-def _rewritten(table: OpenTable, swap: LogEntry) -> tuple[str, ...]:
+def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
     """What the rewrite that `swap` recorded changed of the table's keys, partitions, columns and storage."""
     table_id = table.entry.table_id
     try:
@@ -184,7 +184,7 @@ def _utc(stamp: dt.datetime) -> dt.datetime:
     return stamp.astimezone(dt.UTC)  # Lance gives local time without a zone
 
 
-def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lance.LanceDataset, int]:
+def dataset_at(table: ReadTable, at: str | int | dt.datetime) -> tuple[int, lance.LanceDataset, int]:
     """The number of the dataset that the table had then, the dataset, and the version of it.
 
     `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those
@@ -229,7 +229,7 @@ def dataset_at(table: OpenTable, at: str | int | dt.datetime) -> tuple[int, lanc
     )
 
 
-def _number_then(table: OpenTable, at_ms: int) -> int | None:
+def _number_then(table: ReadTable, at_ms: int) -> int | None:
     """Which dataset the table had at that time, where a restore brought back one from before a rewrite; else None:
     then the newest that is old enough is it."""
     swaps = [

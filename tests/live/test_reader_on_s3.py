@@ -60,7 +60,7 @@ def test_tables_are_read_at_once_and_come_in_their_order(
 
     _, s3 = interpose({})
     s3.answered = answered
-    expected = [entry.name for entry, _ in active_tables(store).values()]
+    expected = [entry.name for entry, _ in active_tables(store).found.values()]
     again = open_store(on_s3)
     lake = read_lake(again, on_s3)
     again.close()

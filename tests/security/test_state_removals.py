@@ -311,7 +311,7 @@ def test_a_name_is_free_only_once(root: Path, deployer: Deployer) -> None:
         state = store.instance()
         wrong = replace(flights, status="creating", location=new_location("air", "other", flights.table_id))
         tables = {**state.tables, flights.table_id: wrong}
-        store._snapshots.take(replace(state, tables=tables))
+        store._snapshot_writer.take(replace(state, tables=tables))
     with closing(open_store(root)) as store:
         assert store.instance().tables[flights.table_id].status == "active"  # from the log
     assert deployer("state", "verify").code == 2

@@ -12,8 +12,10 @@ import lance
 import pytest
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.live import rollforward
+from deployer.live import unrecorded
+from deployer.live.as_recorded import as_recorded
 from deployer.live.marks import Mark
+from deployer.live.rollforward import current
 from deployer.services.attached import create_service
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
@@ -155,14 +157,15 @@ def test_files_of_a_load_under_way_stay_for_the_grace_period_whatever_the_age_of
     assert not file.exists()
 
 
+@pytest.mark.parametrize("records", [True, False])
 def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, records: bool
 ) -> None:
     """A reader has an old state, and has just read what the versions since then are of, when they are cleaned away."""
     opened = lake.open().opened
     lake.ingest(lake.file(flights(20, 100)), job_id="late")
     compact_table(lake.root, "flights")
-    read, cleaned = rollforward.marks_since, list[Cleaned]()
+    read, cleaned = unrecorded.marks_since, list[Cleaned]()
 
     def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
         found = read(dataset, version)
@@ -170,8 +173,11 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
             cleaned.append(clean(lake))
         return found
 
-    monkeypatch.setattr(rollforward, "marks_since", then_cleaned)
-    state = rollforward.rolled_forward(lake.store, lake.root, opened.entry, opened.state)
+    monkeypatch.setattr(unrecorded, "marks_since", then_cleaned)
+    if records:
+        state = current(lake.store, lake.root, opened.entry, opened.state)[1]
+    else:
+        state = as_recorded(lake.store, lake.root, opened.entry, opened.state).state
     assert [each.status for each in cleaned] == ["SUCCEEDED"]
     assert state == lake.store.table(table_id(lake)) and "late" in state.jobs
 

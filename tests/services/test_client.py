@@ -20,6 +20,7 @@ from deployer.services.management import queue
 from deployer.services.runs import start_run
 from deployer.specs.model import Cluster, InstanceSpec, Storage
 from deployer.tables.append import open_appender
+from deployer.tables.dataset import open_to_change
 from deployer.tables.instance import create_instance
 from tests.tables.lakes import Lake, sorted_rows
 
@@ -129,7 +130,7 @@ def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake
     with pytest.raises(TimeoutError, match="and goes on"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)
     [run] = client.show_runs_in_table_service(**TABLE, service="COMPACT")
-    assert client._ended(lake.open().opened, run, None, 0.05).status == "SUCCEEDED"
+    assert client._ended(open_to_change(lake.root, "flights"), run, None, 0.05).status == "SUCCEEDED"
     assert files(lake) == 3
 
 
@@ -149,7 +150,7 @@ def test_nothing_runs_while_paused(client: TableServicesClient, lake: Lake) -> N
 
 def test_a_run_is_cancelled(client: TableServicesClient, lake: Lake) -> None:
     client.create_table_service(**TABLE, service="COMPACT")
-    opened = lake.open().opened
+    opened = open_to_change(lake.root, "flights")
     run = queue(opened, "COMPACT")
     held = start_run(opened.store, opened.entry.table_id, run.run_id)
     with pytest.raises(Conflict, match=f"a run of COMPACT is running \\({run.run_id}\\), so it cannot be altered now"):

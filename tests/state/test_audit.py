@@ -188,7 +188,7 @@ def test_a_snapshot_that_says_something_else_than_the_log_is_named(filled: str) 
     store = store_at(filled, policy=NEVER)
     right = store.table(TABLE, at=40)
     wrong = replace(right, files=right.files.changed([file(900)], [7]), lance_version=3)
-    assert store._snapshots.remake(wrong)
+    assert store._snapshot_writer.remake(wrong)
     where = f"snapshot 40 of log {TABLE}"
     assert said(filled) == [
         f"{where}: lance_version is 3, and the log makes it 41",
@@ -225,7 +225,7 @@ def test_a_savepoint_whose_dataset_is_gone_is_named(root: str) -> None:
 def test_a_snapshot_that_has_other_runs_than_the_log_makes_is_named(root: str) -> None:
     store = store_at(root)
     state = store.commit(TABLE, [creation(), RunQueued("one", "CLEAN", "by hand")])
-    store._snapshots.take(replace(state, runs={"two": replace(state.runs["one"], run_id="two")}))
+    store._snapshot_writer.take(replace(state, runs={"two": replace(state.runs["one"], run_id="two")}))
     assert said(root) == [f"snapshot 1 of log {TABLE}: runs: only here two; only by the log one"]
 
 

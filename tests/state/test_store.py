@@ -13,8 +13,8 @@ import pytest
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
 from deployer.state.model import INSTANCE_LOG
+from deployer.state.reader import StateReader
 from deployer.state.requirements import LogEmpty
-from deployer.state.store import StateReader
 from deployer.state.updates import SetInstanceProperties
 
 from .samples import TABLE, added, creation

@@ -13,6 +13,7 @@ import pytest
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.state import create_store
 from deployer.tables.append import Appender, open_appender
+from deployer.tables.dataset import open_to_change
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
 
@@ -102,7 +103,7 @@ def test_a_changed_table_is_a_conflict_until_the_writer_looks_again(appender: Ap
     appender.append(flights(5))
     location = lake.open().opened.location
     lance.dataset(location).add_columns({"gate": "cast(NULL as string)"})
-    lake.open()
+    open_to_change(lake.root, "flights")  # records it
     with pytest.raises(Conflict, match="changed while rows were being written"):
         appender.append(flights(5, 5))
     assert lake.open().count() == 5
@@ -124,7 +125,7 @@ def test_a_column_that_was_replaced_by_one_of_the_same_name_is_not_written_as_th
     dataset = lance.dataset(lake.open().opened.location)
     dataset.drop_columns(["price"])
     dataset.add_columns({"price": "cast(NULL as decimal(8, 2))"})
-    lake.open()
+    open_to_change(lake.root, "flights")  # records it
     with pytest.raises(Conflict):
         appender.append(flights(5, 5))
     appender.refresh()
@@ -149,10 +150,10 @@ def test_a_writer_that_lags_behind_others_goes_on_where_they_are(appender: Appen
 
 
 def test_a_writer_that_was_stopped_with_the_turn_holds_nobody_up(appender: Appender, lake: Lake) -> None:
-    opened = lake.open().opened
-    with create_store(lake.root).turn(opened.entry.table_id) as turn:
+    table_id = lake.open().opened.entry.table_id
+    with create_store(lake.root).turn(table_id) as turn:
         assert not turn.waited
         appender.append(flights(5))
-    with opened.store.turn(opened.entry.table_id):
+    with lake.store.turn(table_id):
         pass
     assert lake.open().count() == 5

@@ -23,6 +23,7 @@ from deployer.state import line
 from deployer.state.offers import call
 from deployer.tables.append import Appender, open_appender
 from deployer.tables.commit import Committed
+from deployer.tables.dataset import open_to_change
 from deployer.tables.lance_append import append_to_lance
 from deployer.tables.pending import Pending
 from deployer.tables.verify import verify
@@ -289,7 +290,11 @@ def test_files_that_were_committed_twice_count_once(lake: Lake) -> None:
             refresh(lake.store, lake.root, opened.entry.table_id)
         for _ in range(1 if recorded_first else 2):
             append_to_lance(opened.location, lance.dataset(opened.location), [pending])
-        state = lake.open().opened.state
+        read = lake.open()
+        assert set(read.opened.state.jobs) == {"job-0"} and read.count() == ROWS
+        assert sorted_rows(read.scan().to_table()) == sorted_rows(flights(ROWS))  # who only reads leaves them there
+        assert lance.dataset(opened.location).count_rows() == 2 * ROWS
+        state = open_to_change(lake.root, "flights").state
         assert set(state.jobs) == {"job-0"} and state.files.rows == ROWS
         assert sorted_rows(lance.dataset(opened.location).to_table()) == sorted_rows(flights(ROWS))
 

@@ -241,9 +241,9 @@ def test_exports_come_back(lake: Lake) -> None:
 
 def test_descriptions_tell_sizes_leaves_and_columns(lake: Lake) -> None:
     lake.table()
-    assert summaries(lake.store, lake.root)[0].last_write is None
+    assert summaries(lake.store, lake.root)[0][0].last_write is None
     lake.ingest(lake.file(flights(100)))
-    [summary] = summaries(lake.store, lake.root)
+    [summary], _ = summaries(lake.store, lake.root)
     told = describe(lake.open().opened)
     assert (summary.name, summary.rows, summary.leaves, summary.files) == ("air.flights", 100, 4, 4)
     assert told.summary == summary and summary.last_write is not None

@@ -17,6 +17,7 @@ from deployer.services.savepoints import take_savepoint
 from deployer.state.model import File, TableEntry, TableState
 from deployer.state.updates import CommitStarted, FilesAdded, FilesRemoved, FilesReplaced, SetSchema, TableUpdate
 from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
+from deployer.tables.dataset import open_to_change
 from deployer.tables.verify import repair, verify
 from tests.tables.lakes import FLIGHTS, Lake, flights
 from tests.tables.test_adoption import FOREIGN
@@ -126,7 +127,7 @@ def test_what_is_recorded_wrongly_is_named_and_put_right(name: str, loaded: Lake
 def test_rows_that_are_not_in_order_are_named(loaded: Lake) -> None:
     dataset = lance.dataset(loaded.open().opened.location)
     dataset.insert(flights(30, 200))
-    state = loaded.open().opened.state
+    state = open_to_change(loaded.root, "flights").state
     foreign = max(state.files, key=lambda each: each.fragment_id)
     wrong = FilesReplaced((foreign.fragment_id,), (replace(foreign, sorted=True),), state.lance_version)
     loaded.store.commit(state.table_id, [wrong])
@@ -224,7 +225,7 @@ def test_only_a_sample_of_files_is_read_unless_all_are_asked_for(lake: Lake) -> 
     lake.table()
     dataset = lance.dataset(lake.open().opened.location)
     lance.write_dataset(flights(60), dataset.uri, mode="append", max_rows_per_file=2)
-    lake.open()
+    open_to_change(lake.root, "flights")
     read = [list(verify(lake.store, lake.root, full=full))[1].dataset.files_read for full in (False, True)]
     assert read == [20, 30]
 
@@ -240,7 +241,7 @@ def test_a_writer_between_lance_and_the_log_is_no_difference(loaded: Lake, monke
             dataset.delete("flight < 100")
         found = whole(root, entry, state, full=full)
         if not looked:
-            loaded.open()
+            open_to_change(loaded.root, "flights")
         looked.append(found.newest)
         return found
 

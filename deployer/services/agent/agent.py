@@ -22,9 +22,10 @@ from deployer.services.leftovers import settle_dead_run
 from deployer.services.runs import fail_dead_runs, find_run, queue_run
 from deployer.services.standing import GRACE, may_start
 from deployer.state.clock import Clock
-from deployer.state.model import TableState
+from deployer.state.model import TableEntry, TableState
 from deployer.state.services import Run, ServiceKind
 from deployer.state.store import StateStore
+from deployer.tables.dataset import OpenTable, open_entry
 
 SLICE = 0.2  #: seconds for which the loop sleeps at a time
 PATIENCE = 60.0  #: seconds that runs have to end once they are stopped, before their processes are killed
@@ -68,9 +69,9 @@ class Agent:
     def __init__(
         self, store: StateStore, root: str, tell: Tell, settings: Settings, clock: Clock | None = None
     ) -> None:
-        self._store, self._tell, self._settings = store, tell, settings
+        self._store, self._root, self._tell, self._settings = store, root, tell, settings
         self._clock = clock or Clock()
-        self._watch = Watch(store, root, settings.grace)
+        self._watch = Watch(store, root, settings.grace, opened=self._opened)
         self._wanted: list[_Wanted] = []
         self._wrong: set[_Wrong] = set()
         self._asked_to_end = 0
@@ -160,9 +161,13 @@ class Agent:
             self.dead += 1
             self._tell("dead", table=seen.entry.full_name, service=run.service, run=run.run_id, why=run.reason)
         with suppress(DeployerError):  # the next look says what is wrong
-            table = self._watch.opened(seen)
+            table = self._opened(seen.entry)
             for run in failed:
                 settle_dead_run(table, run)
+
+    def _opened(self, entry: TableEntry) -> OpenTable:
+        """The table; what others committed to it is recorded, so that the next look finds it as it is."""
+        return open_entry(self._store, self._root, entry)
 
     def _fill(self) -> None:
         """Starts what is wanted, as far as there are places."""

@@ -8,14 +8,15 @@ object. Datasets are opened only for what was committed since a service ran.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.compute.aws_schedules import default_cluster
 from deployer.compute.job_code import REMOTE_KINDS
-from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.errors import DeployerError
+from deployer.live.lance_failures import in_words
 from deployer.live.lance_io import dataset_location, latest_version
 from deployer.live.reader import READERS, live_instance
 from deployer.services.due import Due, deleted_share, due_in, retry_at, small_files, watched
@@ -24,9 +25,9 @@ from deployer.services.standing import GRACE, Standing, may_start, standings
 from deployer.specs.model import Cluster, Trigger
 from deployer.state.history import Time
 from deployer.state.model import InstanceState, TableEntry, TableState
+from deployer.state.reader import StateReader
 from deployer.state.services import Run, Service
-from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.tables.dataset import ReadTable, read_entry
 
 PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
 THINK_AGAIN = 30_000  #: ms after which a table at which something is due or under way is thought about again
@@ -66,8 +67,17 @@ class Watch:
     """Looks at one instance again and again, at all tables or only those of some ids. Not safe for threads; what it
     gives is."""
 
-    def __init__(self, store: StateStore, root: str, grace: float = GRACE, only: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        store: StateReader,
+        root: str,
+        grace: float = GRACE,
+        only: Collection[str] | None = None,
+        opened: Callable[[TableEntry], ReadTable] | None = None,
+    ) -> None:
+        """`opened` opens a table to which others committed; unless given, it is read and nothing is recorded."""
         self._store, self._root, self._grace, self._only = store, root, grace, only
+        self._opened = opened or (lambda entry: read_entry(store, root, entry))
         self._is_local = "://" not in root
         self._instance: InstanceState | None = None
         self._entries: dict[str, TableEntry] = {}
@@ -97,9 +107,9 @@ class Watch:
             for known in (self._seen, self._looked_at, self._shares):
                 for gone in known.keys() - self._entries.keys():
                     del known[gone]
-        states, broken = self._states()
+        states, broken = self._store.each_table(self._entries)
         for table_id, why in broken.items():
-            self._seen[table_id] = Seen(self._entries[table_id], TableState(table_id=table_id), trouble=why)
+            self._seen[table_id] = Seen(self._entries[table_id], TableState(table_id=table_id), trouble=str(why))
         same = {table_id for table_id, state in states.items() if self._is_same(table_id, state, now)}
         moved = self._moved(
             [
@@ -121,23 +131,6 @@ class Watch:
         return (
             seen is not None and seen.state is state and seen.entry is self._entries[table_id] and now < seen.again_at
         )
-
-    def opened(self, seen: Seen) -> OpenTable:
-        """The table, rolled forward."""
-        return open_entry(self._store, self._root, seen.entry)
-
-    def _states(self) -> tuple[dict[str, TableState], dict[str, str]]:
-        """The states of all tables; why there is none, of a table whose state cannot be read."""
-        try:
-            return self._store.tables(self._entries), {}
-        except (Corrupt, NotFound):  # of one table; which, the error does not tell
-            found, broken = dict[str, TableState](), dict[str, str]()
-            for table_id in self._entries:
-                try:
-                    found[table_id] = self._store.table(table_id)
-                except (Corrupt, NotFound) as error:
-                    broken[table_id] = str(error)
-            return found, broken
 
     def _moved(self, asked: Sequence[str], states: Mapping[str, TableState], now: int) -> set[str]:
         """Those to whose datasets others than deployer committed. Lists the names of versions, and opens nothing."""
@@ -176,12 +169,12 @@ class Watch:
             return Seen(entry, state)
         try:
             if moved:
-                opened = open_entry(self._store, self._root, entry)
+                opened = self._opened(entry)
                 entry, state = opened.entry, opened.state
             return self._thought(entry, state, now)
         except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
-            trouble = str(error).splitlines() or [type(error).__name__]
-            return Seen(entry, state, trouble=trouble[0], again_at=now + THINK_AGAIN)
+            trouble = str(in_words(error, dataset_location(self._root, entry)))
+            return Seen(entry, state, trouble=trouble, again_at=now + THINK_AGAIN)
 
     def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
         def share() -> float:
@@ -219,7 +212,7 @@ class Watch:
         version = (state.dataset, state.lance_version)
         known = self._shares.get(entry.table_id)
         if known is None or known[0] != version:
-            known = version, deleted_share(OpenTable(self._store, self._root, entry, state))
+            known = version, deleted_share(ReadTable(self._store, self._root, entry, state))
             self._shares[entry.table_id] = known
         return known[1]
 

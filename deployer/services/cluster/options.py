@@ -16,7 +16,7 @@ from deployer.specs.indexes import find_column
 from deployer.specs.keys import is_key_type
 from deployer.specs.service_schema import all_options
 from deployer.specs.types import format_type
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 MOST_COLUMNS = 16
 
@@ -38,7 +38,7 @@ class ClusterOptions:
         options = all_options("CLUSTER", declared)
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
 
-    def arrangement(self, table: OpenTable) -> Arrangement:
+    def arrangement(self, table: ReadTable) -> Arrangement:
         """The order that rows get. Raises InvalidInput for columns that the table lacks or that have no order."""
         order = table.layout().order
         columns = self.columns or order
@@ -61,7 +61,7 @@ class ClusterOptions:
         return Arrangement(self.curve, columns, kinds, rest, order, clustering_of(self.curve, fields))
 
 
-def _kind(table: OpenTable, path: str) -> str:
+def _kind(table: ReadTable, path: str) -> str:
     columns = columns_of(table.schema)
     column = find_column(columns, path)
     if column is None:

@@ -12,14 +12,14 @@ from deployer.services.compact.leaf_planning import plan_by_leaf
 from deployer.services.compact.planning import Piece, Sizes, Task, is_due, plan_in_order
 from deployer.services.compact.rewriting import Merge
 from deployer.services.work import Job
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 from deployer.tables.ingest.ranges import Ranges
 
 if TYPE_CHECKING:
     import lance
 
 
-def planned(table: OpenTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
+def planned(table: ReadTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
     pieces = pieces_of(table, dataset, any_kind=any_kind)
     leaves = table.state.leaves()
@@ -43,7 +43,7 @@ def _apart(piece: Piece) -> Piece:
     return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
 
 
-def pieces_of(table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
+def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
     """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
     kinds = {} if any_kind else _kinds(table, dataset)
     found = []
@@ -55,7 +55,7 @@ def pieces_of(table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool =
     return found
 
 
-def _kinds(table: OpenTable, dataset: lance.LanceDataset) -> dict[int, str]:
+def _kinds(table: ReadTable, dataset: lance.LanceDataset) -> dict[int, str]:
     """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
     if not by_indexes(table, dataset):
         return {}
@@ -67,13 +67,13 @@ def _kinds(table: OpenTable, dataset: lance.LanceDataset) -> dict[int, str]:
     return kinds
 
 
-def by_indexes(table: OpenTable, dataset: lance.LanceDataset) -> bool:
+def by_indexes(table: ReadTable, dataset: lance.LanceDataset) -> bool:
     """Whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
     ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
     return bool(dataset.has_stable_row_ids) or not table.layout().order
 
 
-def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
+def as_work(table: ReadTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
     """The tasks with all that a process needs to do them."""
     layout, state = table.layout(), table.state
     if not layout.order:
@@ -100,7 +100,7 @@ def as_work(table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]
     ]
 
 
-def _clustered(table: OpenTable, task: Task) -> Clustered | None:
+def _clustered(table: ReadTable, task: Task) -> Clustered | None:
     """How the rows stay arranged: only files in an order of their own are rewritten in it."""
     files = [table.state.files.get(number) for number in task.fragments]
     if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
@@ -108,6 +108,6 @@ def _clustered(table: OpenTable, task: Task) -> Clustered | None:
     return joined([Clustered.of(file) for file in files if file is not None])
 
 
-def _is_sorted(table: OpenTable, number: int) -> bool:
+def _is_sorted(table: ReadTable, number: int) -> bool:
     file = table.state.files.get(number)
     return file is not None and file.sorted

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from deployer.specs.json_form import key_to_json
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 if TYPE_CHECKING:
     from deployer.specs.model import KeyValue
@@ -41,7 +41,7 @@ class Publication:
     split_points: tuple[tuple[KeyValue, ...], ...]
 
     @staticmethod
-    def of(table: OpenTable) -> Publication:
+    def of(table: ReadTable) -> Publication:
         entry, state, properties = table.entry, table.state, table.state.properties
         return Publication(
             uri_of(table.root),

@@ -13,12 +13,12 @@ from deployer.services.metasync.plugin import PluginTarget
 from deployer.services.metasync.rest import RestTarget
 from deployer.services.metasync.target import Target
 from deployer.specs.service_texts import options_of_values
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import ReadTable
 
 Declared = Mapping[str, Any]
 
 
-def target_for(table: OpenTable, declared: Declared) -> Target:
+def target_for(table: ReadTable, declared: Declared) -> Target:
     """The catalog that a target of the table's METASYNC declares. Raises InvalidInput for one that cannot be.
 
     What is declared may come from the state, so it is checked as in specs: nothing is sent to a target that is not.
@@ -27,7 +27,7 @@ def target_for(table: OpenTable, declared: Declared) -> Target:
     return _TARGETS[declared["type"]](table, declared)
 
 
-def _glue(table: OpenTable, declared: Declared) -> Target:
+def _glue(table: ReadTable, declared: Declared) -> Target:
     from deployer.services.metasync.glue import GlueTarget  # boto3, of which the others know nothing
 
     instance = live_instance(table.store.instance())
@@ -39,19 +39,19 @@ def _glue(table: OpenTable, declared: Declared) -> Target:
     return GlueTarget(declared, instance.name if instance is not None else "")
 
 
-def _directory(table: OpenTable, declared: Declared) -> Target:
+def _directory(table: ReadTable, declared: Declared) -> Target:
     return DirectoryTarget(declared, table.root)
 
 
-def _rest(_table: OpenTable, declared: Declared) -> Target:
+def _rest(_table: ReadTable, declared: Declared) -> Target:
     return RestTarget(declared)
 
 
-def _plugin(_table: OpenTable, declared: Declared) -> Target:
+def _plugin(_table: ReadTable, declared: Declared) -> Target:
     return PluginTarget(declared)
 
 
-_TARGETS: Mapping[str, Callable[[OpenTable, Declared], Target]] = {
+_TARGETS: Mapping[str, Callable[[ReadTable, Declared], Target]] = {
     "glue": _glue,
     "directory": _directory,
     "rest": _rest,

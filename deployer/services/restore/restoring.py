@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from deployer.errors import Conflict, DeployerError
 from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.restored import RESTORE, commit_restore, restored
+from deployer.live.marks import RESTORE
+from deployer.live.restored import commit_restore, restored
 from deployer.services.restore.planning import Base, Undoing, place_of, state_then, undoing
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_restore

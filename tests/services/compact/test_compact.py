@@ -292,11 +292,11 @@ def test_a_run_is_recorded_with_its_figures(lake: Lake) -> None:
 def test_it_adds_no_rows_to_what_others_are_told(lake: Lake) -> None:
     lake.table()
     append(lake, flights(400), 4)
-    loaded = summaries(lake.store, lake.root)[0].last_write
+    loaded = summaries(lake.store, lake.root)[0][0].last_write
     compact_table(lake.root, "flights")
     cluster_table(lake.root, "flights", {"columns": ["price"]})
     assert [each.rows for each in history(lake.open().opened)[:3]] == [0, 0, 100]
-    assert summaries(lake.store, lake.root)[0].last_write == loaded
+    assert summaries(lake.store, lake.root)[0][0].last_write == loaded
 
 
 @pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])

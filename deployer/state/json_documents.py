@@ -1,0 +1,77 @@
+"""JSON that somebody else may have written, read so that what uses it later meets no surprise.
+
+Beyond being JSON, a document is nested at most `DEEPEST` deep, its numbers are finite, its texts are text that can be
+written again (no lone surrogates), and no object has a member twice: readers differ in which of the two they take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+DEEPEST = 100  #: objects and lists within each other
+
+
+class NotADocument(ValueError):
+    """The bytes are not such a document; the message says why."""
+
+
+def read_document(data: bytes | str) -> Any:
+    """The value of a JSON document. Raises NotADocument."""
+    try:
+        value = json.loads(data, object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except NotADocument:
+        raise
+    except RecursionError:
+        raise _too_deep() from None
+    except UnicodeDecodeError:
+        raise NotADocument("it is not UTF-8 text") from None
+    except ValueError as error:
+        raise NotADocument(f"it is not JSON: {error}") from None
+    _check(value)
+    return value
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) != len(members):
+        names = [name for name, _ in members]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise NotADocument(f"an object has the member {twice[:40]!r} twice")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise NotADocument(f"it has the number {name}")
+
+
+def _too_deep() -> NotADocument:
+    return NotADocument(f"it is nested more than {DEEPEST} deep")
+
+
+def _check(value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        if depth > DEEPEST:
+            raise _too_deep()
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, str):
+                _check_text(each)
+            elif isinstance(each, float) and each - each != 0:  # such as 1e999
+                raise NotADocument("it has a number that is too large")
+            elif isinstance(each, Mapping):
+                below += each.keys()
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+        level, depth = below, depth + 1
+
+
+def _check_text(text: str) -> None:
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise NotADocument(f"it has a text that is not Unicode: {text[:40]!r}") from None

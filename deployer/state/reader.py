@@ -1,0 +1,106 @@
+"""Reading the states of an instance, and nothing else: what a preview, a query or a report needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.state.backend import LogReader
+from deployer.state.cache import StateCache
+from deployer.state.clock import Clock
+from deployer.state.entries import Damaged, LogEntry, from_record, read_or_damaged
+from deployer.state.history import At, state_at
+from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
+from deployer.state.objects import ObjectReader
+from deployer.state.snapshots import SnapshotReader
+
+if TYPE_CHECKING:
+    from deployer.state.audit import LogAudit
+    from deployer.state.portable import Exported
+
+
+class StateReader:
+    """One instance's state, which is read and never changed: nothing is written where it is kept, not even a lock.
+
+    Safe for threads and processes; states are immutable values.
+    """
+
+    def __init__(self, logs: LogReader, objects: ObjectReader, clock: Clock | None = None) -> None:
+        self._logs, self._objects, self._clock = logs, objects, clock or Clock()
+        self._snapshots = SnapshotReader(logs, objects)
+        self._cache = StateCache(logs, self._snapshots.load)
+
+    def instance(self, at: At | None = None) -> InstanceState:
+        """The state of the instance, the newest (version 0 when nothing was committed yet) or that of a time before.
+
+        `at` is a version of the log, a `Time` or a datetime with a time zone. Raises NotFound when the state of that
+        time is not kept.
+        """
+        if at is not None:
+            return cast(InstanceState, state_at(INSTANCE_LOG, at, self._logs, self._snapshots))
+        return cast(InstanceState, self._cache.refresh([INSTANCE_LOG])[INSTANCE_LOG].state)
+
+    def table(self, table_id: str, at: At | None = None) -> TableState:
+        """The state of a table, the newest or that of a time before (as in `instance`). Raises NotFound."""
+        if at is not None:
+            return cast(TableState, state_at(checked_log(table_id), at, self._logs, self._snapshots))
+        return self.tables([table_id])[table_id]
+
+    def tables(self, table_ids: Iterable[str]) -> dict[str, TableState]:
+        """The newest states of several tables, all as of one moment. Raises NotFound."""
+        known = self._cache.refresh(map(checked_log, table_ids))
+        for log, each in known.items():
+            if each.state.version == 0:
+                raise _no_table(log)
+        return {log: cast(TableState, each.state) for log, each in known.items()}
+
+    def each_table(self, table_ids: Iterable[str]) -> tuple[dict[str, TableState], dict[str, DeployerError]]:
+        """As `tables`, and why there is none of those whose log cannot be read: they do not hide the others.
+
+        Raises what concerns all of them, such as OutcomeUnknown.
+        """
+        known, failures = self._cache.refresh_each(map(checked_log, table_ids))
+        absent = {log for log, each in known.items() if each.state.version == 0}
+        failures |= {log: _no_table(log) for log in absent}
+        return {log: cast(TableState, each.state) for log, each in known.items() if log not in absent}, failures
+
+    def log(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry]:
+        """Entries above version `after`, oldest first, as far back as they are kept."""
+        return [from_record(record) for record in self._logs.records(checked_log(log), after, limit)]
+
+    def log_with_damage(self, log: str, after: int = 0, limit: int | None = None) -> list[LogEntry | Damaged]:
+        """As `log`; an entry that cannot be read is told and does not hide the others."""
+        return [read_or_damaged(record) for record in self._logs.records(checked_log(log), after, limit)]
+
+    def logs(self) -> list[str]:
+        """The names of all logs that hold anything."""
+        return list(self._logs.logs())
+
+    def audit(self, log: str) -> LogAudit:
+        """Folds the log from its beginning and compares (see `audit`): nothing is taken from what was read before."""
+        from deployer.state.audit import audit_log  # this and the next are for people: no writer loads them
+
+        return audit_log(checked_log(log), self._logs, self._snapshots, self._objects)
+
+    def export_to(self, path: Path) -> Exported:
+        """Writes all that is kept into one file, as of one moment (see `portable`)."""
+        from deployer.state.portable import export_store
+
+        return export_store(path, self._logs, self._objects, self._clock.now())
+
+    def close(self) -> None:
+        self._logs.close()
+
+
+def checked_log(log: str) -> str:
+    """The name of a log, which names a folder too. Raises InvalidInput for one that cannot."""
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", log):
+        raise InvalidInput(f"{log!r} is not a table id", remedy="table ids are letters, digits, - and _, at most 64")
+    return log
+
+
+def _no_table(log: str) -> NotFound:
+    return NotFound("there is no such table", where=f"table {log}")
