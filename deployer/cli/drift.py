@@ -81,7 +81,8 @@ def _print(found: Drift, stack: str) -> None:
         _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")
     if not found.items and not found.undeclared:
         if found.unreadable:
-            _line("\nno difference in what can be read")
+            _line("")
+            _line("no difference in what can be read")
             return
         _line(f"no drift: live state is what stack {stack} last applied")
         return
