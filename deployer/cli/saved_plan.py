@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 from deployer import __version__, masking
 from deployer.cli.planning import Planned, plan_lake
 from deployer.cli.workspace import Workspace, open_workspace
-from deployer.errors import InvalidInput, Refused
+from deployer.errors import Corrupt, InvalidInput, Refused
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.plan_file import Moved, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, checking_key, expected_digest
+from deployer.provider.table_checks import check_names, check_table
 from deployer.specs.model import Lake
 
 PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
@@ -65,10 +67,14 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
     """The saved plan and the workspace that it is for.
 
     Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
-    signed as the environment asks.
+    signed as the environment asks; Corrupt for one that does not have its shape.
     """
     expected = None if expect is None else expected_digest(expect)
     saved = read_plan(path, deployer=__version__, expect=expected, key=checking_key())
+    if (fault := next(_faults(saved.desired), None)) is not None:
+        raise Corrupt(
+            f"the plan has a table that no specs declare: {fault}", where=path, remedy="preview again with --out"
+        )
     name, of_stack = saved.stack.rsplit("/", 1)
     if stack is not None and stack != of_stack:
         raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
@@ -82,6 +88,17 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
             remedy="give the folder of its project: --project",
         )
     return workspace, saved
+
+
+def _faults(lake: Lake) -> Iterator[str]:
+    """What the rules of specs refuse in a plan's tables, which anybody may have written."""
+    seen = set[str]()
+    for table in lake.tables:
+        names = {"database": table.database, "name": table.name}
+        yield from (f"{table.address}: {found.reason}" for found in (*check_names(names), *check_table(table)))
+        if table.address in seen:
+            yield f"{table.address} is there twice"
+        seen.add(table.address)
 
 
 def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:

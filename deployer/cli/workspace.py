@@ -10,6 +10,7 @@ from pathlib import Path
 from deployer.engine.config import text_of
 from deployer.engine.project import Project, StackRef, load_yaml, read_project
 from deployer.errors import InvalidInput
+from deployer.files.reading import NotAFile, check_regular
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
@@ -80,10 +81,12 @@ def open_workspace(project_dir: Path | None, stack: str, specs: Path | None, *, 
             where=specs,
             remedy=f"give --specs, or set {SPECS_KEY} in Pulumi.{stack}.yaml or Pulumi.yaml",
         )
-    if not specs.is_dir() and not specs.is_file():
-        raise InvalidInput(
-            "the specs are neither a folder nor a regular file", where=specs, remedy="name a file or folder of specs"
-        )
+    if not specs.is_dir():
+        try:
+            check_regular(specs)
+        except NotAFile as error:
+            remedy = "name a file or folder of specs"
+            raise InvalidInput(f"the file cannot be read: {error.strerror}", where=specs, remedy=remedy) from None
     values = {key.removeprefix(NAMESPACE): text for key, text in settings.items() if key != SPECS_KEY}
     return Workspace(project, stack, specs.resolve(), values, confined)
 

@@ -169,6 +169,8 @@ def _read(read: Callable[[], T], where: str) -> T:
     """What `read` gives. Raises Corrupt for a record of another shape, whoever wrote it."""
     try:
         return read()
+    except Corrupt as error:
+        raise Corrupt(error.what, where=where, remedy=error.remedy) from None
     except InvalidInput as error:
         said = error.what
     except DeployerError:

@@ -28,7 +28,8 @@ def service_spec(service: Service) -> ServiceSpec:
     One that no spec can declare is as one whose options are not checked, on demand, so that a plan shows a difference.
     """
     if fault_of(service):
-        return ServiceSpec(service.kind, None, service.cluster, dict(service.options), True)
+        texts = {name: each if isinstance(each, str) else json.dumps(each) for name, each in service.options.items()}
+        return ServiceSpec(service.kind, None, service.cluster, texts, True)
     return service_from_json(service.kind, _form(service))
 
 

@@ -274,7 +274,7 @@ def test_deep_json_in_files(tmp_path: Path, project: Path, deployer: Deployer) -
     (tmp_path / "deep.json").write_text(deep, encoding="utf-8")
     assert "this is no plan" in deployer("up", str(tmp_path / "deep.json")).err
     ran = deployer("stack", "import", str(tmp_path / "deep.json"), "--yes")
-    assert "not an export of a stack: its values are nested more than 250 deep" in ran.err
+    assert "not an export of a stack: it is nested more than 100 deep" in ran.err
     assert deployer("up", "--yes").code == 0
     (tmp_path / "rows.jsonl").write_text(f'{{"id": 1}}\n{{"id": 2, "b": {deep}}}\n', encoding="utf-8")
     ran = deployer("ingest", "flights", str(tmp_path / "rows.jsonl"), "--ignore-extra")

@@ -77,8 +77,7 @@ def test_a_rewrite_that_was_never_begun_removes_nothing(lake: Lake) -> None:
         with closing(open_store(lake.root)) as store:
             with pytest.raises(Corrupt, match=r"location|cannot be at"):
                 store.table(id)
-            with pytest.raises(DeployerError):
-                remove_old_datasets(store, lake.root)
+            assert remove_old_datasets(store, lake.root) == []
             with pytest.raises(DeployerError):
                 delete_table(store, lake.root, id, allow_destroy=True)
         assert data(lake.root) == before

@@ -12,6 +12,7 @@ import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store
+from deployer.state.envelope import digest
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
 from deployer.state.portable import import_into
 from deployer.state.retention import SnapshotPolicy
@@ -129,9 +130,28 @@ def lose_a_part(members: dict[str, bytes]) -> None:
     del members[next(name for name in members if name.endswith("files.parquet"))]
 
 
+def with_entries(lines: bytes) -> Callable[[dict[str, bytes]], None]:
+    """Another file of entries, whose checksum fits."""
+
+    def apply(members: dict[str, bytes]) -> None:
+        members[f"{TABLE}/entries.jsonl"] = lines
+        in_manifest(lambda manifest: manifest["digests"].update({f"{TABLE}/entries.jsonl": digest(lines).hex()}))(
+            members
+        )
+
+    return apply
+
+
 UNFIT: dict[str, tuple[Callable[[dict[str, bytes]], None], type[DeployerError], str]] = {
     "newer": (in_manifest(set_format), Refused, r"written by a newer deployer \(format 2\), .* up to 1; upgrade"),
     "of something else": (in_manifest(set_kind), InvalidInput, "it is no export of a state store"),
+    "logs of another type": (in_manifest(lambda m: m.update(logs=[])), Corrupt, "its manifest does not have its shape"),
+    "a format of another type": (in_manifest(lambda m: m.update(format="x")), InvalidInput, "it is no export"),
+    "no digests": (in_manifest(lambda m: m.pop("digests")), Corrupt, "its manifest does not have its shape"),
+    "a member without checksum": (in_manifest(lambda m: m["digests"].clear()), Corrupt, "it has no checksum of"),
+    "entries that are none": (with_entries(b"[]\n" * 18), Corrupt, "entry .* of log .* cannot be read"),
+    "deep entries": (with_entries((b"[" * 100_000 + b"\n") * 18), Corrupt, "log .*nested more than"),
+    "no entries": (with_entries(b"{}\n" * 99), Corrupt, "does not have the entries that make its newest state"),
     "a path": (in_manifest(climb), Corrupt, "names that no export has"),
     "a changed part": (change_a_part, Corrupt, r"the checksum of .*files\.parquet does not match"),
     "a changed entry": (change_an_entry, Corrupt, r"the checksum of .*entries\.jsonl does not match"),

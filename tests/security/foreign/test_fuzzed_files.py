@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from deployer.plan.plan_file import _checksum
 from deployer.state.envelope import digest
 from tests.cli.conftest import Deployer, Ran
 from tests.security.foreign.photograph import differences, photograph
-from tests.security.mutations import mutated, mutated_bytes, written
+from tests.security.mutations import mutated, mutated_bytes, nested, written
 
 #: The examples are the same each time (tests/conftest.py), and others in the long form.
 FEW = settings(
@@ -145,6 +145,42 @@ def test_saved_plans(guarded: Path, deployer: Deployer) -> None:
             check_words(deployer("up", "evil.plan"))
 
     tried()
+
+
+def _twice(plan: dict[str, Any]) -> None:
+    plan["desired"]["tables"].append(plan["desired"]["tables"][0])
+
+
+def _column_twice(plan: dict[str, Any]) -> None:
+    plan["desired"]["tables"][0]["columns"].append(plan["desired"]["tables"][0]["columns"][0])
+
+
+ODD_PLANS: Mapping[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "table_twice": (_twice, "is there twice"),
+    "column_twice": (_column_twice, "two columns have the same name"),
+    "name_is_a_path": (lambda plan: plan["desired"]["tables"][0].update(name="../../x"), "plan"),
+    "key_is_not_there": (lambda plan: plan["desired"]["tables"][0].update(row_keys=["x"]), "no column 'x'"),
+    "stack_is_a_path": (lambda plan: plan.update(stack="lakes/../../x"), "`stack` is"),
+    "stack_is_missing": (lambda plan: plan.pop("stack"), "`stack` is missing"),
+    "read_is_a_list": (lambda plan: plan.update(read=[1]), "`read` is a list"),
+    "specs_has_a_null": (lambda plan: plan.update(specs="a\0b"), "`specs` is not a path"),
+    "tables_are_texts": (lambda plan: plan["desired"].update(tables=["x"]), "`tables` is a list"),
+    "desired_is_null": (lambda plan: plan.update(desired=None), "`desired` is none"),
+    "nested": (lambda plan: plan.update(changes=nested(150)), "nested more than"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_PLANS)
+def test_an_odd_plan_ends_in_words(project: Path, deployer: Deployer, odd: str) -> None:
+    """F25: its checksum fits."""
+    assert deployer("preview", "--out", "evil.plan").code == 0
+    plan = json.loads(Path("evil.plan").read_bytes())
+    change, words = ODD_PLANS[odd]
+    change(plan)
+    plan["checksum"] = _checksum(plan)
+    Path("evil.plan").write_bytes(written(plan))
+    ran = deployer("up", "evil.plan")
+    assert ran.code == 1 and ran.err.startswith("error: evil.plan: ") and words in ran.err, ran.err
 
 
 def test_exports_of_the_state(guarded: Path, deployer: Deployer) -> None:
