@@ -323,3 +323,15 @@ def test_specs_of_a_database_cannot_be_put_into_the_state(project: Path, deploye
     (project / "specs" / "odd.yaml").write_text(spec("odd", database="_state"))
     ran = deployer("validate")
     assert ran.code == 1 and "_state" in ran.err
+
+
+def test_an_unfinished_deletion_whose_log_cannot_be_read_removes_nothing(root: Path, deployer: Deployer) -> None:
+    """F2, F18: what such a table holds is not known, so it is shown as unreadable and left alone."""
+    planes = forge.table(root, "planes")
+    forge.to_instance(root, {"type": "set-table-status", "table_id": planes.table_id, "status": "deleting"})
+    forge.append_raw(root, planes.table_id, b"{")
+    before = forge.tree(root / planes.location)
+    shown = deployer("preview", "--json")
+    assert shown.code == 0 and [each["address"] for each in shown.json["unreadable"]] == ["table/air.planes"]
+    assert "removals" not in shown.json
+    assert deployer("up", "--yes").code == 1 and forge.tree(root / planes.location) == before
