@@ -53,12 +53,19 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
         if wrong := fault_of_pair(entry, state):
             raise Corrupt(wrong, where=entry.address, remedy=FORGED)
         location = dataset_location(root, entry)
-        with lance_in_words(location):
-            if newest_version(location, entry, state) == state.lance_version:
-                return Seen(entry, state)
-            if is_newest:
-                return _with_unrecorded(store, open_dataset(location), Seen(entry, state))
-        before, (entry, state) = state, read_again(store, entry, state)  # others may have recorded it by now
+        before = state
+        try:
+            with lance_in_words(location):
+                if newest_version(location, entry, state) == state.lance_version:
+                    return Seen(entry, state)
+                if is_newest:
+                    return _with_unrecorded(store, open_dataset(location), Seen(entry, state))
+        except Corrupt:  # unless others recorded the versions since, and then cleaned them away
+            entry, state = read_again(store, entry, state)
+            if state.version == before.version:
+                raise
+            continue
+        entry, state = read_again(store, entry, state)  # others may have recorded it by now
         is_newest = state.version == before.version or is_newest
     raise CommitTimedOut(
         "others rewrite the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS

@@ -187,7 +187,8 @@ def test_what_a_clock_is_worth(seconds: float, status: Status) -> None:
         (44, {"cores": 4, "max_workers": 10}, OK),
         (43, {"cores": 4, "max_workers": 10}, WARNING),
         (43, {"max_workers": 10}, WARNING),
-        (1, {}, OK),
+        (44, {}, OK),
+        (43, {}, WARNING),
     ],
 )
 def test_what_a_quota_is_worth(most: float, options: dict[str, object], status: Status) -> None:

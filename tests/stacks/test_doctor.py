@@ -176,7 +176,7 @@ CASES: Mapping[str, tuple[Setting, str, str, str, str]] = {
     "no bucket": (_no_bucket, "bucket", "ok", "is not there yet: `deployer up` makes it", ""),
     "no bucket, none made": (_no_bucket_and_none_made, "bucket", "wrong", "there is no bucket", "s3api create-bucket"),
     "another region": (_in_another_region, "bucket", "wrong", f"is in {REGION}, and", f"set AWS_REGION={REGION}"),
-    "not written": (_set(read_only=True), "bucket", "wrong", "CreateMultipartUpload failed", "allow what"),
+    "not written": (_set(read_only=True), "bucket", "warning", "objects cannot be written", "enough for previews"),
     "may not simulate": (_set(policy=None), "permissions", "warning", "may not simulate", "SimulatePrincipalPolicy"),
     "roles denied": (_less("BoundedRoles"), "permissions", "wrong", "iam:CreateRole on", "docs/aws.md#perm"),
     "bucket denied": (_less("BucketItself"), "permissions", "wrong", "and 56 more", "docs/aws.md#permissions"),

@@ -25,6 +25,7 @@ from deployer.specs.model import Cluster, InstanceSpec
 from deployer.state import open_store
 from deployer.state.clock import Clock
 from deployer.state.services import Service
+from deployer.tables.dataset import open_entry
 from deployer.tables.instance import create_instance
 from tests.services.agent.conftest import Watched
 from tests.tables.lakes import Lake, flights
@@ -32,7 +33,9 @@ from tests.tables.lakes import Lake, flights
 
 @pytest.fixture
 def watch(watched: Watched) -> Watch:
-    return Watch(open_store(watched.lake.root), watched.lake.root)
+    """A watch that records what others committed, as the agent's does."""
+    store, root = open_store(watched.lake.root), watched.lake.root
+    return Watch(store, root, opened=lambda entry: open_entry(store, root, entry))
 
 
 def test_what_did_not_move_is_not_thought_about_and_not_opened(
