@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +19,11 @@ class Seen(NamedTuple):
     content: bytes
 
 
-def photograph(*folders: Path) -> dict[str, Seen]:
-    """Everything in the folders by path, the folders themselves too."""
+def photograph(*folders: Path, without: Collection[Path] = ()) -> dict[str, Seen]:
+    """Everything in the folders by path, the folders themselves too; not what is in those of `without`."""
     found: dict[str, Seen] = {}
     for folder in folders:
-        for path in (folder, *folder.rglob("*")):
+        for path in _below(folder, without):
             about = path.lstat()
             content = b""
             if stat.S_ISREG(about.st_mode):
@@ -31,6 +32,15 @@ def photograph(*folders: Path) -> dict[str, Seen]:
                 content = os.fsencode(path.readlink())
             found[str(path)] = Seen(about.st_mode, about.st_uid, about.st_size, about.st_mtime_ns, content)
     return found
+
+
+def _below(path: Path, without: Collection[Path]) -> Iterator[Path]:
+    if path in without:
+        return
+    yield path
+    if path.is_dir() and not path.is_symlink():
+        for each in path.iterdir():
+            yield from _below(each, without)
 
 
 def differences(before: dict[str, Seen], after: dict[str, Seen]) -> list[str]:

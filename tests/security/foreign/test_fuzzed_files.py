@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ FEW = settings(
     max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], database=None
 )
 CHECKPOINT = Path(".pulumi/stacks/lakes/dev.json")
-MOVABLE = ("lakes/demo", ".pulumi", "evil.")  #: of a project, what a command may change
+MOVABLE = ("lakes/demo", ".pulumi")  #: folders of a project that a command may change
+MADE = "evil."  #: what the files begin with that these tests make in it
 
 _WORDS_OF_EXCEPTIONS = ("Traceback", "Internal", "Exception")
 
@@ -42,9 +44,10 @@ def check_words(ran: Ran) -> None:
 
 def surroundings(project: Path) -> dict[str, Any]:
     """All that is not the lake's or the backend's, without the times of folders."""
-    found = photograph(project.parent)
-    inside = tuple(str(project / name) for name in MOVABLE)
-    return {path: seen for path, seen in found.items() if not path.startswith(inside) and Path(path).is_file()}
+    found = photograph(project.parent, without=[project / name for name in MOVABLE])
+    return {
+        path: seen for path, seen in found.items() if stat.S_ISREG(seen.mode) and not Path(path).name.startswith(MADE)
+    }
 
 
 def rows_of(project: Path) -> set[str]:
@@ -55,7 +58,7 @@ def rows_of(project: Path) -> set[str]:
 @contextmanager
 def nothing_else_changes(project: Path) -> Iterator[None]:
     """The project as it was at first, and a neighbour of it; both are the same afterwards but for what may change."""
-    for name in MOVABLE[:2]:
+    for name in MOVABLE:
         shutil.rmtree(project / name, ignore_errors=True)
         shutil.copytree(project.parent / "first" / name, project / name)
     before, rows = surroundings(project), rows_of(project)
