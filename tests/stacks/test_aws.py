@@ -162,6 +162,11 @@ def test_clusters_come_change_and_go(on_aws: MakeProject, deployer: Deployer) ->
         "aws:emrserverless/application:Application application/small": "update",
         "aws:iam/rolePolicy:RolePolicy lake/small": "update",
     }
+    application = outputs_of(project)["clusters"]["small"]["application"]
+    emr.start_application(applicationId=application)
+    refused = deployer("up", "--yes")  # F8: the provider for tests stopped it, AWS's does not
+    assert refused.code == 1 and "only while it is stopped: wait until it is" in refused.err
+    emr.stop_application(applicationId=application)
     assert deployer("up", "--yes").code == 0
     assert (minutes(), deployer("preview", "--exit-code").code) == ([9], 0)
     specs.write_text(specs.read_text().split("clusters:")[0], encoding="utf-8")
