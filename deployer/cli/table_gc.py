@@ -10,6 +10,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.state.model import TableEntry
     from deployer.state.store import StateStore
     from deployer.tables.collect import Collected
@@ -46,41 +47,59 @@ def gc(
     from dataclasses import asdict
 
     from deployer.cli.output import note, print_json
+    from deployer.cli.unreadable import as_json_rows, note_unreadable
     from deployer.cli.workspace import open_workspace
+    from deployer.errors import Corrupt, NotFound
+    from deployer.live.reader import unreadable
     from deployer.state import open_store
-    from deployer.tables.collect import collect_all
+    from deployer.tables.collect import collect_garbage
 
-    times = _length(grace, "--grace"), _length(versions_older_than, "--versions-older-than")
+    age, old = _length(grace, "--grace") or dt.timedelta(), _length(versions_older_than, "--versions-older-than")
+    done: list[Collected] = []
     workspace = open_workspace(project, stack, specs)
     root = workspace.root(workspace.lake())
     with closing(open_store(root)) as store:
-        entries = _entries(store, tables or [], workspace.owner)
-        done = collect_all(
-            store, root, entries, grace=times[0] or dt.timedelta(), versions_older_than=times[1], dry_run=dry_run
-        )
+        entries, broken = _entries(store, tables or [], workspace.owner)
+        for entry in sorted(entries, key=lambda entry: entry.full_name):
+            try:
+                done.append(
+                    collect_garbage(store, root, entry.table_id, grace=age, versions_older_than=old, dry_run=dry_run)
+                )
+            except (Corrupt, NotFound) as why:
+                if tables:
+                    raise
+                broken.append(unreadable(entry, why))
     if as_json:
-        print_json({"dry_run": dry_run, "tables": [asdict(each) for each in done]})
-        return 0
+        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
+        print_json({"dry_run": dry_run, "tables": [asdict(each) for each in done], **error})
+        return 1 if broken else 0
     for each in done:
         _print(each, dry_run=dry_run)
-    if not done:
+    note_unreadable(broken)
+    if not done and not broken:
         note("this stack manages no tables")
-    return 0
+    return 1 if broken else 0
 
 
-def _entries(store: StateStore, names: list[str], owner: str) -> list[TableEntry]:
-    from deployer.live.reader import OWNER
+def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[TableEntry], list[Unreadable]]:
+    """The tables to look at: those named, or all that the stack manages, and those whose log cannot be read."""
+    from deployer.live.reader import OWNER, unreadable
     from deployer.tables.dataset import find_entry
     from deployer.tables.ownership import require_owner
 
     entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
-    states = store.tables([entry.table_id for entry in entries])
     if not names:
-        return [entry for entry in entries if states[entry.table_id].properties.declared.get(OWNER, "") == owner]
+        states, failures = store.each_table(entry.table_id for entry in entries)
+        managed = {key for key, state in states.items() if state.properties.declared.get(OWNER, "") == owner}
+        return (
+            [entry for entry in entries if entry.table_id in managed],
+            [unreadable(entry, failures[entry.table_id]) for entry in entries if entry.table_id in failures],
+        )
     found = {entry.table_id: entry for name in names for entry in [find_entry(entries, name)]}
+    states = store.tables(found)
     for entry in found.values():
         require_owner(entry, states[entry.table_id], owner)
-    return list(found.values())
+    return list(found.values()), []
 
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:

@@ -21,7 +21,6 @@ from deployer.errors import Conflict, Refused
 from deployer.live.former import former_datasets
 from deployer.live.lance_storage import objects_at
 from deployer.state.failpoints import reached
-from deployer.state.model import TableEntry
 from deployer.state.requirements import JobNotDone
 from deployer.state.service_updates import SavepointsExpired
 from deployer.state.store import StateStore
@@ -183,28 +182,3 @@ def _replaced(table: ReadTable, at: float, before: float, *, dry_run: bool) -> C
         kept=tuple(f"{each.location}: {each.why}" for each in removed if each.why),
         dataset_bytes=tuple(size for size, _ in sizes),
     )
-
-
-def collect_all(
-    store: StateStore,
-    root: str,
-    entries: list[TableEntry],
-    *,
-    grace: dt.timedelta = GRACE,
-    versions_older_than: dt.timedelta | None = None,
-    dry_run: bool = False,
-    on_progress: OnProgress = untold,
-) -> list[Collected]:
-    """`collect_garbage` of several tables, by name."""
-    return [
-        collect_garbage(
-            store,
-            root,
-            entry.table_id,
-            grace=grace,
-            versions_older_than=versions_older_than,
-            dry_run=dry_run,
-            on_progress=on_progress,
-        )
-        for entry in sorted(entries, key=lambda entry: entry.full_name)
-    ]

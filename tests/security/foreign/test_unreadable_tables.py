@@ -292,3 +292,13 @@ def test_a_panic_in_lance_is_words(root: Path, deployer: Deployer, monkeypatch: 
     monkeypatch.setattr(lance, "dataset", panics)
     [unreadable] = in_words(deployer("tables", "--json")).json["unreadable"]
     assert unreadable["table"] == "air.planes" and "index out of bounds" in unreadable["what"]
+
+
+def test_garbage_of_the_others_is_looked_for(damaged: Path, deployer: Deployer) -> None:
+    """F18: `table gc` of one table, or of all, stopped at another one."""
+    assert damaged.exists() and in_words(deployer("table", "gc", "notes", "--dry-run")).code == 0
+    ran = in_words(deployer("table", "gc", "--dry-run"))
+    assert "air.flights" in ran.out and "air.notes" in ran.out
+    found = in_words(deployer("table", "gc", "--dry-run", "--json"))
+    broken = [each["table"] for each in found.json.get("error", {}).get("unreadable", ())]
+    assert broken in ([], ["air.planes"]) and found.code == len(broken) == ran.code
