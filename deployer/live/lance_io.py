@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deployer.errors import DeployerError, NotFound
+from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.live.lance_failures import in_words, is_of_lance, missing_file, refused_by_storage
 from deployer.live.lance_storage import manifest_names, objects_at, storage_options
 from deployer.state.model import TableEntry
@@ -63,12 +65,27 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
     """The dataset at its newest or the given version. Raises NotFound for a dataset or version that is not there."""
     import lance
 
+    _require_files(location)
     try:
         return lance.dataset(location, version=version, storage_options=storage_options(location))
     except BaseException as failure:
         if not is_of_lance(failure):
             raise
         raise _explained(failure, location, version) from failure
+
+
+def _require_files(location: str) -> None:
+    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it for ever."""
+    if "://" in location:
+        return
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:
+        for each in found:
+            if not each.is_file() and (each.is_symlink() or not each.is_dir()):
+                raise Corrupt(
+                    f"the manifest {each.name} is not a file",
+                    where=location,
+                    remedy="remove it, or find out who made it",
+                )
 
 
 def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:

@@ -113,7 +113,9 @@ def arrow_type(column_type: ColumnType) -> pa.DataType:
 
 
 def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
-    """The columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot have."""
+    """The columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot have, and
+    for two columns of one name."""
+    _refuse_repeated(schema.names, "columns")
     return tuple(column_of(field) for field in schema)
 
 
@@ -141,6 +143,7 @@ def _type(arrow: pa.DataType, name: str) -> ColumnType:
     if types.is_fixed_size_list(arrow):
         return FixedSizeList(_column(arrow.value_field, "item"), arrow.list_size)
     if types.is_struct(arrow):
+        _refuse_repeated([arrow.field(i).name for i in range(arrow.num_fields)], f"fields of `{name}`")
         return Struct(tuple(column_of(arrow.field(i)) for i in range(arrow.num_fields)))
     if types.is_map(arrow):
         return MapOf(_column(arrow.key_field, "key"), _column(arrow.item_field, "value"))
@@ -184,6 +187,15 @@ _PLAIN_BY_ID: Mapping[int, Scalar] = {
     for name, plain in ((name, make()) for name, make in _PLAIN.items())
     if not isinstance(plain, pa.BaseExtensionType)  # these share one id
 }
+
+
+def _refuse_repeated(names: Sequence[str], what: str) -> None:
+    if (
+        repeated := next((name for name in names if names.count(name) > 1), None)
+        if len({*names}) < len(names)
+        else None
+    ):
+        raise InvalidInput(f"two {what} have the name `{repeated}`", remedy="rename one of them")
 
 
 def _refusal(arrow: pa.DataType, name: str) -> InvalidInput:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from deployer.errors import Conflict, Refused
 from deployer.live.former import former_datasets
+from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_storage import objects_at
 from deployer.state.failpoints import reached
 from deployer.state.requirements import JobNotDone
@@ -32,7 +33,7 @@ from deployer.tables.deletion import stored
 from deployer.tables.progress import OnProgress, Progress, untold
 from deployer.tables.rewrite_cleanup import is_due, remove_old_datasets
 from deployer.tables.savepoint_tags import settle_tags
-from deployer.tables.storage import dataset_uri
+from deployer.tables.storage import dataset_uri, require_no_links
 
 GRACE = dt.timedelta(days=7)
 
@@ -101,7 +102,19 @@ def collect(
 ) -> Collected:
     """`collect_garbage` of a table that is open, for writing unless it is a `dry_run`; `versions` says which of them go
     too, also younger than the grace."""
-    at = time.time() if now is None else now
+    require_no_links(table.root, table.entry.location)
+    with lance_in_words(table.location):
+        return _collect(table, grace, versions, time.time() if now is None else now, dry_run, on_progress)
+
+
+def _collect(
+    table: ReadTable,
+    grace: dt.timedelta,
+    versions: OldVersions | None,
+    at: float,
+    dry_run: bool,
+    on_progress: OnProgress,
+) -> Collected:
     before = at - grace.total_seconds()
     expired = _expired(table, round(at * 1000), dry_run=dry_run)
     jobs = _abandon(table, before, dry_run=dry_run)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from deployer.errors import Refused
 from deployer.live.lance_storage import objects_at
-from deployer.state.folders import names_in, remove_folder
+from deployer.state.folders import names_in, opened, parts_of, remove_folder
 from deployer.state.location import Location
 from deployer.state.names import shortened
 
@@ -15,6 +18,7 @@ NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it
 
 #: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
 _OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
+_FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indices", "data", "tree")
 
 
 def dataset_uri(root: str, location: str) -> str:
@@ -49,6 +53,22 @@ def require_erasable(root: str, location: Location) -> None:
     """Raises Refused, as `erase_dataset` does, for what is on a disk. In a bucket that is seen when it is listed."""
     if "://" not in root:
         _refuse_other_content(root, location, names_in(Path(root), location))
+
+
+def require_no_links(root: str, location: Location) -> None:
+    """Raises Refused where the dataset's folder on a disk, one on the way to it or one of Lance's in it is a link: what
+    is removed within would be removed elsewhere."""
+    if "://" in root:
+        return
+    with suppress(FileNotFoundError), opened(Path(root), parts_of(location)) as folder:
+        for name in _FOLDERS_OF_LANCE:
+            with suppress(FileNotFoundError):
+                if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    raise Refused(
+                        f"{name} of the dataset is a link, which may lead out of the lake, so nothing is removed there",
+                        where=f"{root}/{location}",
+                        remedy="put the folder itself in its place",
+                    )
 
 
 def has_notes(root: str, location: Location) -> bool:

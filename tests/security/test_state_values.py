@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import zlib
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deployer.errors import Corrupt
@@ -192,6 +194,28 @@ def test_a_schema_that_is_none_is_named(root: Path, deployer: Deployer) -> None:
     for command in (("describe", "planes"), ("table", "gc", "planes"), ("query", "planes")):
         ran = deployer(*command)
         assert ran.code == 1 and "table/air.planes" in ran.err and "is not an Arrow schema" in ran.err, (command, ran)
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ([("id", pa.int64()), ("id", pa.string())], "two columns have the name `id`"),
+        ([("id", pa.int64()), ("at", pa.struct([("x", pa.int8())] * 2))], "two fields of `at` have the name `x`"),
+    ],
+)
+def test_a_schema_has_no_name_twice(
+    columns: list[tuple[str, pa.DataType]], said: str, root: Path, deployer: Deployer
+) -> None:
+    """F25: the plan of all tables ended in a traceback."""
+    planes = forge.table(root, "planes")
+    with closing(open_store(root)) as store:
+        version = store.table(planes.table_id).lance_version
+    schema = base64.b64encode(pa.schema(columns).serialize().to_pybytes()).decode()
+    forge.append(root, planes.table_id, {"type": "set-schema", "schema": schema, "lance_version": version})
+    for command in (("preview",), ("drift",)):
+        ran = deployer(*command)
+        assert "table/air.planes" in ran.out and said in ran.out.replace("\n", " "), ran
+    assert said in deployer("query", "planes").err
 
 
 def test_what_the_instance_declares_is_read_with_words(root: Path, deployer: Deployer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -302,3 +303,30 @@ def test_garbage_of_the_others_is_looked_for(damaged: Path, deployer: Deployer) 
     found = in_words(deployer("table", "gc", "--dry-run", "--json"))
     broken = [each["table"] for each in found.json.get("error", {}).get("unreadable", ())]
     assert broken in ([], ["air.planes"]) and found.code == len(broken) == ran.code
+
+
+def test_a_pipe_for_a_manifest_keeps_nobody_waiting(root: Path, deployer: Deployer) -> None:
+    """F18: Lance waits for a pipe for ever, and the plan of all tables with it."""
+    os.mkfifo(location_of(root, "planes") / "_versions" / "18446744073709551611.manifest")
+    plan = in_words(deployer("preview", "--format", "json")).json
+    assert [each["address"] for each in plan["unreadable"]] == ["table/air.planes"]
+    assert "is not a file" in plan["unreadable"][0]["what"]
+
+
+@pytest.mark.parametrize("folder", ["", "_versions", "_transactions", "data"])
+@pytest.mark.parametrize("command", [("table", "gc", "planes"), ("service", "run", "planes", "CLEAN")])
+def test_nothing_is_removed_behind_a_link(
+    command: tuple[str, ...], folder: str, root: Path, tmp_path: Path, deployer: Deployer
+) -> None:
+    """F2: files that no version has, and old versions, were removed wherever a link led."""
+    inside, outside = location_of(root, "planes") / folder, tmp_path / "outside"
+    shutil.move(inside, outside)
+    inside.symlink_to(outside)
+    for file in ("zzz.lance", "data/zzz.lance"):
+        (outside / file).parent.mkdir(exist_ok=True)
+        (outside / file).write_text("kept")
+        os.utime(outside / file, (10**9, 10**9))
+    before = sorted(str(each) for each in outside.rglob("*") if each.is_file())
+    ran = in_words(deployer(*command))
+    assert ran.code == 3 and "is a link" in ran.err
+    assert sorted(str(each) for each in outside.rglob("*") if each.is_file()) == before
