@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -124,7 +125,10 @@ def load_yaml(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise InvalidInput("a second document", where=others[0].at, remedy="keep one, without `---`")
     if not isinstance(first.value, dict):
         raise InvalidInput("not a mapping", where=f"{file}:1", remedy="write `key: value` lines")
-    return first.plain(), {key: child.key_line for key, child in first.value.items()}
+    document = first.plain()
+    if "\\u0000" in json.dumps(document, default=str):  # most of the texts become paths
+        raise InvalidInput("a text has a null character", where=file, remedy="remove it")
+    return document, {key: child.key_line for key, child in first.value.items()}
 
 
 def _config_defaults(config: Any, project: str, wrong: Any) -> dict[str, str]:

@@ -8,7 +8,7 @@ answers are lines of JSON over a Unix socket, one after the other:
     {"start": "MODULE:FUNCTION", "environment": {…}, "folder": PATH}
         comes with a channel's and an output's descriptor; {"pid": PID}
     {"end": PID, "seconds": S}
-        waits for the process, then kills it and its group; {"status": CODE, "killed": BOOL}
+        waits for the process, then kills it, its group and what it left elsewhere; {"status": CODE, "killed": BOOL}
 
 The end of the socket ends the host and all that it started.
 """
@@ -27,16 +27,18 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from deployer.isolation.channel import Channel
-from deployer.isolation.surroundings import set_memory_closed
+from deployer.isolation.surroundings import adopt_orphans, set_memory_closed
 
 _MOST_BYTES = 1 << 16
 #: What the command sends is its own, and a lake of many tables is long.
 _FROM_COMMAND = 1 << 31
 _LOOK_SECONDS = 0.002
+_ROUNDS = 1000  #: in which orphans are killed that begin others
 
 Main = Callable[[Channel], None]
 
@@ -45,6 +47,7 @@ def main(descriptor: int) -> NoReturn:
     """Serves requests until the command is gone."""
     control = socket.socket(fileno=descriptor)
     set_memory_closed(True)
+    adopt_orphans()
     children: set[int] = set()
     try:
         for request, descriptors in _requests(control):
@@ -59,6 +62,7 @@ def main(descriptor: int) -> NoReturn:
             else:
                 answer = _end(request["end"], request["seconds"])
                 children.discard(request["end"])
+                _end_orphans(children)
             control.sendall(json.dumps(answer).encode() + b"\n")
     except BaseException:
         traceback.print_exc()
@@ -66,6 +70,7 @@ def main(descriptor: int) -> NoReturn:
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
+        _end_orphans(())
         os._exit(0)
 
 
@@ -147,6 +152,29 @@ def _end(pid: int, seconds: float) -> dict[str, Any]:
             kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return {"status": os.waitstatus_to_exitcode(status), "killed": not ended}
+
+
+def _end_orphans(running: Collection[int]) -> None:
+    """Kills what ended processes left behind in sessions of its own. What these began is found in the next round."""
+    for _ in range(_ROUNDS):
+        orphans = [pid for pid in _children() if pid not in running]
+        if not orphans:
+            return
+        for pid in orphans:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        for pid in orphans:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+
+
+def _children() -> Iterator[int]:
+    """The children of this process, where `/proc` tells them."""
+    own = str(os.getpid())
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            if entry.read_text(errors="replace").rpartition(")")[2].split()[1] == own:
+                yield int(entry.parent.name)
 
 
 def _has_ended(pid: int) -> bool:

@@ -84,8 +84,7 @@ class Isolated:
             ended = self._host.end(pid, patience)
         finally:
             self._stop_relay()
-            self.channel.close()
-            open_memory()
+            self.channel.close()  # memory stays closed: what the code left behind may not be found
         if ended is None:
             return "the process that started it was killed"
         if ended["killed"]:

@@ -32,7 +32,7 @@ _WITHHELD = frozenset(
 )
 _WITHHELD_PREFIX = "DEPLOYER_TOKEN_"
 
-_GET_DUMPABLE, _SET_DUMPABLE = 3, 4  # prctl(2)
+_GET_DUMPABLE, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 3, 4, 36  # prctl(2)
 
 
 def is_withheld(variable: str) -> bool:
@@ -88,6 +88,11 @@ def closed_memory() -> Iterator[None]:
 def set_memory_closed(closed: bool) -> None:
     """What `close_memory` does, for good."""
     _prctl(_SET_DUMPABLE, 0 if closed else 1)
+
+
+def adopt_orphans() -> None:
+    """Makes processes whose parents are gone children of this one, when it or a child of it began them. On Linux."""
+    _prctl(_SET_CHILD_SUBREAPER, 1)
 
 
 def _prctl(option: int, value: int = 0) -> int:

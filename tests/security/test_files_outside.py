@@ -211,3 +211,21 @@ def test_an_error_of_yaml_shows_nothing_of_a_file_of_prices(outside: Path) -> No
         read_prices(outside / "there.yaml")
     assert "not valid YAML" in str(caught.value)
     assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line", ['main: "st\\0x"', 'plugins: {providers: [{name: lake, path: "a\\0b"}]}', 'backend: {url: "file://a\\0b"}']
+)
+def test_a_null_character_in_the_settings_ends_in_words(
+    line: str,
+    project: Path,
+    deployer: Deployer,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """F25: no path has one, and Python fails on it."""
+    monkeypatch.chdir(project)
+    settings = project / "Pulumi.yaml"
+    kept = [each for each in settings.read_text().splitlines() if not each.startswith("main:")]
+    settings.write_text("\n".join([*[each for each in kept if each.startswith(("name:", "runtime:"))], line, ""]))
+    ran = deployer("preview")
+    assert ran.code == 1 and "a text has a null character" in ran.err, ran

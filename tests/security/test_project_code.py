@@ -6,6 +6,7 @@ The branch deletes a table with rows. Whatever its code does, the plan says so.
 # ruff: noqa: F811 -- pytest finds imported fixtures by the names of arguments
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -315,7 +316,7 @@ def test_a_program_has_no_terminal_and_no_file_of_the_command(project: Path, dep
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is closed on Linux")
-def test_the_memory_of_the_command_is_closed_while_a_program_runs(project: Path, deployer: Deployer) -> None:
+def test_the_memory_of_the_command_is_closed_from_when_a_program_runs(project: Path, deployer: Deployer) -> None:
     """Who is not root can read neither its environment nor its memory, nor trace it; the kernel tells by the owner."""
     from deployer.engine import Event
     from deployer.engine.embedded import EmbeddedEngine
@@ -324,12 +325,11 @@ def test_the_memory_of_the_command_is_closed_while_a_program_runs(project: Path,
 
     (project / PROGRAM).write_text("print('now')")
     seen: list[tuple[Event, int]] = []
-    assert _prctl(_GET_DUMPABLE) == 1
     EmbeddedEngine({}).preview(
         StackRef(read_project(project), "dev"), on_event=lambda event: seen.append((event, _prctl(_GET_DUMPABLE)))
     )
     assert seen and {dumpable for _, dumpable in seen} == {0}
-    assert _prctl(_GET_DUMPABLE) == 1
+    assert _prctl(_GET_DUMPABLE) == 0
 
 
 def test_bytecode_beside_the_program_is_never_run(project: Path, deployer: Deployer) -> None:
@@ -553,3 +553,38 @@ def test_rules_at_a_ref_run_in_a_process_too(branch: Path, deployer: Deployer) -
     ran = deployer("preview", "--against", "main", "--policy-only", "--format", "json")
     found = {each["message"] for each in ran.json["policy"]["violations"]}
     assert ran.json["policy"]["ref"] == "main" and len(found) == 1 and str(os.getpid()) not in found
+
+
+DAEMONS = """
+import os, time
+from pathlib import Path
+for number in range(3):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        if number == 2 and os.fork():  # and one that begins another
+            os._exit(0)
+        Path(FOLDER, str(os.getpid())).touch()
+        time.sleep(600)
+        os._exit(0)
+while len(list(Path(FOLDER).iterdir())) < 3:
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the group is killed")
+@pytest.mark.parametrize("place", [PROGRAM, Path("policies") / "a.py"], ids=["program", "policy"])
+def test_what_code_of_the_project_leaves_behind_is_gone_before_the_plan_is_shown(
+    place: Path, branch: Path, tmp_path: Path, deployer: Deployer
+) -> None:
+    """F11: a daemon read the environment of the command once its memory was open again, and wrote to its output."""
+    folder = tmp_path / "daemons"
+    folder.mkdir()
+    with (branch / place).open("a") as file:
+        file.write(DAEMONS.replace("FOLDER", repr(str(folder))))
+    assert "delete table" in deployer("preview").out
+    begun = [int(each.name) for each in folder.iterdir()]
+    assert len(begun) == 3 and not [pid for pid in begun if Path(f"/proc/{pid}").exists()]
+    assert ctypes.CDLL(None).prctl(3, 0, 0, 0, 0) == 0  # PR_GET_DUMPABLE
