@@ -34,7 +34,7 @@ from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
-from deployer.isolation.surroundings import closed_memory, is_withheld
+from deployer.isolation.surroundings import close_memory, is_withheld
 
 T = TypeVar("T")
 
@@ -261,9 +261,9 @@ def _take_over_journal(stack: StackRef) -> None:
 
 
 def _call(do: Callable[[], T]) -> T:
+    close_memory()
     try:
-        with closed_memory():
-            return do()
+        return do()
     except automation.ConcurrentUpdateError as error:
         raise Conflict(
             f"the stack is locked: {_last_line(error)}", remedy="wait for the other run, or `pulumi cancel`"

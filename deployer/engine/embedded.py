@@ -38,7 +38,7 @@ from deployer.engine.unsaved import saved_or_kept
 from deployer.engine.values import blinded
 from deployer.errors import DeployerError, EngineFailed, InvalidInput
 from deployer.isolation.process import prepare
-from deployer.isolation.surroundings import closed_memory
+from deployer.isolation.surroundings import close_memory
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class EmbeddedEngine:
             stack_of_contexts.callback(run.providers.close)
             enter(_interruptible(run))
             enter(busy_interpreter())
-            enter(closed_memory())  # the project may bring plugins too
+            close_memory()  # the project may bring plugins too
             if settings.dry_run:
                 yield _Context(stack, stack_config, run, service, serve)
                 return

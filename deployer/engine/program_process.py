@@ -50,7 +50,7 @@ from deployer.errors import DeployerError, EngineFailed
 from deployer.isolation.carried import error_as_bytes
 from deployer.isolation.channel import Channel
 from deployer.isolation.sources import import_from_sources
-from deployer.isolation.surroundings import set_memory_closed
+from deployer.isolation.surroundings import open_memory
 from deployer.specs.known import learn
 
 #: Of a rejected promise that nobody looked at; a program can have many.
@@ -60,7 +60,7 @@ _LONGEST_WARNING = 4_000
 def main(channel: Channel) -> None:
     """Runs the program that the first frame names, and says how that ended."""
     asked: dict[str, Any] = json.loads(channel.receive() or b"{}")
-    set_memory_closed(False)  # a program may look at its own
+    open_memory()  # a program may look at its own
     learn(asked["known"])
     calls = _Calls(channel)
     try:

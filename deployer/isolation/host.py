@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from deployer.isolation.channel import Channel
-from deployer.isolation.surroundings import adopt_orphans, set_memory_closed
+from deployer.isolation.surroundings import adopt_orphans, close_memory
 
 _MOST_BYTES = 1 << 16
 #: What the command sends is its own, and a lake of many tables is long.
@@ -46,7 +46,7 @@ Main = Callable[[Channel], None]
 def main(descriptor: int) -> NoReturn:
     """Serves requests until the command is gone."""
     control = socket.socket(fileno=descriptor)
-    set_memory_closed(True)
+    close_memory()
     adopt_orphans()
     children: set[int] = set()
     try:

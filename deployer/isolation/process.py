@@ -19,7 +19,7 @@ from typing import Any
 from deployer.errors import DeployerError, EngineFailed
 from deployer.isolation.channel import Channel
 from deployer.isolation.output import relay
-from deployer.isolation.surroundings import close_memory, environment_for_project_code, open_memory
+from deployer.isolation.surroundings import close_memory, environment_for_project_code
 
 #: Bytes of one message of a project's code; a resource or the findings of a rule have far fewer.
 LONGEST_MESSAGE = 64 << 20
@@ -59,7 +59,6 @@ class Isolated:
         except BaseException:
             self.channel.close()
             os.close(output)
-            open_memory()
             raise
         finally:
             theirs.close()
@@ -84,7 +83,7 @@ class Isolated:
             ended = self._host.end(pid, patience)
         finally:
             self._stop_relay()
-            self.channel.close()  # memory stays closed: what the code left behind may not be found
+            self.channel.close()
         if ended is None:
             return "the process that started it was killed"
         if ended["killed"]:

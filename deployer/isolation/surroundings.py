@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -45,49 +42,18 @@ def environment_for_project_code() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not is_withheld(name)}
 
 
-class _Closed:
-    """How often memory was closed and not opened."""
-
-    lock = threading.Lock()
-    times = 0
-    was_dumpable = False
-
-
 def close_memory() -> None:
-    """Keeps other processes of the user, but for root's, from this one's memory, environment and open files, until
-    `open_memory` was called as often.
+    """Keeps other processes of the user, but for root's, from this one's memory, environment and open files.
 
-    On Linux, where `/proc/PID` shows them; elsewhere it does nothing.
+    It stays so: what code of a project leaves running may not be found. On Linux, where `/proc/PID` shows them;
+    elsewhere it does nothing.
     """
-    with _Closed.lock:
-        _Closed.times += 1
-        if _Closed.times == 1:
-            _Closed.was_dumpable = _prctl(_GET_DUMPABLE) == 1
-            if _Closed.was_dumpable:
-                set_memory_closed(True)
+    _prctl(_SET_DUMPABLE, 0)
 
 
 def open_memory() -> None:
-    """Takes back one `close_memory`."""
-    with _Closed.lock:
-        _Closed.times -= 1
-        if not _Closed.times and _Closed.was_dumpable:
-            set_memory_closed(False)
-
-
-@contextmanager
-def closed_memory() -> Iterator[None]:
-    """`close_memory` for the time of a block."""
-    close_memory()
-    try:
-        yield
-    finally:
-        open_memory()
-
-
-def set_memory_closed(closed: bool) -> None:
-    """What `close_memory` does, for good."""
-    _prctl(_SET_DUMPABLE, 0 if closed else 1)
+    """Takes back `close_memory`, as for a fork that has no secrets."""
+    _prctl(_SET_DUMPABLE, 1)
 
 
 def adopt_orphans() -> None:
