@@ -25,7 +25,7 @@ from deployer.engine.plugin_search import find_plugin
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
-from deployer.plan import Foreign, Plan, make_plan
+from deployer.plan import Foreign, Plan, ResourcePlan, make_plan
 from deployer.plan.support import MOVE
 from deployer.plan.words import count
 from deployer.provider.deletions import Deletions
@@ -147,25 +147,28 @@ def _looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan,
         from deployer.tables.default_trial import refuse_defaults_over_limits
 
         refuse_defaults_over_limits(lake, live)
+    tables = {table.table_id: table for table in live.tables.values()}
+    found: list[ResourcePlan] = []
+    lost: list[Unreadable] = []
     for resource in plan.resources:
-        table = next((each for each in live.tables.values() if each.table_id == resource.table_id), None)
-        if table is None or not resource.changes:
+        table = tables.get(resource.table_id) if resource.changes and resource.table_id else None
+        if table is None:
+            found.append(resource)
             continue
         from deployer.live.lance_failures import lance_in_words
         from deployer.tables.column_sizes import sized_on_disk
         from deployer.tables.schema_check import checked_on_data  # it loads Arrow's functions
 
-        location = f"{root.rstrip('/')}/{table.location}"
         try:
-            with lance_in_words(location):
-                found = sized_on_disk(checked_on_data(replace(plan, resources=(resource,)), live, root), live, root)
+            with lance_in_words(f"{root.rstrip('/')}/{table.location}"):
+                alone = replace(plan, resources=(resource,))
+                found += sized_on_disk(checked_on_data(alone, live, root), live, root).resources
         except (Corrupt, NotFound) as error:
-            unreadable = Unreadable(table.spec.address, table.table_id, f"{error.where}: {error.what}", error.remedy)
-            plan, live = plan.without(unreadable), live.without(unreadable)
-            continue
-        plan = replace(
-            plan, resources=tuple(found.resources[0] if each is resource else each for each in plan.resources)
-        )
+            where = f"{error.where}: {error.what}"
+            lost.append(Unreadable(table.spec.address, table.table_id, where, error.remedy))
+    plan = replace(plan, resources=tuple(found), unreadable=(*plan.unreadable, *lost))
+    for each in lost:
+        live = live.without(each)
     return plan, live
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from deployer.errors import Position
@@ -113,11 +113,6 @@ class Plan:
         destroys = any(change.assessment.risk is Risk.DESTROYS for change in self.changes)
         deletes = any(resource.action == "delete" for resource in self.resources)
         return destroys or deletes or any(item.action in _TAKING_AWAY for item in self.foreign)
-
-    def without(self, table: Unreadable) -> Plan:
-        """The plan when it is found only now that a table cannot be read: nothing is planned for it."""
-        resources = tuple(each for each in self.resources if each.table_id != table.table_id)
-        return replace(self, resources=resources, unreadable=(*self.unreadable, table))
 
     def counts(self) -> dict[Action, int]:
         """How many resources are created, updated, deleted and left as they are."""
