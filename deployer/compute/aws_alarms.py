@@ -17,7 +17,6 @@ from typing import Any
 
 from cronsim import CronSim
 
-from deployer.compute.arns import account_of, partition_of
 from deployer.compute.aws_access import POLICY_VERSION, Policy
 from deployer.compute.key_use import use_through
 
@@ -185,8 +184,3 @@ def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | N
 def budget_filter(instance: str) -> str:
     """The cost filter of what has the tag of the lake's instance."""
     return f"user:deployer:instance${instance}"
-
-
-def is_of_account(key_arn: str, other_arn: str) -> bool:
-    """Whether two ARNs are of one partition and account."""
-    return (partition_of(key_arn), account_of(key_arn)) == (partition_of(other_arn), account_of(other_arn))
