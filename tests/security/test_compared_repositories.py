@@ -13,7 +13,7 @@ import pytest
 from deployer.cli.git_files import extract_specs
 from deployer.cli.git_repository import Repository, find_repository
 from deployer.errors import InvalidInput
-from tests.cli.conftest import Deployer, deployer  # noqa: F401
+from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 
 RULES = "kind: Policy\nrule: destroys-data\n"
@@ -78,7 +78,7 @@ def test_an_embedded_bare_repository_is_passed_over(
     mono: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: the files of a bare repository in the project's folder chose what was compared, and with what rules."""
     embed_bare_repository(mono / "lake", tmp_path)
@@ -94,7 +94,7 @@ def test_one_in_any_folder_above_is_passed_over_too(
     place: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: the folder of the embedded repository is any one between the work tree's and the project's."""
     top = tmp_path / "mono"
@@ -132,7 +132,7 @@ HELPERS = """\
 
 
 @pytest.mark.parametrize("where", ["in the tree", "the checkout's own"])
-def test_nothing_of_a_branch_runs(where: str, mono: Path, tmp_path: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_nothing_of_a_branch_runs(where: str, mono: Path, tmp_path: Path, deployer: Deployer) -> None:
     """F1: a promisor remote with an `ext::` address ran a program of the branch for a missing object."""
     lake, script = mono / "lake", f"#!/bin/sh\ntouch {tmp_path}/pwned\n"
     (lake / "x.sh").write_text(script, encoding="utf-8")
@@ -220,7 +220,7 @@ def test_a_repository_that_a_branch_could_bring_is_refused(
     made: Callable[[Path, Path], Path],
     mono: Path,
     tmp_path: Path,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: what a repository inside of another says is what the outer one's branch wants."""
     folder = made(mono, tmp_path)
@@ -289,7 +289,7 @@ def test_repositories_that_people_set_up_work(
     mono: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     monkeypatch.chdir(made(mono, tmp_path))
     ran = deployer("preview", "--against", "main", "--policy-only")
@@ -300,7 +300,7 @@ def test_the_environment_chooses_no_repository(
     mono: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: variables of Git and configuration of the user or the machine do not take part."""
     embed_bare_repository(mono / "lake", tmp_path, name="theirs")
@@ -321,7 +321,7 @@ def test_git_is_not_a_program_of_the_branch(
     mono: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: relative folders of PATH, and those in the work tree, are not searched for `git`."""
     for folder in (mono, mono / "lake" / "bin"):
@@ -338,7 +338,7 @@ def test_git_is_not_a_program_of_the_branch(
 
 
 @pytest.mark.parametrize("kind", ["tag", "branch"])
-def test_a_name_that_two_refs_have_is_refused(kind: str, mono: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_a_name_that_two_refs_have_is_refused(kind: str, mono: Path, deployer: Deployer) -> None:
     """F1: a branch or tag of the name that is compared with would take its place."""
     commit(mono)
     git(mono, "update-ref", "refs/remotes/origin/main", "main")
@@ -351,7 +351,7 @@ def test_a_name_that_two_refs_have_is_refused(kind: str, mono: Path, deployer: D
 
 
 @pytest.mark.parametrize("ref", [":/Tidy", "main:lake", "main\n", "--all", "main^{tree}", "lake", "\0", "evil..main"])
-def test_what_names_no_commit_is_refused(ref: str, mono: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_what_names_no_commit_is_refused(ref: str, mono: Path, deployer: Deployer) -> None:
     """F1: files, searches in messages of commits, options and ranges name no commit."""
     commit(mono)
     ran = deployer("preview", "--project", str(mono / "lake"), f"--against={ref}")
@@ -391,7 +391,7 @@ def test_a_link_does_not_change_which_project_is_compared(
     how: str,
     mono: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1, F29: a link in place of the project's folder made everything new, and hid what is deleted."""
     change(mono)
@@ -406,7 +406,7 @@ def test_a_link_does_not_change_which_project_is_compared(
 def test_a_nearer_project_file_does_not_change_which_project_is_compared(
     mono: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: a `Pulumi.yaml` that a branch adds, or removes, would have another project compared."""
     lake = mono / "lake"
@@ -427,7 +427,7 @@ def test_a_nearer_project_file_does_not_change_which_project_is_compared(
 def test_a_project_that_moved_is_not_shown_as_new(
     mono: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F1: what a moved project deletes is not known, which is an error and not a plan."""
     shutil.move(mono / "lake", mono / "other")
@@ -442,7 +442,7 @@ def test_specs_that_are_a_link_are_not_shown_as_new(
     side: str,
     mono: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F29: `--specs` names a place; a link there made everything new."""
     lake = mono / "lake"
@@ -465,7 +465,7 @@ def test_specs_that_are_a_link_are_not_shown_as_new(
 def test_specs_beside_the_project_are_not_compared_with_themselves(
     mono: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F29: specs of the repository outside of the project's folder were the branch's on both sides."""
     (mono / "lake" / "specs").rename(mono / "specs")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.tables.export import write_csv
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 
 
 def written(batch: pa.RecordBatch, *, safe: bool) -> list[list[str]]:

@@ -12,7 +12,7 @@ import pytest
 from deployer.errors import InvalidInput, InvalidSpecs
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
-from tests.cli.conftest import Deployer, deployer  # noqa: F401
+from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 from tests.security.test_compared_repositories import commit, git
 
@@ -149,7 +149,7 @@ def test_nothing_that_a_branch_names_is_outside_of_its_project(
     project: Path,
     outside: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F29: what `--against` compares is in the project's folder, links followed."""
     monkeypatch.chdir(project)
@@ -171,7 +171,7 @@ def test_specs_that_a_person_names_may_be_elsewhere(
     project: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     shutil.move(project / "specs", tmp_path / "elsewhere")
     monkeypatch.chdir(project)
@@ -186,7 +186,7 @@ def test_special_files_are_refused_in_words(
     kind: str,
     project: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F24, F29: reading a FIFO never ends, and `/dev/zero` has no end."""
     monkeypatch.chdir(project)
@@ -219,7 +219,7 @@ def test_an_error_of_yaml_shows_nothing_of_a_file_of_prices(outside: Path) -> No
 def test_a_null_character_in_the_settings_ends_in_words(
     line: str,
     project: Path,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """F25: no path has one, and Python fails on it."""

@@ -30,7 +30,7 @@ from deployer.tables.ingest import read_csv, text_blocks
 from deployer.tables.ingest.read_json import _is_too_deep
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources
 from deployer.tables.ingest.text_blocks import line_blocks
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.projects import INSTANCE, table
 
 BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -82,7 +82,7 @@ def test_what_is_no_file_is_named_and_not_read(name: str, kind: str, tmp_path: P
 def test_specs_that_are_no_file(
     kind: str,
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F24: `deployer:specs: /dev/zero` ended in a MemoryError, a pipe there or for `--specs` hung."""
     make, words = KINDS[kind]
@@ -168,7 +168,7 @@ def test_pulumi_yaml_is_read_as_before(tmp_path: Path) -> None:
 
 def test_the_alias_bomb_ends_a_command(
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F24: the reproduction."""
     file = project / "Pulumi.yaml"

@@ -20,7 +20,7 @@ from deployer.state.turns import Turns
 from deployer.tables.export import write_parquet
 from deployer.tables.ingest.bad_rows import BadRows, Problem, write_bad_rows
 from deployer.tables.table import Rows
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.state.samples import TABLE, creation
 
 BATCH = pa.record_batch({"id": [1, 2]})
@@ -46,7 +46,7 @@ def modes(folder: Path) -> dict[str, str]:
 
 def test_what_commands_write_is_private_whatever_the_umask(
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
     open_umask: None,
 ) -> None:
     """F26: state, checkpoints, journals, history, plans, exports, reports and bad rows were 0644, or 0666."""
@@ -172,7 +172,7 @@ def test_a_planted_target_is_refused(name: str, tmp_path: Path) -> None:
 
 def test_a_new_spec_is_not_written_through_a_dangling_link(
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F17: a link to nothing passed for a name that is free."""
     (project / "rows.csv").write_text("id,delay\n1,2\n", encoding="utf-8")

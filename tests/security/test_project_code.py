@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
 
 DELETES = "delete table (3 rows"

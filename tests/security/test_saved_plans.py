@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from deployer.plan.plan_file import _checksum, read_plan
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
 
 PRIVATE, PUBLIC = "DEPLOYER_PLAN_KEY", "DEPLOYER_PLAN_PUBLIC_KEY"

@@ -17,7 +17,7 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.services.runs import find_run, queue_run, start_run
 from deployer.state.services import Figures
 from deployer.tables.ingest.job import IngestRequest
-from tests.cli.conftest import Deployer, Ran
+from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake
 
@@ -32,18 +32,6 @@ class File(pulumi.CustomResource):
 
 File("a", content=pulumi.Config("demo").require_secret("token"))
 """
-
-
-@pytest.fixture
-def deployer(capsys: pytest.CaptureFixture[str]) -> Deployer:
-    from deployer.cli.main import run
-
-    def call(*arguments: str) -> Ran:
-        capsys.readouterr()
-        code = run(arguments)
-        return Ran(code, *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ from deployer.state import open_store
 from deployer.state.updates import SetTableProperties
 from deployer.tables.table import Rows
 from deployer.visible import visible, visible_json, visible_text
-from tests.cli.conftest import Deployer, deployer  # noqa: F401
+from tests.cli.conftest import Deployer
 from tests.plan.lakes import graph
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.security.test_compared_repositories import commit, git
@@ -235,7 +235,7 @@ def here(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", READS)
-def test_what_commands_print_is_shown(command: str, here: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_what_commands_print_is_shown(command: str, here: Path, deployer: Deployer) -> None:
     """F9, F10: terminals and logs were sent what specs, state, rows and arguments hold."""
     (here / "strange.csv").write_text(f'id,"{HOSTILE}"\n1,x\n', encoding="utf-8")
     ran = deployer(*arguments(command))
@@ -244,7 +244,7 @@ def test_what_commands_print_is_shown(command: str, here: Path, deployer: Deploy
 
 
 @pytest.mark.parametrize("command", AS_JSON)
-def test_json_is_shown_and_equal(command: str, here: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_json_is_shown_and_equal(command: str, here: Path, deployer: Deployer) -> None:
     """F9: JSON has escapes of its own, so that values stay what they are."""
     ran = deployer(*arguments(command), "--json")
     check_shown(ran.out)
@@ -273,7 +273,7 @@ def test_folded_lines_begin_no_command(
     width: str,
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F10: a width that folds lines puts any word at the beginning of one."""
     monkeypatch.setenv("COLUMNS", width)
@@ -443,7 +443,7 @@ def test_plans_are_shown_in_every_format(
     form: str,
     reviewed: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F10, F35: pages, comments and logs hold no hidden character, nor anything that a log obeys."""
     monkeypatch.chdir(reviewed)
@@ -453,7 +453,7 @@ def test_plans_are_shown_in_every_format(
     check_shown(ran.err)
 
 
-def test_the_page_of_a_lake_is_shown(here: Path, tmp_path: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_the_page_of_a_lake_is_shown(here: Path, tmp_path: Path, deployer: Deployer) -> None:
     """F10: the same for the report."""
     assert deployer("report", "--html", str(tmp_path / "lake.html")).code == 0
     page = (tmp_path / "lake.html").read_text(encoding="utf-8")
@@ -461,7 +461,7 @@ def test_the_page_of_a_lake_is_shown(here: Path, tmp_path: Path, deployer: Deplo
     check_shown(page)
 
 
-def test_names_of_files_and_fields_are_shown(here: Path, tmp_path: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_names_of_files_and_fields_are_shown(here: Path, tmp_path: Path, deployer: Deployer) -> None:
     """F9: `validate` printed what names of files and keys of YAML hold."""
     folder = make_project(tmp_path / "named", {"demo.yaml": INSTANCE})
     name = HOSTILE.replace("/", "")
@@ -703,7 +703,7 @@ def without_tags(html: str) -> str:
 def test_a_comment_of_html_hides_no_change_from_a_summary(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F10: `<!--` in one description and `-->` in another hid what lay between them."""
     specs = {"demo.yaml": INSTANCE, **{f"{name}.yaml": table(name, "b: int32") for name in ("aa", "mm", "zz")}}

@@ -12,7 +12,7 @@ import pytest
 
 from deployer.sql import process
 from deployer.sql.process import OverLimit, SqlFailed, SqlProcess
-from tests.cli.conftest import Deployer, deployer, project  # noqa: F401
+from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.projects import table
 
 ROWS = pa.table({"id": [1, 2], "name": ["a", "b"]})
@@ -110,7 +110,7 @@ def test_a_process_that_is_gone_is_started_again(computer: SqlProcess) -> None:
 
 def test_a_preview_refuses_an_expression_with_its_place(
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
 ) -> None:
     """F24: `default:` of a new column on live rows, of a new table without any, and `using:`."""
     spec = project / "specs" / "flights.yaml"
@@ -148,7 +148,7 @@ def test_a_preview_refuses_an_expression_with_its_place(
 
 def test_a_policy_over_the_limit_names_its_file(
     project: Path,  # noqa: F811
-    deployer: Deployer,  # noqa: F811
+    deployer: Deployer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """F24: a rule in SQL may join a plan with itself as often as it likes."""

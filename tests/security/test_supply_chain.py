@@ -27,7 +27,7 @@ from deployer.compute.job_package import build_package
 from deployer.compute.job_wheel import NAME, build_wheel
 from deployer.compute.package_lock import AWS, BUILD, PACKAGES, hashes_of, known_hashes, lock_text, parse_hashes
 from deployer.errors import DeployerError, InvalidInput, NotFound
-from tests.cli.conftest import Deployer, deployer  # noqa: F401 (fixture)
+from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY
 from tests.wheelhouse import make_wheel, sha256, use_wheelhouse
 
@@ -129,7 +129,7 @@ def test_wheels_of_machines_that_deployer_runs_on_are_locked() -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path, deployer: Deployer) -> Path:  # noqa: F811
+def project(tmp_path: Path, deployer: Deployer) -> Path:
     assert deployer("init", str(tmp_path / "lake")).code == 0
     return tmp_path / "lake"
 
@@ -161,7 +161,7 @@ def test_pip_takes_the_vendored_wheel_and_no_other(project: Path) -> None:
 LOCKED_BEGINS = lock_text(PACKAGES).partition("\n")[0]
 
 
-def test_requirements_are_written_again_for_another_release(project: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_requirements_are_written_again_for_another_release(project: Path, deployer: Deployer) -> None:
     (project / "vendor" / NAME).rename(project / "vendor" / "deployer_lake-0.0.9-py3-none-any.whl")
     (project / "vendor" / "other-1.0-py3-none-any.whl").write_bytes(b"mine")
     (project / "requirements.txt").write_text("old\n", encoding="utf-8")
@@ -175,7 +175,7 @@ def test_requirements_are_written_again_for_another_release(project: Path, deplo
     assert "--name and --requirements do not go together" in deployer("init", "x", "--requirements", "--name", "y").err
 
 
-def test_requirements_are_not_written_through_a_link(project: Path, tmp_path: Path, deployer: Deployer) -> None:  # noqa: F811
+def test_requirements_are_not_written_through_a_link(project: Path, tmp_path: Path, deployer: Deployer) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine", encoding="utf-8")
     (project / "requirements.txt").unlink()
