@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Refused
 
 _SHARED_FILE = 0o660
 _LONGEST = 100  #: characters of a target's name that a temporary name repeats
@@ -37,17 +37,30 @@ def is_shared(top: Path) -> bool:
 def make_private_folder(folder: Path, top: Path) -> None:
     """Makes a folder so that it outlives a power failure. `top` and what is below it are private, what is above not.
 
-    Takes away what other users may do with a `top` that is there (see `tighten`).
+    Takes away what other users may do with a `top` that is there (see `tighten`). Raises Refused where `top` or a
+    folder below it is a link.
     """
+    refuse_link(folder)
     if folder == top:
         if folder.is_dir():
             tighten(folder)
             return
         make_folder(folder.parent)
         _make(folder, shared=shares_by_hand(folder.parent))
-    elif not folder.is_dir():
-        make_private_folder(folder.parent, top)
+        return
+    make_private_folder(folder.parent, top)
+    if not folder.is_dir():
         _make(folder, shared=is_shared(top))
+
+
+def refuse_link(path: Path) -> None:
+    """Raises Refused for a link in a folder of deployer's own, where it makes none: it may lead anywhere."""
+    if path.is_symlink():
+        raise Refused(
+            "it is a link, so nothing is written there",
+            where=path,
+            remedy="look at where it leads, and put a folder or file in its place",
+        )
 
 
 def _make(folder: Path, *, shared: bool) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound, Refused
+from deployer.files.private import refuse_link
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader
@@ -77,6 +78,8 @@ def remove_store(root: str | Path) -> None:
         remove_on_s3(str(root))
         return
     folder = _local_folder(root) / _FOLDER
+    removed = folder.with_name(_REMOVED)
+    refuse_link(removed)
     try:
         store = _store(folder, create=False)
     except NotFound:
@@ -85,7 +88,6 @@ def remove_store(root: str | Path) -> None:
         for log in {INSTANCE_LOG, *store.logs()}:
             store.remove_log(log)
         store.close()
-    removed = folder.with_name(_REMOVED)
     shutil.rmtree(removed, ignore_errors=True)
     with suppress(FileNotFoundError):
         folder.rename(removed)  # first, so that half a state store is never found under its name

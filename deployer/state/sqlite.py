@@ -15,7 +15,7 @@ from deployer.state.backend import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.envelope import FORMAT
 from deployer.state.line import Line, Turn
 from deployer.state.sqlite_file import NotWritten, SqliteFile
-from deployer.state.sqlite_logs import SqliteLogs, missing_store
+from deployer.state.sqlite_logs import SqliteLogs, check_files, refuse_links
 from deployer.state.turns import Turns
 
 OLDEST_SQLITE = (3, 37, 0)  #: the first with STRICT tables
@@ -49,12 +49,12 @@ class SqliteBackend:
         self._lines: dict[str, Line] = {}
         self._file = SqliteFile(path)
         if create:
+            refuse_links(path)
             make_private_folder(path.parent, path.parent)
             with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
                 os.close(create_file(path, shared=is_shared(path.parent)))
-        elif not path.is_file():
-            raise missing_store(path)
         else:
+            check_files(path)
             tighten(path.parent)
             tighten(path)
         self._logs = SqliteLogs(self._file)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from deployer.errors import Corrupt, NotFound
+from deployer.files.private import refuse_link
 from deployer.state.backend import Record, SnapshotRecord, Tail
 from deployer.state.envelope import RECOVERY, refuse_newer
 
@@ -123,11 +124,23 @@ def open_to_read(path: Path) -> SqliteLogs:
     """The logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer format."""
     from deployer.state.sqlite_reading import SqliteReading
 
-    if not path.is_file():
-        raise missing_store(path)
+    check_files(path)
     logs = SqliteLogs(SqliteReading(path))
     logs.check()
     return logs
+
+
+def check_files(path: Path) -> None:
+    """Raises NotFound where there is no state store, Refused where a file or the folder of it is a link."""
+    refuse_links(path)
+    if not path.is_file():
+        raise missing_store(path)
+
+
+def refuse_links(path: Path) -> None:
+    """Raises Refused where the file, its folder, or a file that SQLite keeps beside it is a link: SQLite follows it."""
+    for each in (path.parent, path, *(path.with_name(f"{path.name}-{ending}") for ending in ("wal", "shm", "journal"))):
+        refuse_link(each)
 
 
 def missing_store(path: Path) -> NotFound:

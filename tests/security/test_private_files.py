@@ -12,15 +12,18 @@ import pyarrow as pa
 import pytest
 
 from deployer.cli.query import RowFormat, write_rows
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Refused
 from deployer.files.private import open_lock, replacing, write_private
-from deployer.state import create_store, open_store
+from deployer.state import create_store, open_reader, open_store, remove_store
 from deployer.state.line import Line
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.objects import LocalObjects
 from deployer.state.turns import Turns
 from deployer.tables.export import write_parquet
 from deployer.tables.ingest.bad_rows import BadRows, Problem, write_bad_rows
 from deployer.tables.table import Rows
 from tests.cli.conftest import Deployer, project  # noqa: F401
+from tests.security import forge
 from tests.state.samples import TABLE, creation
 
 BATCH = pa.record_batch({"id": [1, 2]})
@@ -238,3 +241,47 @@ def test_what_is_no_lock_of_ours_is_refused(kind: str, tmp_path: Path) -> None:
         os.chown(lock, 65534, 65534)
     with pytest.raises(OSError, match=r"not a regular file|Is a directory|another user"):
         open_lock(lock)
+
+
+@pytest.mark.parametrize(
+    "path", ["_state", "_state/state.db", "_state/state.db-wal", "_state/snapshots", "_state-removed"]
+)
+def test_a_state_store_is_not_written_through_a_link(path: str, tmp_path: Path) -> None:
+    """F17: a lake that somebody hands over has links, which lead to a folder or file of who uses it."""
+    root, elsewhere = tmp_path / "lake", tmp_path / "elsewhere"
+    with closing(create_store(root, instance="demo")):
+        pass
+    whole = root / path
+    if whole.exists():
+        whole.rename(elsewhere)
+    elif path.endswith("-wal"):
+        elsewhere.write_text("keep", encoding="utf-8")
+    else:
+        elsewhere.mkdir()
+    whole.symlink_to(elsewhere)
+    before = forge.tree(elsewhere) if elsewhere.is_dir() else elsewhere.read_bytes()
+
+    def used() -> None:
+        with closing(create_store(root, instance="demo")) as store:
+            store.snapshot(INSTANCE_LOG)
+        remove_store(root)
+
+    with pytest.raises(Refused, match="it is a link"):
+        used()
+    if path != "_state/snapshots" and path != "_state-removed":
+        with pytest.raises(Refused, match="it is a link"):
+            open_reader(root)
+    assert before == (forge.tree(elsewhere) if elsewhere.is_dir() else elsewhere.read_bytes())
+
+
+@pytest.mark.parametrize("path", ["", "stacks", "locks", "history", "stacks/demo"])
+def test_pulumis_state_is_not_written_through_a_link(path: str, tmp_path: Path) -> None:
+    """F17: the lock of a run was written where `.pulumi/locks` led, and refused only when it was removed."""
+    top, elsewhere = tmp_path / ".pulumi", tmp_path / "elsewhere"
+    (whole := top / path).parent.mkdir(parents=True, exist_ok=True)
+    elsewhere.mkdir()
+    whole.symlink_to(elsewhere)
+    objects = LocalObjects(top, keeps_folders=True, private=top)
+    with pytest.raises(Refused, match="it is a link"):
+        objects.put(f"{path or 'stacks'}/demo/dev.json", b"{}")
+    assert not list(elsewhere.iterdir())
