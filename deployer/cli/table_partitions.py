@@ -40,7 +40,7 @@ def partitions(
         print_json(
             {
                 "table": opened.entry.full_name,
-                "row_keys": list(opened.state.properties.row_keys),
+                "row_keys": list(opened.row_keys),
                 "rows": files.rows,
                 "bytes": files.bytes,
                 "files": files.count,
@@ -50,7 +50,7 @@ def partitions(
         )
         return 0
     leaves = count(sum(node.leaf for node in found), "leaf", "leaves")
-    keys = f"by {', '.join(opened.state.properties.row_keys)}" if opened.kinds else "without row keys"
+    keys = f"by {', '.join(opened.row_keys)}" if opened.row_keys else "without row keys"
     held_in = f"{count(files.rows, 'row')} in {count(files.count, 'file')}, {size(files.bytes)}"
     stdout().print(f"{opened.entry.full_name} {keys}: {leaves}, {held_in}")
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)

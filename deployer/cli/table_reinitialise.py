@@ -56,11 +56,9 @@ def reinitialise(
     if in_base64 and split_points is None:
         raise InvalidInput("--base64 is about --split-points", remedy="leave it out, or give a file")
     with changed(project, stack, specs, table) as target:
-        state = target.opened().state
-        spec = live_table(target.entry, state).spec
-        by_name = {column.name: column for column in spec.columns}
-        keys = [by_name[name] for name in spec.row_keys]
-        points = read_split_points(split_points, keys, in_base64=in_base64) if split_points else None
+        opened = target.opened()
+        state, spec = opened.state, live_table(opened.entry, opened.state).spec
+        points = read_split_points(split_points, opened.key_columns, in_base64=in_base64) if split_points else None
         if not force:
             for each in former_datasets(state):
                 if each.status == "writing":

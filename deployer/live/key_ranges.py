@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.specs.arrow import column_of
+from deployer.specs.keys import is_key_type
 from deployer.specs.model import KeyValue
-from deployer.specs.types import format_type
+from deployer.specs.types import Column, format_type
 from deployer.state.keys import encode_key, encode_value
+from deployer.state.names import shortened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +38,19 @@ class KeyRange:
 def key_kinds(schema: pa.Schema, columns: Sequence[str]) -> tuple[str, ...]:
     """The kinds (see `deployer.state.keys`) of key columns."""
     return tuple(format_type(column_of(schema.field(name)).type) for name in columns)
+
+
+def fault_of_keys(columns: Iterable[Column], keys: Sequence[str]) -> str | None:
+    """Why a table of these columns cannot have these row keys or sort keys; None where it can."""
+    types = {column.name: column.type for column in columns}
+    for key in keys:
+        if key not in types:
+            return f"{shortened(key)} is not a column of the table"
+        if not is_key_type(types[key]):
+            return f"{shortened(key)} is a column of type {shortened(format_type(types[key]))}, which has no order"
+        if keys.count(key) > 1:
+            return f"{shortened(key)} is listed twice"
+    return None
 
 
 def comparable(values: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered, clustered_fields
 from deployer.live.indexes import index_updates
-from deployer.live.key_ranges import KeyRange, key_kinds, key_range
+from deployer.live.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
 from deployer.live.lance_io import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.live.marks import RESTORE, Mark, MarkedFile, marks_of
 from deployer.specs.arrow import columns_of, stored_schema
@@ -251,7 +251,7 @@ class _View:
         import pyarrow as pa
 
         columns = list(self.state.properties.row_keys)
-        if not columns or any(name not in self.dataset.schema.names for name in columns):
+        if not columns or fault_of_keys(columns_of(self.dataset.schema), columns):
             return None
         scanner = self.dataset.scanner(columns=columns, fragments=[self.dataset.get_fragment(fragment_id)])
         kinds = key_kinds(self.dataset.schema, columns)

@@ -103,8 +103,9 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
         yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:
         types = {column.name: column.type for column in desired.columns}
-        same = row_keys == desired.row_keys
-        keys = tuple(Column(name, types[name]) for name in desired.row_keys if same or desired.split_points)
+        told = row_keys == desired.row_keys or desired.split_points
+        there = all(name in types for name in desired.row_keys)  # others may have dropped a key's column
+        keys = tuple(Column(name, types[name]) for name in desired.row_keys if told and there)
         yield ChangeSplitPoints(address, live.split_points, desired.split_points, keys)
     if live.max_rows_per_leaf != desired.max_rows_per_leaf:
         yield ChangeLeafLimit(address, live.max_rows_per_leaf, desired.max_rows_per_leaf)

@@ -106,7 +106,7 @@ class Appender:
 
     def _checked(self, opened: OpenTable, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         match_columns(rows.schema, opened.schema, where=opened.address, text=False, ignore_extra=False)
-        keys, first = opened.state.properties.row_keys, 1
+        keys, first = opened.row_keys, 1
         batches: Iterable[pa.RecordBatch] = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
         bad = BadRows()
         found: list[pa.RecordBatch] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,16 +12,17 @@ import pyarrow as pa
 
 from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.live.as_recorded import as_recorded
-from deployer.live.key_ranges import key_kinds
+from deployer.live.key_ranges import fault_of_keys
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import live_table
 from deployer.live.rollforward import current
 from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import arrow_schema, columns_of
+from deployer.specs.json_form import storage_from_json
+from deployer.specs.types import format_type
 from deployer.state import open_store
 from deployer.state.keys import decode_key
 from deployer.state.model import TableEntry, TableState
-from deployer.state.names import shortened
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.tables.writer import Layout
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import lance
 
     from deployer.specs.model import KeyValue
+    from deployer.specs.types import Column
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,36 @@ class ReadTable:
         return arrow_schema(columns_of(recorded_schema(self.state)))
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of the row keys (see `deployer.state.keys`). Raises Corrupt for a key without a column."""
-        keys = self.state.properties.row_keys
-        if missing := [name for name in keys if name not in self.schema.names]:
+    def key_columns(self) -> tuple[Column, ...]:
+        """The columns of the row keys. Raises Corrupt for recorded row keys that the table's columns cannot be."""
+        return self._columns_of("row_keys", self.state.properties.row_keys)
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        """The names of `key_columns`; raises as it does."""
+        return tuple(column.name for column in self.key_columns)
+
+    @property
+    def sort_keys(self) -> tuple[str, ...]:
+        """The columns of the sort keys. Raises Corrupt for recorded sort keys that the table's columns cannot be."""
+        return tuple(column.name for column in self._columns_of("sort_keys", self.state.properties.sort_keys))
+
+    def _columns_of(self, setting: str, keys: Sequence[str]) -> tuple[Column, ...]:
+        columns = columns_of(self.schema)
+        if fault := fault_of_keys(columns, keys):
             raise Corrupt(
-                f"its row key {shortened(missing[0])} is no column of it",
+                f"its recorded `{setting}` do not fit its columns: {fault}",
                 where=self.address,
-                remedy="declare other `row_keys`, or put the column back",
+                remedy=f"declare the `{setting}` and columns that it is to have and run `deployer up`, or restore a "
+                "savepoint",
             )
-        return key_kinds(self.schema, keys)
+        by_name = {column.name: column for column in columns}
+        return tuple(by_name[key] for key in keys)
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the row keys (see `deployer.state.keys`); raises as `key_columns` does."""
+        return tuple(format_type(column.type) for column in self.key_columns)
 
     @property
     def splits(self) -> list[tuple[KeyValue, ...]]:
@@ -82,17 +104,16 @@ class ReadTable:
         return open_dataset(self.location, self.state.lance_version if version is None else version)
 
     def layout(self) -> Layout:
-        """How rows of this table are written."""
-        properties, storage = self.state.properties, self.state.properties.storage
-        default = Layout("", b"")
+        """How rows of this table are written. Raises Corrupt for recorded keys that the table's columns cannot be."""
+        storage = storage_from_json(self.state.properties.storage)
         return Layout(
             self.location,
             self.schema.serialize().to_pybytes(),
-            properties.row_keys,
-            properties.sort_keys,
-            str(storage.get("data_storage_version", default.data_storage_version)),
-            int(str(storage.get("max_rows_per_file", default.max_rows_per_file))),
-            int(str(storage.get("max_bytes_per_file", default.max_bytes_per_file))),
+            self.row_keys,
+            self.sort_keys,
+            storage.data_storage_version,
+            storage.max_rows_per_file,
+            storage.max_bytes_per_file,
         )
 
     def refreshed(self) -> ReadTable:

@@ -173,7 +173,7 @@ def _key(table: ReadTable, encoded: bytes) -> tuple[Any, ...]:
     """A split point in Python's values of the key columns' types: times as times."""
     values = decode_key(table.kinds, encoded)
     shown = []
-    for value, name in zip(values, table.state.properties.row_keys, strict=False):
+    for value, name in zip(values, table.row_keys, strict=False):
         kind = table.schema.field(name).type
         temporal = pa.types.is_temporal(kind) and not pa.types.is_duration(kind)
         shown.append(pa.scalar(value, kind).cast(pa.string()).as_py() if temporal else value)

@@ -184,7 +184,7 @@ def _inside(leaf: Partition, points: Sequence[bytes]) -> list[bytes]:
 
 def _sketch(table: OpenTable, leaf: Partition) -> KeySketch:
     """The keys of the leaf's rows, wherever their files are recorded; its `rows` are exact."""
-    names = list(table.state.properties.row_keys)
+    names = list(table.row_keys)
     files = table.state.files.overlapping(leaf.lower, leaf.upper)
     dataset = table.dataset()
     fragments = [each for file in files if (each := dataset.get_fragment(file.fragment_id)) is not None]

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import NotFound
-from deployer.specs.arrow import columns_of
 from deployer.specs.write import split_point_document
 from deployer.state.keys import decode_key
 from deployer.state.model import File, Partition, TableState
@@ -178,6 +177,4 @@ def _names_below(state: TableState, partition: str) -> set[str]:
 
 def key_document(table: ReadTable, encoded: bytes) -> Any:
     """An encoded key, or prefix of one, as a spec writes it."""
-    by_name = {column.name: column for column in columns_of(table.schema)}
-    keys = [by_name[name] for name in table.state.properties.row_keys]
-    return split_point_document(decode_key(table.kinds, encoded), keys)
+    return split_point_document(decode_key(table.kinds, encoded), table.key_columns)

@@ -67,11 +67,13 @@ def reinitialise_table(
     """Empties the table. It keeps its partition tree, unless `delete_partitions`: then it gets the leaves that
     `split_points` make, which become the declared ones, or else those that are declared, without what was split since.
 
-    Raises Refused when it holds rows and is protected, unless `allow_destroy`; Conflict while it is being rewritten.
+    Raises Refused when it holds rows and is protected, unless `allow_destroy`; Conflict while it is being rewritten;
+    Corrupt where its recorded keys do not fit its columns.
     """
     for _ in range(ATTEMPTS):
         table = open_entry(store, root, store.instance().tables[table_id])
         live = live_table(table.entry, table.state)
+        table.layout()  # raises Corrupt before anything is written where keys and columns disagree
         held = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
         if held:
             raise Refused(

@@ -46,16 +46,14 @@ def estimate_split_points(
     Rows whose keys are null or do not fit are left out. Raises NotFound and InvalidInput for files that cannot be read.
     """
     options = ReadOptions()
-    if table is None:
-        columns = {column.name: column for column in infer(paths, None, options).columns}
-        if missing := [name for name in row_keys if name not in columns]:
-            raise InvalidInput(f"no column {missing[0]!r} in the files", remedy=f"there are {', '.join(columns)}")
-        keys = tuple(replace(columns[name], nullable=False) for name in row_keys)
-    else:
-        by_name = {column.name: column for column in table.columns}
-        keys = tuple(by_name[name] for name in table.row_keys)
-        if not keys:
-            raise InvalidInput("it has no row keys", where=table.address, remedy="give --row-key columns of the files")
+    names, there = (row_keys, infer(paths, None, options).columns) if table is None else (table.row_keys, table.columns)
+    if table is not None and not names:
+        raise InvalidInput("it has no row keys", where=table.address, remedy="give --row-key columns of the files")
+    columns = {column.name: column for column in there}
+    if missing := [name for name in names if name not in columns]:
+        inside = "files" if table is None else "table"
+        raise InvalidInput(f"no column {missing[0]!r} in the {inside}", remedy=f"there are {', '.join(columns)}")
+    keys = tuple(replace(columns[name], nullable=False) for name in names)
     for key in keys:
         key_kind(key)
     schema = arrow_schema(keys)

@@ -78,7 +78,7 @@ class Table:
 
     @property
     def row_keys(self) -> tuple[str, ...]:
-        return self.opened.state.properties.row_keys
+        return self.opened.row_keys
 
     def count(self) -> int:
         """How many rows there are; nothing is read."""

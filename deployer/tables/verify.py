@@ -176,7 +176,8 @@ def repair(
             yield replace(step, where=f"table/{entry.full_name}, {step.where}")
         if isinstance(audit.state, TableState) and audit.state.version:
             try:
-                yield from _repair_table(store, root, entry, audit.state, dry_run, now - grace)
+                with lance_in_words(dataset_location(root, entry)):
+                    yield from _repair_table(store, root, entry, audit.state, dry_run, now - grace)
             except DeployerError as error:
                 yield Step(f"table/{entry.full_name}", str(error), left=True)
 

@@ -42,7 +42,7 @@ class Publication:
 
     @staticmethod
     def of(table: ReadTable) -> Publication:
-        entry, state, properties = table.entry, table.state, table.state.properties
+        entry, state = table.entry, table.state
         return Publication(
             uri_of(table.root),
             entry.table_id,
@@ -52,9 +52,9 @@ class Publication:
             entry.dataset,
             state.lance_version,
             table.schema,
-            properties.description,
-            properties.row_keys,
-            properties.sort_keys,
+            state.properties.description,
+            table.row_keys,
+            table.sort_keys,
             tuple(table.splits),
         )
 

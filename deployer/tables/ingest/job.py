@@ -139,7 +139,7 @@ def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
     reading = plan_reading(
         sources,
         table.schema,
-        table.state.properties.row_keys,
+        table.row_keys,
         request.options,
         ignore_extra=request.ignore_extra,
         listed=LISTED if request.bad_rows is None else None,
