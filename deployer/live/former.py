@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from deployer.specs.durations import hours_of
-from deployer.specs.model import Storage
+from deployer.specs.json_form import storage_from_json
 from deployer.state.location import Location
 from deployer.state.model import TableState
 
@@ -52,4 +52,4 @@ def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
 
 def kept_ms(state: TableState) -> int:
     """How long a table's retired datasets are kept, in milliseconds."""
-    return hours_of(str(state.properties.storage.get("keep_replaced_for", Storage().keep_replaced_for))) * 3_600_000
+    return hours_of(storage_from_json(state.properties.storage).keep_replaced_for) * 3_600_000

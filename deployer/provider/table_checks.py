@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deployer.errors import InvalidInput
 from deployer.provider.kinds import CheckFailure, Properties
-from deployer.specs.durations import hours_of
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import TableSpec
 from deployer.state.location import RESERVED
@@ -37,9 +35,5 @@ def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
                 yield CheckFailure(field, f"column {key!r} has no order; use numbers, text, binary, dates or times")
             elif field == "row_keys" and column.nullable:
                 yield CheckFailure(field, f"row key {key!r} may be null; declare the column as not nullable")
-    try:
-        hours_of(spec.storage.keep_replaced_for)
-    except InvalidInput as error:
-        yield CheckFailure("storage", f"keep_replaced_for: {error}")
     if spec.split_points and not spec.row_keys:
         yield CheckFailure("partitions", "split points need row keys")

@@ -22,13 +22,13 @@ from deployer.services.compact.planning import Piece, is_small
 from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
+from deployer.specs.json_form import storage_from_json
 from deployer.specs.model import Trigger
 from deployer.specs.schedules import firing_times, last_firing
 from deployer.specs.service_schema import KINDS
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service, ServiceKind
 from deployer.tables.dataset import ReadTable
-from deployer.tables.writer import Layout
 
 SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
 #: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
@@ -216,9 +216,7 @@ def small_files(state: TableState) -> int:
     service: Service | None = state.services.get("COMPACT")
     usable = service is not None and not service.unsafe_raw and not fault_of(service)
     options = CompactOptions.of(service.options if service is not None and usable else {})
-    sizes = options.sizes(
-        int(str(state.properties.storage.get("max_rows_per_file", Layout("", b"").max_rows_per_file)))
-    )
+    sizes = options.sizes(storage_from_json(state.properties.storage).max_rows_per_file)
     return sum(is_small(Piece(file), sizes) for file in state.files)
 
 

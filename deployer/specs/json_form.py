@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, assert_never
 
 from deployer.errors import InvalidInput
@@ -26,11 +27,13 @@ from deployer.specs.plain_values import (
     objects,
     optional_text,
     optional_whole,
+    refuse_unfit,
     text,
     text_map,
     texts,
     whole,
 )
+from deployer.specs.schema_parts import ref
 from deployer.specs.service_form import services_from_json, services_to_json
 from deployer.specs.service_schema import plain
 from deployer.specs.type_names import BINARIES, FLOATS, MAX_PRECISION, TEXTS
@@ -235,10 +238,12 @@ def _name(form: Mapping[str, JSON], name: str) -> str:
 
 
 def storage_from_json(form: Mapping[str, JSON]) -> Storage:
-    """Settings of storage; those that are not there have their defaults. Raises InvalidInput."""
+    """Settings of storage; those that are not there have their defaults.
+
+    Raises InvalidInput for what a spec could not say.
+    """
+    refuse_unfit("storage", partial(ref, "storage"), {name: each for name, each in form.items() if each is not None})
     default = Storage()
-    if unknown := sorted(form.keys() - set(Storage.__slots__)):
-        raise InvalidInput(f"`storage` has no setting `{unknown[0]}`")
     return Storage(
         data_storage_version=text(form, "data_storage_version", default.data_storage_version),
         max_rows_per_file=whole(form, "max_rows_per_file", default.max_rows_per_file),

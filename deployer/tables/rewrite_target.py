@@ -18,7 +18,7 @@ from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
 from deployer.live.reader import SPLIT_POINTS
 from deployer.specs.arrow import arrow_type
-from deployer.specs.json_form import key_to_json
+from deployer.specs.json_form import key_to_json, storage_from_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.model import JSON, TableState
 from deployer.tables.dataset import OpenTable
@@ -54,16 +54,16 @@ class Target:
         }
 
     def is_recorded(self, table: OpenTable) -> bool:
-        return self._same_order(table) and _storage_of(table.state) == self.storage
+        return self._same_order(table) and storage_from_json(table.state.properties.storage) == self.storage
 
     def needs_no_files(self, table: OpenTable) -> bool:
         """Whether the files that there are can stay as they are."""
-        state = table.state
-        now: Any = state.properties.storage
+        properties = table.state.properties
+        now = storage_from_json(properties.storage)
         return (
             self._same_order(table)
-            and now.get("data_storage_version") == self.storage.data_storage_version
-            and _stable(now.get("stable_row_ids"), state.properties.row_keys) == self.stable_row_ids
+            and now.data_storage_version == self.storage.data_storage_version
+            and _stable(now.stable_row_ids, properties.row_keys) == self.stable_row_ids
         )
 
     def _same_order(self, table: OpenTable) -> bool:
@@ -179,11 +179,6 @@ def _decoded(value: Any) -> str:
 
 def _stable(declared: Any, row_keys: Sequence[str]) -> bool:
     return not row_keys if declared is None else bool(declared)
-
-
-def _storage_of(state: TableState) -> Storage:
-    recorded: Any = state.properties.storage
-    return Storage(**recorded)
 
 
 def _plain(storage: Storage) -> dict[str, JSON]:

@@ -62,6 +62,18 @@ UPDATES: dict[str, dict[str, Any]] = {
     },
     "an unknown field": {"type": "set-lance-version", "lance_version": 2, "\x1b[2J": 1},
 }
+#: Settings of storage that no spec can have, and what the message says.
+STORAGE: dict[str, tuple[dict[str, Any], str]] = {
+    "no rows in a file": ({"max_rows_per_file": -1}, "`max_rows_per_file` is -1 and out of range"),
+    "a flag for rows": ({"max_rows_per_file": True}, "`max_rows_per_file` is `true` and should be a whole number"),
+    "a text for rows": ({"max_rows_per_file": "x"}, "`max_rows_per_file` is `x` and should be a whole number"),
+    "more bytes than there are": ({"max_bytes_per_file": 2**63 - 1}, "`max_bytes_per_file` is 9,223,372,036,854,775"),
+    "hardly any bytes": ({"max_bytes_per_file": 1}, "`max_bytes_per_file` is 1 and out of range"),
+    "kept for ever": ({"keep_replaced_for": "9" * 30 + "d"}, "`keep_replaced_for` cannot be `9999"),
+    "kept for a number": ({"keep_replaced_for": 7}, "`keep_replaced_for` is the number 7 and should be text"),
+    "a format of no release": ({"data_storage_version": "9.9"}, "`data_storage_version` cannot be `9.9`"),
+    "a setting that there is not": ({"nope": 1}, "unknown field `nope` of Storage"),
+}
 OF_INSTANCE: dict[str, dict[str, Any]] = {
     "an id that is a path": {"type": "set-table-status", "table_id": "../../x", "status": "deleting"},
     "the instance as a table": {"type": "remove-table", "table_id": "instance"},
@@ -125,6 +137,33 @@ def test_an_update_of_another_shape_is_named(update: dict[str, Any], root: Path,
         assert deployer("preview").code == 0  # it is allowed, and means nothing
         return
     refused(deployer, f"entry {version} of log {planes.table_id}")
+
+
+@pytest.mark.parametrize(("storage", "what"), STORAGE.values(), ids=STORAGE.keys())
+def test_storage_has_the_bounds_that_specs_have(
+    storage: dict[str, Any], what: str, root: Path, deployer: Deployer
+) -> None:
+    """F25: `ingest` ended in an OverflowError where a log says that a file has -1 rows."""
+    planes = forge.table(root, "planes")
+    forge.append(root, planes.table_id, {"type": "set-table-properties", "changes": {"storage": storage}})
+    for command in (
+        ("ingest", "planes", "planes.csv"),
+        ("service", "run", "planes", "COMPACT"),
+        ("service", "run", "planes", "CLUSTER"),
+        ("table", "reinitialise", "planes", "--force"),
+        ("query", "planes"),
+        ("up", "--yes"),
+        ("preview",),
+        ("drift",),
+        ("state", "verify"),
+    ):
+        ran = deployer(*command)
+        said = " ".join((ran.out + ran.err).split())
+        assert ran.code == (0 if command == ("preview",) else 2 if command[0] in ("drift", "state") else 1), (
+            command,
+            ran,
+        )
+        assert what in said and "table/air.planes" in said and "Traceback" not in said, (command, ran)
 
 
 @pytest.mark.parametrize("update", OF_INSTANCE.values(), ids=OF_INSTANCE.keys())
