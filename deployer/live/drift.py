@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import DeployerError
 from deployer.live.indexes import INDEXES
 from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.lance_refs import versions_of
 from deployer.live.reader import SPEC
 from deployer.live.unrecorded import marks_at, transaction_of
 from deployer.specs.arrow import columns_of
@@ -101,13 +102,13 @@ def column_origin(store: StateReader, root: str, entry: TableEntry, name: str) -
     """
     location = dataset_location(root, entry)
     newest = open_dataset(location)
-    times: Mapping[int, Any] = {int(each["version"]): each["timestamp"] for each in newest.versions()}
+    times = versions_of(newest)
     kept = sorted(times, reverse=True)[:VERSIONS]
     after = _column(location, kept[0], name)
     for version, before_version in pairwise(kept):
         before = _column(location, before_version, name)
         if before != after:
-            return Origin(_author(store, entry.table_id, newest, version), _utc(times[version]), version)
+            return Origin(_author(store, entry.table_id, newest, version), times[version], version)
     return None
 
 
@@ -124,14 +125,14 @@ def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) ->
     Lance takes no mark on such a commit: `who` is somebody where the state log does not tell either.
     """
     newest = open_dataset(dataset_location(root, entry))
-    times = {int(each["version"]): each["timestamp"] for each in newest.versions()}
+    times = versions_of(newest)
     for version in sorted(times, reverse=True)[:VERSIONS]:
         made, dropped = index_names(transaction_of(newest, version))
         if name in made | dropped:
             entries = entries_of(store.log(entry.table_id), entry.dataset)
             certain = name in made - dropped and bool(entries)
             who = index_builder(entries, name, version) or (PLAIN_LANCE if certain else SOMEBODY)
-            return Origin(who, _utc(times[version]), version)
+            return Origin(who, times[version], version)
     return None
 
 
@@ -186,7 +187,7 @@ def with_renames(root: str, entry: TableEntry, applied: Sequence[Column], live: 
     location = dataset_location(root, entry)
     newest = open_dataset(location)
     ids: dict[int, Path] = {}
-    for version in sorted((int(each["version"]) for each in newest.versions()), reverse=True)[:VERSIONS]:
+    for version in sorted(versions_of(newest), reverse=True)[:VERSIONS]:
         if not gone:
             break
         found = _field_ids(open_dataset(location, version))
@@ -254,7 +255,3 @@ def _author(store: StateReader, table_id: str, dataset: Any, version: int) -> st
 
 def _time(milliseconds: int) -> dt.datetime:
     return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC)
-
-
-def _utc(stamp: dt.datetime) -> dt.datetime:
-    return stamp.astimezone(dt.UTC)  # Lance gives local time without a zone

@@ -17,7 +17,7 @@ _REQUEST = re.compile(r"Error performing (\w+) (https?://\S+)")
 _SOURCE_LINE = re.compile(r",? *(?:at )?(?:[\w.-]*/)[^\s,:]*\.rs:\d+(?::\d+)?")
 _PREFIXES = re.compile(
     r"(?:External error|LanceError\(\w+\)|Generic [\w/]+(?: \w+)? error|Invalid user input|Execution error"
-    r"|Encountered internal error\. Please file a bug report at \S+?\.?(?= )|IO error for operation on [^:]+): *"
+    r"|IO error for operation on [^:]+): *|Encountered internal error\. Please file a bug report at \S+ *"
 )
 _NOT_FOUND = re.compile(r"Not found: ([^,]+)|Object at location ([^,]+?) not found|No such file or directory")
 _NO_RIGHT = re.compile(r"(?:open file |operation on )?(/[^:]*)?:? ?Permission denied")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.live.lance_io import open_dataset, versions_written
+from deployer.live.lance_refs import branch_points, tags_of
 from deployer.state.failpoints import reached
 from deployer.state.model import TableState
 from deployer.tables.dataset import ReadTable
@@ -74,9 +75,9 @@ def _old(
     abandoned: Collection[str],
 ) -> list[int]:
     state, written = table.state, versions_written(table.location)
-    tags = dataset.tags.list().items()
-    kept = {int(tag["version"]) for name, tag in tags if not name.startswith(PREFIX)}  # the state has the savepoints
-    kept |= {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
+    # the state has the savepoints
+    kept = {version for name, version in tags_of(dataset).items() if not name.startswith(PREFIX)}
+    kept |= branch_points(dataset)
     kept |= {
         each.lance_version
         for each in state.savepoints.values()

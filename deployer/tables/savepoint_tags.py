@@ -7,22 +7,19 @@ and goes after it was removed. What a crash leaves in between is settled by the 
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound
 from deployer.live.lance_io import open_dataset
+from deployer.live.lance_refs import delete_tag, set_tags, tags_of
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.storage import dataset_uri
-
-if TYPE_CHECKING:
-    import lance
 
 PREFIX = "deployer-savepoint-"  #: tags that are called so are ours
 
 
 def tag_now(table: OpenTable, name: str) -> None:
     """A tag of the recorded version, for a savepoint that is about to be recorded."""
-    _set(open_dataset(table.location), {PREFIX + name: table.state.lance_version})
+    set_tags(open_dataset(table.location), {PREFIX + name: table.state.lance_version})
 
 
 def settle_tags(table: OpenTable) -> None:
@@ -35,19 +32,7 @@ def settle_tags(table: OpenTable) -> None:
         }
         with suppress(NotFound):  # a retired one that is removed, and not recorded yet
             dataset = open_dataset(dataset_uri(table.root, location))
-            for name in dataset.tags.list():
+            for name in tags_of(dataset):
                 if name.startswith(PREFIX) and name not in wanted:
-                    with suppress(ValueError, OSError):  # somebody else did it meanwhile
-                        dataset.tags.delete(name)
-            _set(dataset, wanted)
-
-
-def _set(dataset: lance.LanceDataset, wanted: dict[str, int]) -> None:
-    there = {name: int(tag["version"]) for name, tag in dataset.tags.list().items()}
-    for name, version in wanted.items():
-        # A version that was cleaned away by others cannot be tagged; two who settle at once do the same.
-        with suppress(ValueError, OSError):
-            if name not in there:
-                dataset.tags.create(name, version)
-            elif there[name] != version:
-                dataset.tags.update(name, version)
+                    delete_tag(dataset, name)
+            set_tags(dataset, wanted)  # two who settle at once do the same

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.drift import entries_of, index_builder, index_names
 from deployer.live.lance_io import open_dataset
+from deployer.live.lance_refs import versions_of
 from deployer.live.marks import marks_of
 from deployer.live.reader import live_table
 from deployer.live.unrecorded import marks_since, transaction_of
@@ -87,8 +88,7 @@ def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list
             jobs.setdefault(job.lance_version, []).append(job)
     entries = entries_of(table.store.log(table.entry.table_id), number)
     found = []
-    for each in dataset.versions():
-        version = int(each["version"])
+    for version, at in versions_of(dataset).items():
         if version < first:
             continue
         transaction = transaction_of(dataset, version)
@@ -106,7 +106,6 @@ def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
             rows, author = None, rewriters[-1].author if rewriters else ""
             changes = _rewritten(table, rewriters[-1]) if rewriters else ()
-        at = _utc(each["timestamp"])
         found.append(TableVersion(version, at, operation, job_id, kind, author, rows, foreign, number, changes))
     return found
 
@@ -173,15 +172,11 @@ def _rows_added(transaction: Any) -> int | None:
 
 def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
     """When rows were last added, of the versions that the dataset keeps; else when the oldest of them was committed."""
-    versions = sorted(dataset.versions(), key=lambda each: -int(each["version"]))
-    for each in versions:
-        if _rows_added(transaction_of(dataset, int(each["version"]))):
-            return _utc(each["timestamp"])
-    return _utc(versions[-1]["timestamp"]) if versions else None
-
-
-def _utc(stamp: dt.datetime) -> dt.datetime:
-    return stamp.astimezone(dt.UTC)  # Lance gives local time without a zone
+    versions = versions_of(dataset)
+    for version in sorted(versions, reverse=True):
+        if _rows_added(transaction_of(dataset, version)):
+            return versions[version]
+    return versions[min(versions)] if versions else None
 
 
 def dataset_at(table: ReadTable, at: str | int | dt.datetime) -> tuple[int, lance.LanceDataset, int]:
@@ -251,7 +246,7 @@ def _older(kept: Iterable[Dataset]) -> str:
 
 def _is_from(number: int, dataset: lance.LanceDataset, moment: dt.datetime) -> bool:
     first = _first_version(number, dataset)
-    return any(int(each["version"]) >= first and _utc(each["timestamp"]) <= moment for each in dataset.versions())
+    return any(version >= first and at <= moment for version, at in versions_of(dataset).items())
 
 
 def _aware(moment: dt.datetime) -> dt.datetime:
@@ -264,21 +259,21 @@ def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime, ol
     Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version; that says
     which ones of before a rewrite, `older`, there are.
     """
-    versions = sorted((int(each["version"]), _utc(each["timestamp"])) for each in dataset.versions())
-    kept = f"kept: {versions[0][0]} to {versions[-1][0]}" if versions else "none is kept"
+    versions = versions_of(dataset)
+    kept = f"kept: {min(versions)} to {max(versions)}" if versions else "none is kept"
     kept += f"; of before it was rewritten: {older}" if older else ""
     if isinstance(at, str):
         at = int(at) if at.strip().isdecimal() else _time(at)
     if isinstance(at, int):
-        if at not in dict(versions):
+        if at not in versions:
             raise NotFound(f"there is no version {at}", remedy=f"choose one that `deployer history` lists ({kept})")
         return at
     moment = _aware(at)
-    before = [version for version, committed in versions if committed <= moment]
+    before = [version for version, committed in versions.items() if committed <= moment]
     if not before:
         raise NotFound(
             f"the table has no version from {moment.isoformat()} or before",
-            remedy=f"the oldest that is kept is of {versions[0][1].isoformat()}" if versions else kept,
+            remedy=f"the oldest that is kept is of {versions[min(versions)].isoformat()}" if versions else kept,
         )
     return before[-1]
 
