@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
@@ -33,7 +33,7 @@ from deployer.specs.json_form import (
 )
 from deployer.specs.model import InstanceSpec, Lake
 from deployer.specs.plain_values import mapping, objects, text, texts
-from deployer.state.json_documents import NotADocument, read_document
+from deployer.state.json_documents import NotADocument, format_of, read_document
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
@@ -49,7 +49,8 @@ _READABLE = "readable"  #: the property that a table has which could not be read
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan that `up` applies as it is. `stack` is `project/stack`; `specs` is relative to the project's folder."""
+    """A plan that `up` applies as it is. `stack` is `project/stack`; `specs` is relative to the project's folder, or
+    absolute when it is not inside."""
 
     deployer: str
     stack: str
@@ -201,8 +202,8 @@ def read_plan(
         raise InvalidInput(f"the plan cannot be read: {error.strerror}", where=path, remedy=_AGAIN) from error
     except NotADocument as error:
         raise InvalidInput(f"this is no plan, or one that was cut off: {error}", where=path, remedy=_AGAIN) from None
-    version = document.get("format") if isinstance(document, dict) else None
-    if not isinstance(version, int) or "checksum" not in document:
+    version = format_of(document)
+    if version is None or "checksum" not in document:
         raise InvalidInput("this is no plan", where=path, remedy="give a file that `deployer preview --out` wrote")
     if version > FORMAT_VERSION:
         raise Refused(
@@ -228,6 +229,8 @@ def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
         raise InvalidInput(f"`stack` is {stack[:100]!r} and should be PROJECT/STACK")
     if "\0" in specs:
         raise InvalidInput("`specs` is not a path")
+    if ".." in PurePath(specs).parts:
+        raise InvalidInput("`specs` has the part `..`, which leads elsewhere")
     for address in mapping(document, "read"):
         read[address] = mapping(document["read"], address)
     return SavedPlan(

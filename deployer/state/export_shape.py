@@ -19,9 +19,9 @@ _PART = re.compile(r"[a-z]{1,32}")
 _NEWEST = 2**62  #: a version or a time (ms) is below
 
 
-def fault_of_export(manifest: Mapping[str, Any]) -> str | None:
-    """The first thing that is wrong with an export's manifest, in words; None for one that is as it should be."""
-    return next(_faults(manifest), None)
+def fault_of_export(manifest: Mapping[str, Any], members: Sequence[str]) -> str | None:
+    """The first thing that is wrong with an export's manifest or the names of its members; None when nothing is."""
+    return next(_faults(manifest, members), None)
 
 
 def fault_of_entries(log: str, described: Mapping[str, Any], lines: Sequence[bytes]) -> str | None:
@@ -59,7 +59,7 @@ def files_of(snapshot: Mapping[str, Any]) -> list[str]:
     return [f"{snapshot['location']}/{name}" for name in (MANIFEST, *(f"{part}.parquet" for part in snapshot["parts"]))]
 
 
-def _faults(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _faults(manifest: Mapping[str, Any], members: Sequence[str]) -> Iterator[str]:
     logs, digests = manifest.get("logs"), manifest.get("digests")
     if not isinstance(logs, Mapping) or not isinstance(digests, Mapping):
         yield "its manifest does not have its shape"
@@ -75,9 +75,14 @@ def _faults(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield f"log {log} does not have its shape"
         else:
             yield from _of_snapshots(log, described["version"], described["snapshots"])
-    for log, described in logs.items():
-        if missing := [name for name in members_of(log, described) if not isinstance(digests.get(name), str)]:
-            yield f"it has no checksum of {missing[0]}"
+    needed = dict.fromkeys(name for log, described in logs.items() for name in members_of(log, described))
+    if missing := next((name for name in needed if not isinstance(digests.get(name), str)), None):
+        yield f"it has no checksum of {missing}"
+    files = [name for name in members if not name.endswith("/")]  # a tool that packs it again may add its folders
+    if unknown := next((name for name in (*digests, *files) if name != MANIFEST and name not in needed), None):
+        yield f"it has the member {unknown[:100]!r}, which no export has"
+    if len(set(files)) < len(files):
+        yield "it has two members of one name"
 
 
 def _of_snapshots(log: str, newest: int, snapshots: Sequence[Any]) -> Iterator[str]:

@@ -33,6 +33,12 @@ def read_document(data: bytes | str) -> Any:
     return value
 
 
+def format_of(document: Any) -> int | None:
+    """The number of a document's format, from 1; None where `format` is anything else, such as true."""
+    number = document.get("format") if isinstance(document, dict) else None
+    return number if type(number) is int and number > 0 else None
+
+
 def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) != len(members):

@@ -29,7 +29,9 @@ def fault_between(entries: Iterable[TableEntry]) -> str | None:
 
 
 def fault_of_entry(entry: TableEntry) -> str | None:
-    """A table that is being created and would take the place of data that deployer did not make for it."""
+    """A dataset whose number does not fit its place, or a table that is being created in the place of other data."""
+    if words := _fault_of_number(entry.dataset, entry.location):
+        return f"table {entry.full_name}: {words}"
     made = new_location(entry.database, entry.name, entry.table_id)
     if entry.status == "creating" and entry.location != made:
         return f"table {entry.full_name} is being created at {entry.location}, and its own place is {made}"
@@ -52,8 +54,8 @@ def fault_of_datasets(table_id: str, datasets: Sequence[Dataset]) -> str | None:
     if sum(each.status == "current" for each in datasets) > 1:
         return "it has several current datasets"
     for each in datasets:
-        if each.number > 1 and each.location.number != each.number:
-            return f"dataset {each.number} cannot be at {each.location}, which does not end with -g{each.number}.lance"
+        if words := _fault_of_number(each.number, each.location):
+            return words
         if each.location.base(table_id) != datasets[0].location.base(table_id):
             return f"one table cannot have datasets at {datasets[0].location} and at {each.location}"
     kept = [each.location for each in datasets if each.status != "removed"]
@@ -75,6 +77,15 @@ def fault_of_pair(entry: TableEntry, state: TableState) -> str | None:
             return f"its dataset {each.number} is {each.status}, and the instance has it as the current one"
         if each.number != state.dataset and each.status != "removed" and _overlap(each.location, entry, state):
             return f"its dataset {each.number}, which is {each.status}, is at the place of its current one"
+    return None
+
+
+def _fault_of_number(number: int, location: Location) -> str | None:
+    """A dataset that is not the first of its table, and that no rewrite made at that place."""
+    if number < 1:
+        return f"{number} is not the number of a dataset: they are numbered from 1"
+    if number > 1 and location.number != number:
+        return f"dataset {number} cannot be at {location}, which does not end with -g{number}.lance"
     return None
 
 

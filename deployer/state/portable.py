@@ -23,7 +23,7 @@ from deployer.state.backend import Backend, LogReader, Record, SnapshotRecord, T
 from deployer.state.entries import from_record
 from deployer.state.envelope import DIGEST_BYTES, digest, seal, unseal
 from deployer.state.export_shape import MANIFEST, fault_of_entries, fault_of_export, files_of
-from deployer.state.json_documents import read_document
+from deployer.state.json_documents import format_of, read_document
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.objects import Missing, ObjectReader, ObjectStore
 from deployer.state.snapshots import manifest_of
@@ -140,15 +140,16 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
         raise InvalidInput("no such file", where=path) from None
     except _UNREADABLE as error:
         raise InvalidInput(f"it is no export of a state store: {error}", where=path) from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND or not isinstance(manifest.get("format"), int):
+    number = format_of(manifest)
+    if number is None or manifest.get("kind") != _KIND:
         raise InvalidInput("it is no export of a state store", where=path)
-    if manifest["format"] > EXPORT_FORMAT:
+    if number > EXPORT_FORMAT:
         raise Refused(
-            f"written by a newer deployer (format {manifest['format']}), this one reads up to {EXPORT_FORMAT}",
+            f"written by a newer deployer (format {number}), this one reads up to {EXPORT_FORMAT}",
             where=path,
             remedy="upgrade",
         )
-    if (fault := fault_of_export(manifest)) is not None:
+    if (fault := fault_of_export(manifest, archive.namelist())) is not None:
         raise Corrupt(fault, where=path, remedy=_ANOTHER)
     for name, expected in manifest["digests"].items():
         try:

@@ -172,6 +172,8 @@ def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> Instance
             if words := fault_of_move(entry, location):
                 raise Inapplicable(words)
             moved = replace(entry, location=location, dataset=dataset)
+            if words := fault_of_entry(moved):
+                raise Inapplicable(words)
             return replace(state, tables=tables.changed({table_id: moved}))
         case RemoveTable(table_id):
             _entry(state, table_id)

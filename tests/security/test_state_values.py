@@ -81,6 +81,22 @@ OF_INSTANCE: dict[str, dict[str, Any]] = {
     "a name in SQL": {"type": "rename-table", "table_id": "ID", "database": "air", "name": 'x" OR 1=1 --'},
     "a long name": {"type": "rename-table", "table_id": "ID", "database": "air", "name": "x" * 129},
     "a name with an escape": {"type": "rename-table", "table_id": "ID", "database": "air", "name": "x\x1b[2J"},
+    "a dataset without a number": {
+        "type": "set-table-dataset",
+        "table_id": "ID",
+        "location": "LOCATION",
+        "dataset": -1,
+    },
+    "a dataset of no rewrite": {
+        "type": "set-table-dataset",
+        "table_id": "ID",
+        "location": "LOCATION",
+        "dataset": 2**63 - 1,
+    },
+    "a first dataset without a number": {
+        "type": "register-table",
+        "entry": {"database": "air", "location": "air/x.lance", "dataset": 0},
+    },
     "a reserved database": {
         "type": "register-table",
         "entry": {"database": "_state", "location": "_state/x-0a1b2c3d.lance"},
@@ -170,7 +186,8 @@ def test_storage_has_the_bounds_that_specs_have(
 def test_names_of_tables_are_those_that_specs_may_give(update: dict[str, Any], root: Path, deployer: Deployer) -> None:
     """F2: names and ids become paths, keys and addresses, so each has the form that specs have."""
     planes = forge.table(root, "planes")
-    update = {name: planes.table_id if value == "ID" else value for name, value in update.items()}
+    own = {"ID": planes.table_id, "LOCATION": str(planes.location)}
+    update = {name: own.get(value, value) if isinstance(value, str) else value for name, value in update.items()}
     if "entry" in update:
         more = {"table_id": "0a1b2c3d" * 4, "name": "x", "status": "active", "created_at": 1, "dataset": 1}
         update = {**update, "entry": {**more, **update["entry"]}}

@@ -167,6 +167,10 @@ ODD_PLANS: Mapping[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "stack_is_missing": (lambda plan: plan.pop("stack"), "`stack` is missing"),
     "read_is_a_list": (lambda plan: plan.update(read=[1]), "`read` is a list"),
     "specs_has_a_null": (lambda plan: plan.update(specs="a\0b"), "`specs` is not a path"),
+    "specs_lead_out": (lambda plan: plan.update(specs="../../x"), "`specs` has the part `..`"),
+    "format_is_a_flag": (lambda plan: plan.update(format=True), "this is no plan"),
+    "format_is_negative": (lambda plan: plan.update(format=-1), "this is no plan"),
+    "format_is_a_fraction": (lambda plan: plan.update(format=1.0), "this is no plan"),
     "tables_are_texts": (lambda plan: plan["desired"].update(tables=["x"]), "`tables` is a list"),
     "desired_is_null": (lambda plan: plan.update(desired=None), "`desired` is none"),
     "nested": (lambda plan: plan.update(changes=nested(150)), "nested more than"),
@@ -184,6 +188,50 @@ def test_an_odd_plan_ends_in_words(project: Path, deployer: Deployer, odd: str) 
     Path("evil.plan").write_bytes(written(plan))
     ran = deployer("up", "evil.plan")
     assert ran.code == 1 and ran.err.startswith("error: evil.plan: ") and words in ran.err, ran.err
+
+
+def _another_member(members: dict[str, bytes]) -> None:
+    members["../../evil.sh"] = b"x"
+
+
+def _another_listed_member(members: dict[str, bytes]) -> None:
+    _another_member(members)
+    manifest = json.loads(members["manifest.json"])
+    manifest["digests"]["../../evil.sh"] = digest(b"x").hex()
+    members["manifest.json"] = written(manifest)
+
+
+def _format(value: Any) -> Callable[[dict[str, bytes]], None]:
+    def change(members: dict[str, bytes]) -> None:
+        members["manifest.json"] = written({**json.loads(members["manifest.json"]), "format": value})
+
+    return change
+
+
+ODD_EXPORTS: Mapping[str, tuple[Callable[[dict[str, bytes]], None], str]] = {
+    "another_member": (_another_member, "it has the member '../../evil.sh', which no export has"),
+    "another_listed_member": (_another_listed_member, "it has the member '../../evil.sh', which no export has"),
+    "format_is_a_flag": (_format(True), "it is no export of a state store"),
+    "format_is_negative": (_format(-1), "it is no export of a state store"),
+    "format_is_a_fraction": (_format(1.0), "it is no export of a state store"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_EXPORTS)
+def test_an_odd_export_is_not_imported(project: Path, deployer: Deployer, odd: str) -> None:
+    """F25: its checksums fit."""
+    assert deployer("state", "export", "evil.zip").code == 0
+    with zipfile.ZipFile("evil.zip") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    change, words = ODD_EXPORTS[odd]
+    change(members)
+    with zipfile.ZipFile("evil.zip", "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    shutil.rmtree("lakes/demo/_state")
+    ran = deployer("state", "import", "evil.zip")
+    assert (ran.code, words in ran.err) == (1, True), ran.err
+    assert not Path("lakes/demo/_state").exists()
 
 
 def test_exports_of_the_state(guarded: Path, deployer: Deployer) -> None:
