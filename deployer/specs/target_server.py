@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
@@ -30,7 +30,13 @@ _METADATA = frozenset(
         ("fd00:ec2::254", "fd00:ec2::23", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd20:ce::254"),
     )
 )
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+#: Names by which clouds reach these services from their own machines.
+_METADATA_NAMES = frozenset(
+    {"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
+)
+_COMPATIBLE = ipaddress.IPv6Network("::/96")  #: IPv4-compatible addresses (RFC 4291)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  #: RFC 6052
+_LOCAL_NAT64 = ipaddress.IPv6Network("64:ff9b:1::/48")  #: RFC 8215
 _REMEDY = "write https://HOST or https://HOST:PORT/PATH, without credentials and query"
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -56,9 +62,7 @@ class Server:
     def is_loopback(self) -> bool:
         """Whether the host is this machine by its name alone, whatever DNS says."""
         address = self.address
-        if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-            return address.ipv4_mapped.is_loopback
-        return self.host == "localhost" if address is None else address.is_loopback
+        return self.host == "localhost" if address is None else is_this_machine(address)
 
     @property
     def place(self) -> str:
@@ -81,7 +85,8 @@ def server_of(uri: str) -> Server:
         raise InvalidInput(f"the port {port} does not exist", remedy="use 1 to 65535")
     server = Server(scheme, _host(host), port)
     address = server.address
-    if address is not None and (why := refused_address(address)):
+    by_name = "the metadata service of a cloud" if server.host in _METADATA_NAMES else ""
+    if why := by_name if address is None else refused_address(address):
         raise InvalidInput(f"{server.host} is {why}", remedy="name the catalog's server")
     if scheme == "http" and not server.is_loopback:
         raise InvalidInput(
@@ -114,16 +119,9 @@ def _host(host: str) -> str:
     return host
 
 
-def plain_address(address: Address) -> Address:
-    """The IPv4 address that an IPv6 address stands for, else the address itself."""
-    if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return address.ipv4_mapped
-        if address.sixtofour is not None:
-            return address.sixtofour
-        if address in _NAT64:
-            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
+def is_this_machine(address: Address) -> bool:
+    """Whether an address is this machine."""
+    return _unmapped(address).is_loopback
 
 
 def refused_address(address: Address) -> str:
@@ -132,12 +130,30 @@ def refused_address(address: Address) -> str:
     Link-local addresses and the metadata services of clouds give out credentials. Private addresses are allowed:
     catalogs of a company are there.
     """
-    plain = plain_address(address)
-    if address in _METADATA or plain in _METADATA or plain.is_link_local:
+    found = (address, *_embedded(address))
+    if any(each in _METADATA or each.is_link_local for each in found):
         return "a link-local address, or the metadata service of a cloud"
-    if plain.is_unspecified or plain.is_multicast:
+    if _unmapped(address).is_unspecified or any(each.is_multicast for each in found):
         return "not the address of one server"
     return ""
+
+
+def _unmapped(address: Address) -> Address:
+    """The IPv4 address that the system takes for an IPv6 address, else the address itself."""
+    return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
+
+
+def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
+    """The IPv4 addresses that a network may take an IPv6 address to, by the forms that the standards give."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return
+    yield from filter(None, (address.ipv4_mapped, address.sixtofour, *(address.teredo or ())))
+    number = int(address)
+    if address in _COMPATIBLE or address in _NAT64:
+        yield ipaddress.IPv4Address(number & 0xFFFFFFFF)
+    if address in _LOCAL_NAT64:  # the prefix may have 48, 56, 64 or 96 bits, and bits 64 to 71 are left out (RFC 6052)
+        bits = (number >> 64 & 0xFFFF) << 56 | number & (1 << 56) - 1
+        yield from (ipaddress.IPv4Address(bits >> behind & 0xFFFFFFFF) for behind in (40, 32, 24, 0))
 
 
 @dataclass(frozen=True, slots=True)

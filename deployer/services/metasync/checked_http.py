@@ -19,7 +19,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from deployer.errors import InvalidInput
 from deployer.services.metasync.target import TargetFailed
-from deployer.specs.target_server import Server, plain_address, refused_address
+from deployer.specs.target_server import Server, is_this_machine, refused_address
 
 CONNECT_WITHIN, ANSWER_WITHIN = 10.0, 60.0  #: seconds; the second one is for a whole answer
 MOST_BYTES = 16 * 1024 * 1024  #: of an answer
@@ -90,7 +90,7 @@ def require_peer(server: Server, peer: str) -> None:
     """Raises InvalidInput when the IP address `peer`, which the server's name led to, must not be sent anything."""
     address = ipaddress.ip_address(peer.partition("%")[0])
     why = refused_address(address)
-    if not why and server.is_loopback and not plain_address(address).is_loopback:
+    if not why and server.is_loopback and not is_this_machine(address):
         why = "not an address of this machine"
     if why:
         raise InvalidInput(
