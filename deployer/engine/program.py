@@ -50,7 +50,7 @@ def run_program(stack: StackRef, config: StackConfig, run: Run, *, monitor: Any,
 
     `monitor` and `engine` are the services as objects. Registrations are carried out by up to as many threads as the
     run's settings say. As under the CLI, the working directory is the program's folder. Raises `EngineFailed` naming
-    the program's own line, or the error of deployer that the program raised.
+    the program's own line, and InvalidSpecs for specs that the program cannot read.
     """
     settings = {
         "project": stack.project.name,

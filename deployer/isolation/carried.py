@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from deployer.errors import DeployerError, EngineFailed, InvalidSpecs, Position, Problem
@@ -16,7 +15,6 @@ _MOST_PROBLEMS = 10_000
 def error_as_bytes(error: DeployerError) -> bytes:
     """What `error_of` reads."""
     document: dict[str, Any] = {
-        "kind": type(error).__name__,
         "what": error.what[:_LONGEST],
         "where": None if error.where is None else str(error.where)[:_LONGEST],
         "remedy": error.remedy[:_LONGEST],
@@ -27,22 +25,21 @@ def error_as_bytes(error: DeployerError) -> bytes:
 
 
 def error_of(data: bytes) -> DeployerError:
-    """The error with its words, known secrets masked. One of an unknown kind or shape becomes an EngineFailed."""
+    """The error with its words, known secrets masked: an InvalidSpecs with its problems, or an EngineFailed.
+
+    Both have exit code 1. Those of other kinds say what deployer itself decided, such as 3 for a plan that is refused.
+    """
     document = masked_values(json_of(data))
     if not isinstance(document, dict):
         return EngineFailed("the program failed, and its process did not say how")
     what, remedy = text_of(document.get("what")) or "no message", text_of(document.get("remedy"))
     where = text_of(document.get("where")) or None
-    kind = document.get("kind")
-    if kind == InvalidSpecs.__name__:
-        listed = document.get("problems")
-        problems = [found for each in (listed if isinstance(listed, list) else ()) if (found := problem_of(each))]
-        invalid = InvalidSpecs(problems)
-        invalid.what = what
-        return invalid
-    known = {each.__name__: each for each in _kinds(DeployerError)}
-    made = known.get(kind, EngineFailed) if isinstance(kind, str) else EngineFailed
-    return made(what, where=where, remedy=remedy)
+    listed = document.get("problems")
+    if not isinstance(listed, list):
+        return EngineFailed(what, where=where, remedy=remedy)
+    invalid = InvalidSpecs([found for each in listed if (found := problem_of(each))])
+    invalid.what = what
+    return invalid
 
 
 def problem_as_json(problem: Problem) -> dict[str, Any]:
@@ -83,10 +80,3 @@ def json_of(data: bytes) -> Any:
 def text_of(value: Any) -> str:
     """A text of bounded length; empty for another value."""
     return value[:_LONGEST] if isinstance(value, str) else ""
-
-
-def _kinds(kind: type[DeployerError]) -> Iterator[type[DeployerError]]:
-    yield kind
-    for each in kind.__subclasses__():
-        if each.__module__ == DeployerError.__module__:
-            yield from _kinds(each)

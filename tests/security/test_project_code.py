@@ -218,6 +218,17 @@ def test_what_a_program_forges_is_checked(name: str, branch: Path, deployer: Dep
         }
 
 
+@pytest.mark.parametrize("kind", ["Refused", "Interrupted", "Conflict", "CommitTimedOut", "InvalidInput", "NotFound"])
+def test_a_program_does_not_choose_the_exit_code(kind: str, branch: Path, deployer: Deployer) -> None:
+    """F11: exit code 3 says that a policy refuses the plan, and 130 that somebody stopped the command."""
+    prepend(
+        branch, f"from deployer.errors import {kind}\nraise {kind}('no policy allows it', where='here', remedy='ask')"
+    )
+    for command in (("preview",), ("preview", "--exit-code"), ("preview", "--policy-only"), ("up", "--yes")):
+        ran = deployer(*command)
+        assert (ran.code, "here: no policy allows it; ask" in ran.err) == (1, True), (command, ran)
+
+
 #: Programs that are honest in a preview only.
 TURNS = {
     "leaves_a_table_out": (
