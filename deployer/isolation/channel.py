@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import struct
 import threading
+import time
 
 _HEADER = struct.Struct(">I")
 _READ_AT_ONCE = 1 << 16
@@ -18,23 +20,27 @@ class ChannelBroken(Exception):
 class Channel:
     """One side. `send` may be called from several threads, `receive` from one.
 
-    `limit` is how many bytes a received frame may have.
+    `limit` is how many bytes a received frame may have. `seconds` is how long the other side may take to receive a
+    frame, and to send one; None: as long as it likes.
     """
 
     def __init__(self, end: socket.socket, limit: int) -> None:
         self._socket, self._limit = end, limit
-        self._reader = end.makefile("rb", _READ_AT_ONCE)
         self._lock = threading.Lock()
+        self.seconds: float | None = None
 
     def send(self, frame: bytes) -> None:
-        """Sends a frame. Raises OSError when the other side is gone."""
+        """Sends a frame. Raises OSError when the other side is gone, and TimeoutError, which is one."""
         with self._lock:
+            self._socket.settimeout(self.seconds)
             self._socket.sendall(_HEADER.pack(len(frame)) + frame)
 
     def receive(self) -> bytes | None:
-        """The next frame; None when the other side is gone. Raises ChannelBroken."""
+        """The next frame; None when the other side is gone. Raises ChannelBroken, and TimeoutError."""
+        until = math.inf if self.seconds is None else time.monotonic() + self.seconds
         try:
-            header = self._reader.read(_HEADER.size)
+            self._socket.settimeout(self.seconds)
+            header = self._read(_HEADER.size, until)
             if not header:
                 return None
             if len(header) < _HEADER.size:
@@ -42,8 +48,10 @@ class Channel:
             (length,) = _HEADER.unpack(header)
             if length > self._limit:
                 raise ChannelBroken(f"a message has {length:,} bytes, and at most {self._limit:,} are taken")
-            frame: bytes = self._reader.read(length)
-        except ConnectionError:
+            frame = self._read(length, until)
+        except TimeoutError:
+            raise
+        except OSError:
             return None
         if len(frame) < length:
             raise ChannelBroken("a message was cut off")
@@ -55,5 +63,13 @@ class Channel:
             self._socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        self._reader.close()
         self._socket.close()
+
+    def _read(self, size: int, until: float) -> bytes:
+        """So many bytes; fewer when the other side is gone."""
+        parts = bytearray()
+        while len(parts) < size and (part := self._socket.recv(min(size - len(parts), _READ_AT_ONCE))):
+            parts += part
+            if time.monotonic() > until:  # the socket's own limit is for each part
+                raise TimeoutError
+        return bytes(parts)

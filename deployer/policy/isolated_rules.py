@@ -18,27 +18,43 @@ from deployer.policy.model import NAME, Policy, RuleFailed
 from deployer.policy.rows import Finding, PlanView
 from deployer.policy.view_form import view_to_json
 
+SECONDS = 20.0  #: that one file may take to be run, and one rule to judge a plan
 _PATIENCE_SECONDS = 1.0
 RULES_PROCESS = "deployer.policy.rules_process"
+
+
+class _NoAnswer(Exception):
+    """A file or a rule for which there is no answer, in words that complete "the rule ...", and what to do."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        self.what, self.remedy = what, remedy
+        super().__init__(what)
 
 
 class PythonRules:
     """The process of all rules in Python of a project. It lives until `close`."""
 
-    def __init__(self, on_line: OnLine) -> None:
+    def __init__(self, on_line: OnLine, seconds: float = SECONDS) -> None:
         self._process = Isolated(f"{RULES_PROCESS}:main", on_line)
+        self._process.channel.seconds = seconds
+        self._is_over = False  #: the process was ended, or ended itself
         self._view: PlanView | None = None
 
     def load(self, files: Sequence[tuple[Path, str]], problems: list[Problem]) -> dict[str, list[Policy]]:
-        """The rules of each file by the name that users know it by; what is wrong is added to `problems`."""
-        answer = self._ask({"files": [[str(path), name] for path, name in files]})
-        if not isinstance(answer, list) or len(answer) != len(files):
-            at = Position(files[0][1])
-            what = f"the rules cannot be read: {self._why_not(answer)}"
-            problems.append(Problem(at, what, "mend them", "rule-failed"))
-            return {}
+        """The rules of each file by the name that users know it by; what is wrong is added to `problems`.
+
+        No file is run after one that ends the process.
+        """
         numbers = iter(range(1 << 31))
-        return {name: self._read(each, name, numbers, problems) for (_, name), each in zip(files, answer, strict=True)}
+        found: dict[str, list[Policy]] = {}
+        for path, name in files:
+            try:
+                answer = self._ask({"file": [str(path), name]})
+            except _NoAnswer as none:
+                problems.append(Problem(Position(name), f"the file {none.what}", none.remedy, "rule-failed"))
+                break
+            found[name] = self._read(answer, name, numbers, problems)
+        return found
 
     def close(self) -> None:
         """Ends the process, after what it printed was shown."""
@@ -73,14 +89,15 @@ class PythonRules:
         return Policy(name, check, at, Enforcement(enforcement), text_of(description), tuple(stacks), tuple(addresses))
 
     def _check(self, name: str, number: int, at: Position) -> Callable[[PlanView], Iterator[Finding]]:
-        def failed(what: str) -> RuleFailed:
-            return RuleFailed(Problem(at, f"the rule {name} {what}", "mend the rule", "rule-failed"))
+        def failed(what: str, remedy: str = "mend the rule") -> RuleFailed:
+            return RuleFailed(Problem(at, f"the rule {name} {what}", remedy, "rule-failed"))
 
         def check(plan: PlanView) -> Iterator[Finding]:
             self._send_view(plan)
-            answer = self._ask({"check": number})
-            if answer is None:
-                raise failed(f"gave no answer: {self._why_not(answer)}")
+            try:
+                answer = self._ask({"check": number})
+            except _NoAnswer as none:
+                raise failed(none.what, none.remedy) from None
             if not isinstance(answer, dict):
                 raise failed("gave an answer that is not a list of findings")
             if (problem := problem_of(answer.get("failed"))) is not None:
@@ -100,25 +117,29 @@ class PythonRules:
             self._view = plan
 
     def _ask(self, request: Any) -> Any:
-        """The answer; None when the process is gone, and an Ellipsis for an answer that cannot be read."""
+        """The answer; None for one that cannot be read. Raises _NoAnswer."""
+        if self._is_over:
+            raise _NoAnswer("was not asked: another rule ended its process", "mend that rule")
         self._send(request)
+        channel = self._process.channel
         try:
-            frame = self._process.channel.receive()
+            frame = channel.receive()
         except ChannelBroken:
-            return ...
-        if frame is None:
             return None
-        answer = json_of(frame)
-        return ... if answer is None else answer
+        except TimeoutError:
+            self._is_over = True
+            self._process.end(0)
+            raise _NoAnswer(f"takes more than {channel.seconds:g} s and was ended", "let it take less time") from None
+        if frame is None:
+            self._is_over = True
+            ended = self._process.end(_PATIENCE_SECONDS)
+            what = f"gave no answer: its process ended with {ended or 'exit code 0'}"
+            raise _NoAnswer(what, "let it end without ending its process")
+        return json_of(frame)
 
     def _send(self, request: Any) -> None:
         with suppress(OSError):  # then there is no answer
             self._process.channel.send(json.dumps(request).encode())
-
-    def _why_not(self, answer: Any) -> str:
-        if answer is not None:
-            return "their process gave an invalid answer"
-        return f"their process ended with {self._process.end(_PATIENCE_SECONDS) or 'exit code 0'}"
 
 
 def _finding(document: Any) -> Finding | None:

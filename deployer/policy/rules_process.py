@@ -2,9 +2,9 @@
 
 Nothing here is trusted by the command that started it: the rules can change all of it. Messages are JSON:
 
-    {"files": [[PATH, NAME], …]}    first; the answer is a list of what `_loaded` gives, one for each file
-    {"view": …}                     the plan; there is no answer
-    {"check": N}                    asks the N-th rule of all files: {"found": [FINDING, …]} or {"failed": PROBLEM}
+    {"file": [PATH, NAME]}    the answer is what `_loaded` gives
+    {"view": …}               the plan; there is no answer
+    {"check": N}              asks the N-th rule of all files: {"found": [FINDING, …]} or {"failed": PROBLEM}
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ def main(channel: Channel) -> None:
         if "view" in asked:
             view = view_from_json(asked["view"])
             continue
-        if "files" in asked:
-            answer: Any = [_loaded(Path(path), name, rules) for path, name in asked["files"]]
+        if "file" in asked:
+            path, name = asked["file"]
+            answer = _loaded(Path(path), name, rules)
         else:
             assert view is not None  # noqa: S101 -- it was sent before
             rule, file = rules[asked["check"]]
             answer = _asked(rule, file, view)
         sys.stdout.flush()
-        channel.send(json.dumps(answer).encode())
+        channel.send(json.dumps(answer, default=lambda _: None).encode())  # what is not JSON is not a finding either
 
 
 def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def _loaded(path: Path, file: str, rules: list[tuple[PythonRule, str]]) -> dict[
     except SyntaxError as error:
         at = Position(file, error.lineno or 1, error.offset or 1)
         problem = Problem(at, f"this is not Python: {error.msg}", "mend it", "rule-syntax")
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         problem = Problem(_line(error, file), f"the file cannot be run: {_said(error)}", "mend it", "rule-failed")
     found = [each for each in vars(module).values() if isinstance(each, PythonRule)]
     own = [each for each in found if getattr(each.function, "__module__", None) == module.__name__]
@@ -79,7 +80,7 @@ def _asked(rule: PythonRule, file: str, view: PlanView) -> dict[str, Any]:
     at = Position(file, _first_line(rule))
     try:
         found: list[object] = list(rule.function(view) or ())
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         return _failed(rule, _line(error, file, at), f"failed: {_said(error)}", "mend the rule")
     for other in (each for each in found if not isinstance(each, Finding)):
         remedy = "yield row.violation(…), or a Finding"

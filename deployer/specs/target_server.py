@@ -130,10 +130,11 @@ def refused_address(address: Address) -> str:
     Link-local addresses and the metadata services of clouds give out credentials. Private addresses are allowed:
     catalogs of a company are there.
     """
-    found = (address, *_embedded(address))
+    found: list[Address] = [address, *_embedded(address)]
     if any(each in _METADATA or each.is_link_local for each in found):
         return "a link-local address, or the metadata service of a cloud"
-    if _unmapped(address).is_unspecified or any(each.is_multicast for each in found):
+    own = _unmapped(address)
+    if own.is_unspecified or any(each.is_multicast for each in found):
         return "not the address of one server"
     return ""
 

@@ -7,16 +7,23 @@ The branch deletes a table with rows. Whatever its code does, the plan says so.
 from __future__ import annotations
 
 import ctypes
+import datetime as dt
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from deployer.errors import Problem
+from deployer.policy import load
+from deployer.policy.isolated_rules import PythonRules
+from deployer.policy.model import RuleFailed
+from deployer.policy.rows import PlanView
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
 
@@ -510,33 +517,52 @@ def answer(value):
 """
 _RULE = {"name": "nice", "enforcement": "mandatory", "description": "", "stacks": [], "addresses": [], "line": 1}
 BROKEN_RULES = {
-    "ends_while_loading": ("import os\nos._exit(0)", "the rules cannot be read: their process ended with exit code 0"),
+    "ends_while_loading": ("import os\nos._exit(0)", "the file gave no answer: its process ended with exit code 0"),
     "ends_when_asked": (
         "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n",
-        "the rule f gave no answer: their process ended with exit code 0",
+        "the rule f gave no answer: its process ended with exit code 0",
     ),
-    "no_list": (_ANSWER + "answer({})", "the rules cannot be read"),
-    "other_count": (_ANSWER + "answer([])", "the rules cannot be read"),
-    "no_json": (_ANSWER + "channel.send(b'{')", "the rules cannot be read"),
-    "too_deep": (_ANSWER + "channel.send(b'[' * 100_000)", "the rules cannot be read"),
-    "no_rules": (_ANSWER + "answer([{}])", "defines an invalid rule"),
-    "no_object": (_ANSWER + "answer([3])", "defines an invalid rule"),
-    "bad_name": (_ANSWER + f"answer([{{'rules': [{_RULE | {'name': 'a b'}!r}]}}])", "defines an invalid rule"),
+    "asked_after_its_end": (
+        "import os\nfrom deployer.policy import rule\n@rule\ndef f(plan):\n    os._exit(0)\n"
+        "@rule\ndef g(plan):\n    return []\n",
+        "a.py:6:1: the rule g was not asked: another rule ended its process; mend that rule",
+    ),
+    "interrupts_while_loading": (
+        "\nraise KeyboardInterrupt", "a.py:2:1: the file cannot be run: KeyboardInterrupt; mend it",
+    ),
+    "interrupts_when_asked": (
+        "from deployer.policy import rule\n@rule\ndef f(plan):\n    raise KeyboardInterrupt('now')\n",
+        "a.py:4:1: the rule f failed: KeyboardInterrupt: now; mend the rule",
+    ),
+    "exits_when_asked": (
+        "from deployer.policy import rule\n@rule\ndef f(plan):\n    raise SystemExit(0)\n",
+        "a.py:4:1: the rule f failed: SystemExit: 0; mend the rule",
+    ),
+    "gives_what_is_no_json": (
+        "from deployer.policy import Finding, rule\n@rule\ndef f(plan):\n    yield Finding('table/a.b', object())\n",
+        "the rule f gave an invalid Finding",
+    ),
+    "no_list": (_ANSWER + "answer([])", "defines an invalid rule"),
+    "no_json": (_ANSWER + "channel.send(b'{')", "defines an invalid rule"),
+    "too_deep": (_ANSWER + "channel.send(b'[' * 100_000)", "defines an invalid rule"),
+    "no_rules": (_ANSWER + "answer({})", "defines an invalid rule"),
+    "no_object": (_ANSWER + "answer(3)", "defines an invalid rule"),
+    "bad_name": (_ANSWER + f"answer({{'rules': [{_RULE | {'name': 'a b'}!r}]}})", "defines an invalid rule"),
     "bad_enforcement": (
-        _ANSWER + f"answer([{{'rules': [{_RULE | {'enforcement': 'no'}!r}]}}])", "defines an invalid rule",
+        _ANSWER + f"answer({{'rules': [{_RULE | {'enforcement': 'no'}!r}]}})", "defines an invalid rule",
     ),
-    "bad_line": (_ANSWER + f"answer([{{'rules': [{_RULE | {'line': 0}!r}]}}])", "defines an invalid rule"),
-    "bad_globs": (_ANSWER + f"answer([{{'rules': [{_RULE | {'stacks': [1]}!r}]}}])", "defines an invalid rule"),
+    "bad_line": (_ANSWER + f"answer({{'rules': [{_RULE | {'line': 0}!r}]}})", "defines an invalid rule"),
+    "bad_globs": (_ANSWER + f"answer({{'rules': [{_RULE | {'stacks': [1]}!r}]}})", "defines an invalid rule"),
     "bad_findings": (
-        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [1]}})", "gave an invalid Finding",
+        _ANSWER + f"answer({{'rules': [{_RULE!r}]}})\nanswer({{'found': [1]}})", "gave an invalid Finding",
     ),
     "bad_texts": (
-        _ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{'found': [{{'address': 1}}]}})",
+        _ANSWER + f"answer({{'rules': [{_RULE!r}]}})\nanswer({{'found': [{{'address': 1}}]}})",
         "gave an invalid Finding",
     ),
-    "no_findings": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer({{}})", "gave an invalid Finding"),
-    "no_answer": (_ANSWER + f"answer([{{'rules': [{_RULE!r}]}}])\nanswer(3)", "is not a list of findings"),
-    "a_pickle": (_ANSWER + "import pickle\nchannel.send(pickle.dumps([]))", "the rules cannot be read"),
+    "no_findings": (_ANSWER + f"answer({{'rules': [{_RULE!r}]}})\nanswer({{}})", "gave an invalid Finding"),
+    "no_answer": (_ANSWER + f"answer({{'rules': [{_RULE!r}]}})\nanswer(3)", "is not a list of findings"),
+    "a_pickle": (_ANSWER + "import pickle\nchannel.send(pickle.dumps([]))", "defines an invalid rule"),
 }  # fmt: skip
 
 
@@ -547,6 +573,53 @@ def test_rules_that_break_their_process_break_the_preview(name: str, branch: Pat
     ran = deployer("preview", "--policy-only")
     assert (ran.code, words in ran.err) == (1, True), ran.err
     assert "Traceback" not in ran.err and ran.out == ""
+
+
+_SLOW = """
+    import gc, time
+    from deployer.isolation.channel import Channel
+    [channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
+    channel._socket.sendall(bytes([0, 0, 255, 255]))
+    while True:
+        channel._socket.sendall(b" ")
+        time.sleep(0.01)
+"""
+ENDLESS = "while True:\n    pass\n"
+
+
+def test_a_file_of_rules_that_never_ends_is_ended(
+    branch: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F24: a preview waited for it for ever."""
+    monkeypatch.setattr(load, "PythonRules", partial(PythonRules, seconds=0.1))
+    (branch / "policies" / "a.py").write_text(ENDLESS)
+    ran = deployer("preview", "--policy-only")
+    words = "policies/a.py:1:1: the file takes more than 0.1 s and was ended; let it take less time"
+    assert (ran.code, words in ran.err, ran.out) == (1, True, ""), ran.err
+
+
+@pytest.mark.parametrize("slow", ["the_rule", "its_answer"])
+def test_a_rule_that_never_ends_is_ended(slow: str, tmp_path: Path) -> None:
+    """F24: and one that gives its answer byte by byte."""
+    code = {"the_rule": "    while True:\n        pass\n", "its_answer": _SLOW}[slow]
+    file = tmp_path / "a.py"
+    file.write_text(
+        f"from deployer.policy import rule\n@rule\ndef f(plan):\n{code}@rule\ndef g(plan):\n    return []\n"
+    )
+    rules = PythonRules(print)
+    problems: list[Problem] = []
+    first, second = rules.load([(file, "a.py")], problems)["a.py"]
+    assert not problems
+    rules._process.channel.seconds = 0.1
+    plan = PlanView("dev", "demo", (), (), (), dt.datetime.now(dt.UTC))
+    with pytest.raises(RuleFailed) as failed:
+        list(first.check(plan))
+    assert str(failed.value.problem) == (
+        "a.py:2:1: the rule f takes more than 0.1 s and was ended; let it take less time"
+    )
+    with pytest.raises(RuleFailed, match="the rule g was not asked"):
+        list(second.check(plan))
+    rules.close()
 
 
 def test_rules_at_a_ref_run_in_a_process_too(branch: Path, deployer: Deployer) -> None:
