@@ -13,6 +13,10 @@ from deployer.errors import Position, Problem
 
 MAX_DEPTH = 100
 
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|x[0-9a-fA-F]{0,2}|.)")
+_HALF = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
 
 class OverLimit(Exception):
     """Carries the mark of a value (None: the file's start), how it goes over a limit of files, and what to do."""
@@ -31,6 +35,8 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
         return Problem(Position(file, line, column), what, "save it as UTF-8 without control characters", "yaml-syntax")
     assert isinstance(error, yaml.MarkedYAMLError)  # noqa: S101
     mark = error.problem_mark or error.context_mark
+    if error.context == "while parsing a quoted scalar" and mark:
+        return _bad_escape(str(error.problem), data.decode("utf-8-sig", errors="replace"), mark, file)
     if "quoted scalar" in (error.context or "") or (mark and mark.index >= len(data.decode(errors="replace").rstrip())):
         mark = error.context_mark or mark  # where it begins says more than the end of the file
     lines = data.decode(errors="replace").split("\n")
@@ -38,6 +44,23 @@ def syntax_problem(error: Exception, data: bytes, file: str) -> Problem:
     text = lines[line] if line < len(lines) else ""
     at = Position(file, line + 1, column + 1)
     return _explained(str(error.problem), error.context, text, at)
+
+
+def _bad_escape(problem: str, text: str, mark: Any, file: str) -> Problem:
+    """An escape of a double-quoted text that YAML does not have. libyaml marks its digits, or its backslash."""
+    before = 0 if problem == "found unknown escape character" else 2
+    start = mark.index - before
+    at = Position(file, mark.line + 1, mark.column - before + 1)
+    found = _ESCAPE.match(text, start)
+    escape = found[0] if found else "\\"
+    if not _HALF.fullmatch(escape):
+        remedy = "write `\\\\` for a backslash, or put the text in single quotes"
+        return Problem(at, f"`{escape}` is not an escape of YAML", remedy, "yaml-syntax")
+    what = f"`{escape}` is half of a character, as JSON writes it, and YAML takes whole ones"
+    if pair := _PAIR.match(text, start):
+        whole = int(pair[1], 16) << 10 & 0xFFC00 | int(pair[2], 16) & 0x3FF
+        return Problem(at, what, f"write `\\U{whole + 0x10000:08x}` for `{pair[0]}`, or the character", "yaml-syntax")
+    return Problem(at, what, "write the whole character, or `\\U` and the 8 digits of its code", "yaml-syntax")
 
 
 def _explained(problem: str, context: str | None, text: str, at: Position) -> Problem:

@@ -111,6 +111,27 @@ def test_a_policy_that_is_no_file(tmp_path: Path) -> None:
     assert [each.what for each in caught.value.problems] == ["the file cannot be read: it is a pipe and not a file"]
 
 
+HALF = "is half of a character, as JSON writes it, and YAML takes whole ones"
+WHOLE = r"write the whole character, or `\U` and the 8 digits of its code"
+UNKNOWN = r"is not an escape of YAML; write `\\` for a backslash, or put the text in single quotes"
+ESCAPES = {
+    r'a: "x\ud83d\ude00"': rf"1:6: `\ud83d` {HALF}; write `\U0001f600` for `\ud83d\ude00`, or the character",
+    'a: b\nc: "x\n  \\uDE00"': rf"3:3: `\uDE00` {HALF}; {WHOLE}",
+    '\ufeffx: 1\ra: "\\ud83d\\u0041"': rf"2:5: `\ud83d` {HALF}; {WHOLE}",
+    r'a: "C:\q"': rf"1:7: `\q` {UNKNOWN}",
+    r'a: "\U00110000"': rf"1:5: `\U00110000` {UNKNOWN}",
+    'a: "\\u12': rf"1:5: `\u12` {UNKNOWN}",
+}
+
+
+@pytest.mark.parametrize("text", ESCAPES)
+def test_an_escape_that_yaml_does_not_have_is_named(text: str) -> None:
+    """F25: such a text, as JSON writers make it, was called one that is not closed."""
+    parsed = parse_yaml(text.encode(), "f.yaml")
+    assert [str(problem) for problem in parsed.problems] == [f"f.yaml:{ESCAPES[text]}"]
+    assert parsed.broken and parsed.documents == ()
+
+
 def test_a_stored_object_that_is_no_file(tmp_path: Path) -> None:
     """F24: a checkpoint or snapshot that is a link to a device."""
     device(tmp_path / "a.json")
