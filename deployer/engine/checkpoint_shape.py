@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from deployer.engine.urns import PROVIDER_PREFIX
+from deployer.engine.urns import PROVIDER_PREFIX, is_reference, is_urn, type_of
 from deployer.state.json_documents import NotADocument, read_document
 
 # As in `deployer.engine.values`, which loads protobuf: most previews do without.
@@ -19,9 +19,6 @@ SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 -- Pulumi's signature 
 
 PACKAGE = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _VERSION = re.compile(r"v?\d{1,9}\.\d{1,9}\.\d{1,9}(?:-[0-9A-Za-z.-]{1,100})?(?:\+[0-9A-Za-z.-]{1,100})?")
-_URN = re.compile(
-    r"urn:pulumi:[A-Za-z0-9_.\-]{1,100}::[A-Za-z0-9_.\-]{1,100}::[^\x00-\x20\x7f]{1,2000}?::[^\x00-\x1f\x7f]{1,5000}"
-)
 _TYPE = re.compile(r"[^\x00-\x20\x7f$]{1,500}")
 _PENDING = ("creating", "updating", "deleting", "reading", "importing")
 
@@ -88,18 +85,18 @@ def _of_resource(resource: object) -> Iterator[str]:
         yield "it is not an object"
         return
     urn = resource.get("urn")
-    if not _is_urn(urn):
+    if not is_urn(urn):
         yield f"`urn` is {_shown(urn)}, which is not a URN"
         return
-    own_type = str(urn).split("::", 3)[2].rsplit("$", 1)[-1]
+    own_type = type_of(str(urn))
     if not _TYPE.fullmatch(own_type) or resource.get("type", own_type) != own_type:
         yield f"`type` is {_shown(resource.get('type'))}, and its URN says {_shown(own_type)}"
     checks: list[tuple[tuple[str, ...], Check, str]] = [
         (_FLAGS, lambda value: isinstance(value, bool), "true or false"),
         (_TEXTS, lambda value: isinstance(value, str), "a text"),
-        (_URNS, lambda value: value == "" or _is_urn(value), "a URN"),
-        (("provider",), lambda value: value == "" or _is_reference(value), "a provider's URN and id"),
-        (_URN_LISTS, lambda value: _is_list(value, _is_urn), "a list of URNs"),
+        (_URNS, lambda value: value == "" or is_urn(value), "a URN"),
+        (("provider",), lambda value: value == "" or is_reference(value), "a provider's URN and id"),
+        (_URN_LISTS, lambda value: _is_list(value, is_urn), "a list of URNs"),
         (_TEXT_LISTS, lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts"),
         (("inputs", "outputs"), lambda value: isinstance(value, Mapping), "an object"),
         (("propertyDependencies",), _is_property_dependencies, "lists of URNs by property"),
@@ -147,20 +144,12 @@ def _is_secret(value: Mapping[str, Any]) -> bool:
     return True
 
 
-def _is_urn(value: object) -> bool:
-    return isinstance(value, str) and _URN.fullmatch(value) is not None
-
-
-def _is_reference(value: object) -> bool:
-    return isinstance(value, str) and _is_urn(value.rpartition("::")[0])
-
-
 def _is_list(value: object, fits: Check) -> bool:
     return isinstance(value, list) and all(map(fits, value))
 
 
 def _is_property_dependencies(value: object) -> bool:
-    return isinstance(value, Mapping) and all(each is None or _is_list(each, _is_urn) for each in value.values())
+    return isinstance(value, Mapping) and all(each is None or _is_list(each, is_urn) for each in value.values())
 
 
 def _is_timeouts(value: object) -> bool:

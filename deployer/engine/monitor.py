@@ -22,13 +22,13 @@ from deployer.engine.naming import Names
 from deployer.engine.plugin import ProviderFailed
 from deployer.engine.provider_steps import ProviderSteps
 from deployer.engine.registration import Registrar
-from deployer.engine.requests import answer_of, goal_of
+from deployer.engine.requests import answer_of, check_urns, goal_of
 from deployer.engine.run import Run
 from deployer.engine.secrets import remember_all
 from deployer.engine.service import RefusedCall
 from deployer.engine.stack_reference import STACK_REFERENCE, StackReferences
 from deployer.engine.threads import Postponed, in_program_thread
-from deployer.engine.urns import STACK_TYPE, is_provider_type, package_of, split_reference, type_of
+from deployer.engine.urns import STACK_TYPE, is_provider_type, is_urn, package_of, split_reference, type_of
 from deployer.engine.values import (
     UNKNOWN,
     blinded,
@@ -37,7 +37,7 @@ from deployer.engine.values import (
     from_struct,
     to_struct,
 )
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, InvalidInput
 
 _EMPTY = empty_pb2.Empty()
 _FEATURES = [
@@ -143,7 +143,10 @@ class Monitor:
             raise self._run.fatal
         rest = self._postponed.pop(id(request), None)
         try:
-            return rest() if rest is not None else begin(request)
+            if rest is not None:
+                return rest()
+            check_urns(request)
+            return begin(request)
         except Postponed as postponed:
             self._postponed[id(request)] = postponed.rest
             raise
@@ -196,6 +199,13 @@ class Monitor:
         run = self._run
         urn = self.names.urn(goal.type, goal.name, goal.parent)
         run.leaks.refuse_name(goal.name, goal.position or goal.type)
+        if not is_urn(urn) or type_of(urn) != goal.type:
+            raise InvalidInput(
+                f"the program gives a resource the type {goal.type[:100]!r} and the name {goal.name[:100]!r}, of which "
+                "Pulumi makes no URN",
+                where=goal.position or None,
+                remedy="use a type such as my:module:Type and a name without control characters",
+            )
         remember_all(goal.inputs, (urn, "inputs"))
         inputs, leaks = run.leaks.hidden(goal.inputs)
         if not leaks:
@@ -218,6 +228,7 @@ class Monitor:
         return self._registrar.register(goal)
 
     def _register_outputs(self, request: Any) -> Any:
+        check_urns(request)
         run, urn = self._run, request.urn
         outputs = from_struct(request.outputs)
         remember_all(outputs, (urn, "outputs"))

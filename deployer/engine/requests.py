@@ -15,8 +15,9 @@ from deployer.engine.assets import with_hashes
 from deployer.engine.goal import Alias, Goal, Registered
 from deployer.engine.provider_steps import engine_inputs
 from deployer.engine.service import RefusedCall
-from deployer.engine.urns import is_provider_type
+from deployer.engine.urns import is_provider_type, is_reference, is_urn
 from deployer.engine.values import contains_secret, from_struct, from_value, has_special, to_struct
+from deployer.errors import InvalidInput
 
 _DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -67,6 +68,26 @@ def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> 
     )
 
 
+def check_urns(request: Any) -> None:
+    """Raises InvalidInput for a request with a text in the place of a URN, which the state could not hold either."""
+    given: list[tuple[str, str]] = [(name, getattr(request, name, "")) for name in ("urn", "parent", "deletedWith")]
+    for name in ("dependencies", "replace_with", "aliasURNs"):
+        given += [(name, urn) for urn in getattr(request, name, ())]
+    for found in getattr(request, "propertyDependencies", {}).values():
+        given += [("propertyDependencies", urn) for urn in found.urns]
+    for alias in getattr(request, "aliases", ()):
+        given += [("aliases", alias.urn), ("aliases", alias.spec.parentUrn)]
+    wrong = [(name, urn, "a URN") for name, urn in given if urn and not is_urn(urn)]
+    if (provider := getattr(request, "provider", "")) and not is_reference(provider):
+        wrong.append(("provider", provider, "a provider's URN and id"))
+    for name, text, wanted in wrong:
+        raise InvalidInput(
+            f"the program gives {text[:100]!r} as `{name}`, which is not {wanted}",
+            where=_position(request) or None,
+            remedy="give a resource, or the URN that a resource has",
+        )
+
+
 def answer_of(registered: Registered) -> Any:
     """The response to a registration; a failed one makes the SDK go on with unknown outputs."""
     answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
@@ -105,7 +126,7 @@ def parse_duration(text: str) -> float:
 
 
 def _position(request: Any) -> str:
-    found = request.sourcePosition
-    if not found.uri:
+    found = getattr(request, "sourcePosition", None)
+    if found is None or not found.uri:
         return ""
     return f"{unquote(urlparse(found.uri).path)}:{found.line}"

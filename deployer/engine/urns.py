@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 STACK_TYPE = "pulumi:pulumi:Stack"
 PROVIDER_PREFIX = "pulumi:providers:"
+
+_URN = re.compile(
+    r"urn:pulumi:[A-Za-z0-9_.\-]{1,100}::[A-Za-z0-9_.\-]{1,100}::[^\x00-\x20\x7f]{1,2000}?::[^\x00-\x1f\x7f]{1,5000}"
+)
+
+
+def is_urn(value: object) -> bool:
+    """Whether a value is a URN, from which the functions below take parts."""
+    return isinstance(value, str) and _URN.fullmatch(value) is not None
+
+
+def is_reference(value: object) -> bool:
+    """Whether a value is a provider reference: a provider's URN and id."""
+    return isinstance(value, str) and is_urn(value.rpartition("::")[0])
 
 
 def make_urn(stack: str, project: str, parent: str, type_: str, name: str) -> str:

@@ -109,13 +109,16 @@ def test_paths_of_assets_start_from_the_programs_folder(lab: Lab) -> None:
 
 #: Requests that no SDK sends.
 ODD = {
-    "no type": ("type='', name='x', custom=True", "is not the name of a provider's package"),
+    "no type": ("type='', name='x', custom=True", "of which Pulumi makes no URN"),
     "a type of a path": ("type='../../x/y:index:Z', name='x', custom=True", ""),
     "a provider of a path": ("type='pulumi:providers:../x', name='x', custom=True", ""),
-    "a provider that is none": ("type='files:index:File', name='x', custom=True, provider='y'", "cannot do what the"),
-    "a parent that is none": ("type='files:index:File', name='x', parent='y'", "cannot do what the program asks for"),
+    "a provider that is none": (
+        "type='files:index:File', name='x', custom=True, provider='y'",
+        "a provider's URN and id",
+    ),
+    "a parent that is none": ("type='files:index:File', name='x', parent='y'", "'y' as `parent`, which is not a URN"),
     "an unknown provider": (
-        "type='files:index:File', name='x', custom=True, provider='urn:pulumi:dev::demo::pulumi:providers:files::x'",
+        "type='files:index:File', name='x', custom=True, provider='urn:pulumi:dev::demo::pulumi:providers:files::x::1'",
         "in neither the program nor the state",
     ),
 }

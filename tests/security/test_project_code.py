@@ -236,6 +236,59 @@ def test_a_program_does_not_choose_the_exit_code(kind: str, branch: Path, deploy
         assert (ran.code, "here: no policy allows it; ask" in ran.err) == (1, True), (command, ran)
 
 
+_REGISTER = """
+from pulumi.runtime import settings
+from pulumi.runtime.proto import alias_pb2, resource_pb2
+aliases = [alias_pb2.Alias(spec=alias_pb2.Alias.Spec(parentUrn="x"))]
+settings.get_monitor().RegisterResource(resource_pb2.RegisterResourceRequest(
+    **{"type": "my:module:Type", "name": "n"} | dict(FIELDS)
+))
+"""
+_CALL = """
+from pulumi.runtime import settings
+from pulumi.runtime.proto import resource_pb2
+settings.get_monitor().CALL
+"""
+ODD_URNS = {
+    "parent": (_REGISTER, "parent='x'", "'x' as `parent`"),
+    "short_parent": (_REGISTER, "parent='urn:pulumi:dev::lakes::Type'", "'urn:pulumi:dev::lakes::Type' as `parent`"),
+    "dependency": (_REGISTER, "dependencies=['x']", "'x' as `dependencies`"),
+    "dependency_of_a_property": (
+        _REGISTER,
+        "propertyDependencies={'a': resource_pb2.RegisterResourceRequest.PropertyDependencies(urns=['x'])}",
+        "'x' as `propertyDependencies`",
+    ),
+    "provider": (_REGISTER, "custom=True, provider='x'", "'x' as `provider`"),
+    "alias": (_REGISTER, "aliasURNs=['x']", "'x' as `aliasURNs`"),
+    "parent_of_an_alias": (_REGISTER, "aliases=aliases", "'x' as `aliases`"),
+    "deleted_with": (_REGISTER, "deletedWith='x'", "'x' as `deletedWith`"),
+    "type": (_REGISTER, "type='a::b'", "the type 'a::b' and the name 'n', of which Pulumi makes no URN"),
+    "no_type": (_REGISTER, "type=''", "the type '' and the name 'n', of which Pulumi makes no URN"),
+    "name": (_REGISTER, "name='a\\nb'", r"the name 'a\nb', of which Pulumi makes no URN"),
+    "outputs": (
+        _CALL, "RegisterResourceOutputs(resource_pb2.RegisterResourceOutputsRequest(urn='x'))", "'x' as `urn`",
+    ),
+    "read": (
+        _CALL, "ReadResource(resource_pb2.ReadResourceRequest(type='a:b:C', name='n', id='1', parent='x'))",
+        "'x' as `parent`",
+    ),
+    "invoke": (_CALL, "Invoke(resource_pb2.ResourceInvokeRequest(tok='a:b:c', provider='x'))", "'x' as `provider`"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_URNS)
+def test_an_odd_urn_of_a_program_ends_in_words(name: str, branch: Path, deployer: Deployer) -> None:
+    """F25: it was an IndexError, or was kept in Pulumi's state, which nothing could read then."""
+    code, change, words = ODD_URNS[name]
+    before = (branch / ".pulumi" / "stacks" / "lakes" / "dev.json").read_bytes()
+    append(branch, code.replace("FIELDS", change).replace("CALL", change))
+    (branch / "policies" / "rules.yaml").unlink()
+    for command in (("preview",), ("up", "--yes", "--allow-destroy", "table/air.planes")):
+        ran = deployer(*command)
+        assert (ran.code, words in ran.err) == (1, True), (command, ran.err)
+    assert (branch / ".pulumi" / "stacks" / "lakes" / "dev.json").read_bytes() == before
+
+
 #: Programs that are honest in a preview only.
 TURNS = {
     "leaves_a_table_out": (
