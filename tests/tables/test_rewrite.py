@@ -54,7 +54,7 @@ CHANGES: dict[str, Change] = {
     "sort keys": lambda spec: replace(spec, sort_keys=("delay",)),
     "no row keys": lambda spec: replace(spec, row_keys=(), split_points=()),
     "sort keys alone": lambda spec: replace(spec, row_keys=(), split_points=(), sort_keys=("delay",)),
-    "file format": lambda spec: replace(spec, storage=replace(spec.storage, data_storage_version="2.0")),
+    "file format": lambda spec: replace(spec, storage=replace(spec.storage, data_storage_version="2.2")),
     "stable row ids": lambda spec: replace(spec, storage=replace(spec.storage, stable_row_ids=True)),
     "smaller files": lambda spec: replace(other_keys(spec), storage=replace(spec.storage, max_rows_per_file=50)),
 }
