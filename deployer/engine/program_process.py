@@ -99,7 +99,7 @@ def _run(asked: Mapping[str, Any], calls: _Calls) -> None:
         asyncio.set_event_loop(loop)
         with hidden_config(asked["hidden_keys"]):
             loop.run_until_complete(run_in_stack(lambda: _to_the_end(main)))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         _ignore_followers(loop)
         if isinstance(error, DeployerError):
             raise
