@@ -7,9 +7,9 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted, OutcomeUnknown
+from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
 from deployer.services.options import options_of
-from deployer.services.runs import HeldRun, end_queued_run, fail_dead_runs, queue_run, start_run
+from deployer.services.runs import HeldRun, begin_run, fail_dead_runs, start_run
 from deployer.state import open_store
 from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus, ServiceKind
@@ -42,8 +42,8 @@ T = TypeVar("T", bound=Outcome)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Who wants a run and why. With a `run_id` it is queued already; else it is queued now, attached or not; with a
-    `new_id` under that, once however many ask."""
+    """Who wants a run and why. With a `run_id` it is queued already; else it begins now, whether or not the service is
+    attached; with a `new_id` under that, once however many ask."""
 
     run_id: str | None = None
     cause: str = "on demand"
@@ -67,9 +67,10 @@ def as_run(
     whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
     """
     fail_dead_runs(store, table_id)
-    run_id = asked.run_id
-    if run_id is None:
-        run_id = queue_run(
+    if asked.run_id is not None:
+        held = start_run(store, table_id, asked.run_id)
+    else:
+        held = begin_run(
             store,
             table_id,
             service,
@@ -77,15 +78,7 @@ def as_run(
             cluster=asked.cluster,
             author=asked.author,
             run_id=asked.new_id,
-            needs_service=False,
-        ).run_id
-    try:
-        held = start_run(store, table_id, run_id)
-    except Conflict as conflict:
-        if asked.run_id is None:  # nobody else waits for it
-            with suppress(Conflict):
-                end_queued_run(store, table_id, run_id, "CANCELLED", reason=conflict.what)
-        raise
+        )
 
     def told(now: Progress) -> None:
         _obey(held, now)
@@ -93,7 +86,7 @@ def as_run(
 
     with held.kept():
         try:
-            outcome = work(run_id, told)
+            outcome = work(held.run_id, told)
         except BaseException as failure:
             _fail(held, failure)
             raise

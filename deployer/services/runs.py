@@ -18,6 +18,7 @@ from deployer.state.model import JSON, TableState
 from deployer.state.requirements import TableRequirement
 from deployer.state.service_conflicts import (
     to_ask_to_end,
+    to_begin_run,
     to_end_queued_run,
     to_fail_dead_run,
     to_go_on,
@@ -27,8 +28,10 @@ from deployer.state.service_conflicts import (
 from deployer.state.service_updates import CancelWished, LeaseRenewed, RunEnded, RunQueued, RunStarted
 from deployer.state.services import Figures, FinalStatus, Run, ServiceKind, Wish
 from deployer.state.store import StateStore
+from deployer.state.updates import TableUpdate
 
 LEASE = 60.0  #: seconds; a holder that says nothing for so long is taken for dead
+_BEGUN = "`deployer service runs` shows it"
 LOOK = 1.0  #: seconds between two looks at what is wished of a run
 
 
@@ -195,6 +198,35 @@ def start_run(
     update = RunStarted(run_id, own, round(lease * 1000), log)
     after = store.commit(table_id, [update], to_start_run(run_id, run.service))
     return HeldRun(store, table_id, after.runs[run_id], own, lease, clock)
+
+
+def begin_run(
+    store: StateStore,
+    table_id: str,
+    service: ServiceKind,
+    *,
+    cause: str,
+    cluster: str | None = None,
+    author: str | None = None,
+    run_id: str | None = None,
+    lease: float = LEASE,
+) -> HeldRun:
+    """Queues a run and takes it in one commit, so that a process that is killed leaves no run that nobody starts.
+
+    The service need not be attached. With a `run_id`, of several who begin it one gets it. Raises Conflict as
+    `queue_run` and `start_run` do.
+    """
+    clock = Clock()
+    own_id, holder = run_id or clock.new_id(), clock.new_id()
+    updates: list[TableUpdate] = [
+        RunQueued(own_id, service, cause, cluster),
+        RunStarted(own_id, holder, round(lease * 1000)),
+    ]
+    txn_id = f"queue-{own_id}" if run_id else None
+    run = find_run(store.commit(table_id, updates, to_begin_run(service), txn_id=txn_id, author=author), own_id)
+    if run.holder != holder:
+        raise Conflict(f"run {own_id} of {service} is {run.status}", where=f"table {table_id}", remedy=_BEGUN)
+    return HeldRun(store, table_id, run, holder, lease, clock)
 
 
 def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "", author: str | None = None) -> Run:

@@ -53,7 +53,16 @@ def to_queue_run(kind: ServiceKind, *, needs_service: bool = True) -> list[Table
 
 def to_start_run(run_id: str, kind: ServiceKind) -> list[TableRequirement]:
     """Of taking a queued run: nobody else took it, and nothing runs that it must not run beside."""
-    return [RunHasStatus(run_id, "QUEUED"), ServiceNotPaused(kind), NoneRunning((kind, *EXCLUDES[kind]))]
+    return [RunHasStatus(run_id, "QUEUED"), *_may_run(kind)]
+
+
+def to_begin_run(kind: ServiceKind) -> list[TableRequirement]:
+    """Of queueing a run and taking it at once, whether or not the service is attached."""
+    return [*to_queue_run(kind, needs_service=False), *_may_run(kind)]
+
+
+def _may_run(kind: ServiceKind) -> list[TableRequirement]:
+    return [ServiceNotPaused(kind), NoneRunning((kind, *EXCLUDES[kind]))]
 
 
 def to_go_on(run_id: str, holder: str) -> list[TableRequirement]:
