@@ -19,6 +19,7 @@ def destroy(
 
     Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied;
     the bucket and the state's table of a lake on S3 until `--allow-destroy` names them. Those stay in AWS even then.
+    A table that cannot be read is deleted too; where its log cannot be read, `--allow-destroy` has to name it.
     """
     from dataclasses import replace
 
@@ -29,6 +30,7 @@ def destroy(
     from deployer.cli.progress import StepView
     from deployer.cli.standing import refuse_protected, standing_resources
     from deployer.cli.unknown_tables import delete_unknown, end_deletions
+    from deployer.cli.unreadable import note_unreadable
     from deployer.cli.up import refuse, show
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
@@ -42,6 +44,7 @@ def destroy(
         check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:
             show(planned)
+        note_unreadable(planned.live.unreadable.values())
         if planned.plan.is_refused:
             return refuse(planned, as_json=as_json)
         refuse_protected(standing, allow_destroy or ())
@@ -49,8 +52,8 @@ def destroy(
             _ask_for_name(planned.plan.instance)
         for address in end_deletions(workspace, planned):
             note(f"ended the deletion of {address}, which was cut off")
-        for address in delete_unknown(workspace, planned):
-            note(f"deleted {address}, which Pulumi's state did not know")
+        for line in delete_unknown(workspace, planned):
+            note(line)
         with StepView(as_json=as_json) as view:
             result = planned.engine().destroy(
                 workspace.stack_ref, on_event=view, allow_destroy=frozenset(allow_destroy or ())

@@ -27,7 +27,6 @@ from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, ResourcePlan, make_plan
 from deployer.plan.support import MOVE
-from deployer.plan.words import count
 from deployer.provider.deletions import Deletions
 from deployer.provider.urn import address_of, type_of, urn_of
 from deployer.specs import known_lake
@@ -230,21 +229,15 @@ def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> Non
 def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
     """What `destroy` would do. Tables that are not protected need no permission of their own.
 
-    Raises Refused while a table cannot be read: whether it is protected, and what would be lost, is not known.
+    A table that cannot be read is deleted too. It counts as protected where its log does not tell.
     """
-    live = read_live(workspace.root(lake))
+    live = read_live(workspace.root(lake), to_delete=True)
     refuse_others_lake(workspace, lake, live)
-    if live.unreadable:
-        raise Refused(
-            f"{count(len(live.unreadable), 'table')} cannot be read, so what would be lost is not known; nothing was "
-            f"changed: {'; '.join(f'{table.address}: {table.what}' for table in live.unreadable.values())}",
-            where=f"instance/{lake.instance.name}",
-            remedy="make it readable first: `deployer state verify` says what is wrong",
-        )
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
     plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, managed=managed, allow_destroy=allowed)
+    plan = replace(plan, unreadable=())  # they are deleted as the others are
     root = workspace.root(lake)
     plan = _with_removals(workspace, lake, plan, live, root, allowed)
     with opened_policies(workspace) as policies:
@@ -260,14 +253,18 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy), deletions)
 
 
-def read_live(root: str) -> LiveLake:
-    """The lake at `root`; an empty one where there is none yet."""
-    from deployer.live.reader import read_lake  # it loads Arrow
+def read_live(root: str, *, to_delete: bool = False) -> LiveLake:
+    """The lake at `root`; an empty one where there is none yet.
+
+    `to_delete`: tables that cannot be read are among the others, as far as they are known.
+    """
+    from deployer.live.reader import as_far_as_known, read_lake  # it loads Arrow
     from deployer.state import open_reader
 
     try:
         with closing(open_reader(root)) as store:
-            return read_lake(store, root)
+            live = read_lake(store, root)
+            return as_far_as_known(store, live) if to_delete else live
     except NotFound:
         return LiveLake(None)
 

@@ -20,7 +20,8 @@ def delete(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Delete a table with its data, all of its versions and its metadata, also when it is protected from deletion.
+    """Delete a table with its data, all of its versions and its metadata, also when it is protected from deletion or
+    cannot be read.
 
     Asks for the table's name first.
     """
@@ -28,18 +29,23 @@ def delete(
 
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import changed, confirm_by_name
+    from deployer.errors import Corrupt, NotFound
+    from deployer.live.reader import unreadable
     from deployer.plan.words import count, size
     from deployer.tables.deletion import delete_counted, to_delete
 
     written: list[str] = []
-    with changed(project, stack, specs, table) as target:
+    with changed(project, stack, specs, table, unreadable=True) as target:
         if target.entry.status == "active":
-            target.opened()  # which records what Lance has
+            try:
+                target.opened()  # which records what Lance has
+            except (Corrupt, NotFound) as why:
+                note(f"{target.entry.address} cannot be read: {unreadable(target.entry, why).what}")
         found = to_delete(target.store, target.root, target.entry)
         if not force:
             for each in found.datasets:
                 note(f"removes {each.location}: {count(each.files, 'file')} with {size(each.bytes)}")
-        what = f"{count(found.rows, 'row')}, {count(found.files, 'file')} with {size(found.bytes)} on storage,"
+        what = f"{_rows(found.rows)}, {count(found.files, 'file')} with {size(found.bytes)} on storage,"
         confirm_by_name(target.name, f"This deletes {target.name} with {what} for ever", force=force)
         declared = target.lake.table(target.name)
         if write_spec and declared is not None:
@@ -54,7 +60,7 @@ def delete(
     if as_json:
         print_json(asdict(done) | {"written": written})
         return 0
-    how_much = f"{count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
+    how_much = f"{_rows(done.rows)}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
     stdout().print(f"deleted {done.table}: {how_much}")
     for each in done.datasets:
         stdout().print(f"  removed {each.location}: {size(each.bytes)}", style="dim")
@@ -63,3 +69,9 @@ def delete(
     if declared is not None and not written:
         note("the specs declare it still: the next `deployer up` creates it anew, without rows")
     return 0
+
+
+def _rows(number: int | None) -> str:
+    from deployer.plan.words import count
+
+    return "an unknown number of rows" if number is None else count(number, "row")

@@ -12,13 +12,13 @@ from deployer.cli.lake_data import root_to_read
 from deployer.cli.output import ask
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
-from deployer.errors import Interrupted, InvalidInput, NotFound
+from deployer.errors import Corrupt, Interrupted, InvalidInput, NotFound
 from deployer.specs.model import Lake
 from deployer.state import open_reader, open_store
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, ReadTable, find_entry, open_entry, read_entry
-from deployer.tables.ownership import require_owner
+from deployer.tables.ownership import require_instance_owner, require_owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,32 @@ def looked_at(project: Path | None, stack: str, specs: Path | None, name: str) -
 
 
 @contextmanager
-def changed(project: Path | None, stack: str, specs: Path | None, name: str, *, alone: bool = True) -> Iterator[Target]:
+def changed(
+    project: Path | None,
+    stack: str,
+    specs: Path | None,
+    name: str,
+    *,
+    alone: bool = True,
+    unreadable: bool = False,
+) -> Iterator[Target]:
     """The same to be changed: other runs on the stack are kept off (unless not `alone`), and tables of other stacks
-    are refused."""
+    are refused.
+
+    With `unreadable`, a table whose log cannot be read is given too, where the stack manages the instance.
+    """
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root = workspace.root(lake)
     with held(workspace, lake) if alone else nullcontext(), closing(open_store(root)) as store:
         entry = _found(store, name)
         if entry.status == "active":
-            require_owner(entry, store.table(entry.table_id), workspace.owner)
+            try:
+                require_owner(entry, store.table(entry.table_id), workspace.owner)
+            except (Corrupt, NotFound):
+                if not unreadable:
+                    raise
+                require_instance_owner(entry, store.instance(), workspace.owner)
         yield Target(workspace, lake, root, store, entry)
 
 

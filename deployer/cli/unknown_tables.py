@@ -1,5 +1,5 @@
 """What a plan deletes and no engine does: tables that this stack manages and Pulumi's state does not know, such as of
-`deployer table add`, and tables whose deletion was cut off."""
+`deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def end_deletions(workspace: Workspace, planned: Planned) -> list[str]:
 
 
 def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
-    """Deletes those of them that the plan deletes, which nothing refused; gives their addresses."""
+    """Deletes those of them that the plan deletes, which nothing refused; gives a line for each."""
     gone = [
         each.address
         for each in planned.plan.resources
@@ -37,10 +37,13 @@ def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
     if not gone:
         return []
     known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
-    unknown = {each: table.table_id for each in gone if (table := planned.live.tables[each]).table_id not in known}
+    ids = {address: planned.live.tables[address].table_id for address in gone}
+    unreadable = ids.keys() & planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
     root = workspace.root(planned.lake)
-    if unknown:
+    said = []
+    for address in sorted(address for address in gone if address in unreadable or ids[address] not in known):
         with closing(open_store(root)) as store:
-            for table_id in unknown.values():
-                delete_table(store, root, table_id, allow_destroy=True)
-    return sorted(unknown)
+            delete_table(store, root, ids[address], allow_destroy=True)
+        why = "which could not be read" if address in unreadable else "which Pulumi's state did not know"
+        said.append(f"deleted {address}, {why}")
+    return said

@@ -128,8 +128,8 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
     for address in end_deletions(workspace, planned):
         note(f"ended the deletion of {address}, which was cut off")
-    for address in delete_unknown(workspace, planned):
-        note(f"deleted {address}, which Pulumi's state did not know")
+    for line in delete_unknown(workspace, planned):
+        note(line)
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
         result = planned.engine().up(
             workspace.stack_ref,

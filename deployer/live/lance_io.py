@@ -101,7 +101,11 @@ def _explained(failure: BaseException, location: str, version: int | None) -> De
 
 
 def _no_dataset(location: str) -> NotFound:
-    return NotFound("there is no Lance dataset", where=location, remedy="restore the folder, or destroy the table")
+    return NotFound(
+        "there is no Lance dataset",
+        where=location,
+        remedy="restore the folder from a backup, or delete the table: `deployer table delete TABLE --force`",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,14 @@ def active_tables(store: StateReader) -> ActiveTables:
     entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
     states, failures = store.each_table(tuple(entries))
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
-    return ActiveTables(found, {table_id: unreadable(entries[table_id], why) for table_id, why in failures.items()})
+    return ActiveTables(found, {table_id: _without_log(entries[table_id], why) for table_id, why in failures.items()})
+
+
+def _without_log(entry: TableEntry, why: DeployerError) -> Unreadable:
+    if not isinstance(why, NotFound):
+        return unreadable(entry, why)
+    remedy = f"restore _state from a backup, or delete the table: `deployer table delete {entry.full_name} --force`"
+    return Unreadable(entry.address, entry.table_id, "the state store has no log of it", remedy)
 
 
 def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
@@ -83,6 +90,29 @@ def unreadable(entry: TableEntry, why: DeployerError) -> Unreadable:
     address = f"table/{entry.full_name}"
     where = "" if why.where is None or str(why.where) == address else f"{why.where}: "
     return Unreadable(address, entry.table_id, f"{where}{why.what}", why.remedy)
+
+
+def as_far_as_known(store: StateReader, live: LiveLake) -> LiveLake:
+    """The lake with its unreadable tables among `tables`, for who deletes them: as their logs tell, else as their
+    entries do. What is unknown of them is taken for protected, and for a table of the instance's owner."""
+    entries = store.instance().tables
+    found = {address: entries[each.table_id] for address, each in live.unreadable.items() if each.table_id in entries}
+    states, _ = store.each_table(tuple(entry.table_id for entry in found.values()))
+    known = {address: _known(entry, states.get(entry.table_id), live.owner) for address, entry in found.items()}
+    return replace(live, tables={**live.tables, **known})
+
+
+def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable:
+    spec = TableSpec(entry.database, entry.name, ())
+    if state is None:
+        unknown = TableStatistics(known=False)
+        return LiveTable(replace(spec, deletion_protection=True), entry.table_id, entry.location, owner, unknown)
+    try:
+        return live_table(entry, state)
+    except Corrupt:
+        protected = replace(spec, deletion_protection=state.properties.deletion_protection)
+        own = str(state.properties.declared.get(OWNER, ""))
+        return LiveTable(protected, entry.table_id, entry.location, own, statistics(state))
 
 
 def unfinished_tables(store: StateReader) -> list[UnfinishedTable | Unreadable]:

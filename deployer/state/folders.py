@@ -83,7 +83,9 @@ def _opened(name: str, folder: int, way: Path) -> int:
         return os.open(name, _FOLDER, dir_fd=folder)
     except NotADirectoryError:
         about = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        what = "a link, which may lead out of the root" if stat.S_ISLNK(about.st_mode) else "no folder"
+        what = "a link, which may lead out of the root" if stat.S_ISLNK(about.st_mode) else "not a folder"
         raise Refused(
-            f"it is {what}, so nothing is removed there", where=way, remedy="look at it, and remove it by hand"
+            f"it is {what}, so nothing is removed there",
+            where=way,
+            remedy="look at it, remove it by hand, and run the command again",
         ) from None

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import time
 import uuid
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
-from deployer.live.lance_io import open_dataset
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
 from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS
@@ -28,7 +26,7 @@ from deployer.state.commits import Part
 from deployer.state.conflicts import to_register, to_rename
 from deployer.state.envelope import FORGED
 from deployer.state.failpoints import reached
-from deployer.state.location import Location, new_location
+from deployer.state.location import new_location
 from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties
 from deployer.state.requirements import LogEmpty, TableHasStatus
 from deployer.state.store import StateStore
@@ -43,12 +41,13 @@ from deployer.state.updates import (
 from deployer.tables.declared import declare
 from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
-from deployer.tables.removal import remove_dataset, require_removable
+from deployer.tables.protection import held_by_unfinished, protected_content
+from deployer.tables.removal import locations_of, remove_dataset, require_removable
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.services import apply_service_change, first_services
 from deployer.tables.split_points import declared_partitions
-from deployer.tables.storage import dataset_uri, has_data_files
+from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
     import lance
@@ -154,51 +153,21 @@ def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: 
 
     Refused when it holds rows and is protected, unless `allow_destroy`; also where its deletion was begun before, as
     the state may say so though nobody asked for it. Nothing is changed unless all of its datasets can be removed.
+    A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None:
         return
-    if entry.status == "active":
-        live = recorded_table(store, root, entry)
-        rows = rows_held(root, live) if live.spec.deletion_protection and not allow_destroy else 0
-        if rows:
-            raise Refused(
-                f"the table holds {rows:,} rows and is protected from deletion",
-                where=live.spec.address,
-                remedy=f"allow it with --allow-destroy {live.spec.address}, or set deletion_protection: false",
-            )
-    elif not allow_destroy and (held := held_by_unfinished(store, root, entry)):
+    if not allow_destroy and (held := protected_content(store, root, entry)):
+        if entry.status == "active":
+            remedy = f"allow it with --allow-destroy {entry.address}, or set deletion_protection: false"
+            raise Refused(f"the table holds {held} and is protected from deletion", where=entry.address, remedy=remedy)
         raise Refused(
             f"its deletion was begun and it holds {held}",
             where=entry.address,
             remedy=f"finish it with --allow-destroy {entry.address}",
         )
     _remove(store, root, entry)
-
-
-def rows_held(root: str, live: LiveTable) -> int:
-    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
-    if live.statistics.rows:
-        return live.statistics.rows
-    with suppress(NotFound):
-        return int(open_dataset(dataset_uri(root, live.location)).count_rows())
-    return 0
-
-
-def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
-    """What a table whose creation or deletion was cut off holds that is protected, in words; empty for nothing.
-
-    The files of a table go before its log does, and a table has a log once it is created, so that files without a log
-    are of neither.
-    """
-    try:
-        state = store.table(entry.table_id)
-    except NotFound:
-        return "files that its log says nothing of" if has_data_files(root, entry.location) else ""
-    if entry.status == "creating":
-        return f"a log of {state.version:,} versions already"
-    rows = state.files.rows if state.properties.deletion_protection else 0
-    return f"{rows:,} rows, protected from deletion" if rows else ""
 
 
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
@@ -238,7 +207,7 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
 
 
 def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
-    locations = (entry.location, *old_locations(store, entry.table_id))
+    locations = locations_of(store, root, entry)
     if entry.status != "deleting":
         for location in locations:
             require_removable(store, root, entry.table_id, location, with_table=True)
@@ -261,15 +230,6 @@ def _remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
             remedy=FORGED,
         )
     remove_dataset(store, root, entry.table_id, entry.location)
-
-
-def old_locations(store: StateStore, table_id: str) -> list[Location]:
-    """Where the datasets are that a table has beside its current one; none when it has no log."""
-    try:
-        datasets = store.table(table_id).datasets
-    except NotFound:  # its log was never written, or is removed already
-        return []
-    return [each.location for each in datasets if each.status in ("retired", "writing")]
 
 
 def _apply(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.errors import NotFound
+from deployer.errors import Corrupt, NotFound
 from deployer.live.lance_storage import objects_at
 from deployer.state.location import Location
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
-from deployer.tables.admin import delete_table, old_locations
-from deployer.tables.removal import require_removable
+from deployer.tables.admin import delete_table
+from deployer.tables.removal import locations_of, require_removable
 from deployer.tables.storage import dataset_uri
 
 
@@ -25,10 +25,13 @@ class StoredDataset:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Rows that the table held, and the bytes and files on storage of all its datasets, with all their versions."""
+    """Rows that the table held, and the bytes and files on storage of all its datasets, with all their versions.
+
+    `rows` is None where the table's log cannot be read.
+    """
 
     table: str
-    rows: int
+    rows: int | None
     bytes: int
     files: int
     datasets: tuple[StoredDataset, ...] = ()
@@ -37,11 +40,13 @@ class Deleted:
 def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
     """What goes with the table, before anything does. Raises as `removal.require_removable` for what cannot go."""
     try:
-        rows = store.table(entry.table_id).files.rows
+        rows: int | None = store.table(entry.table_id).files.rows
     except NotFound:  # its log is removed already
-        rows = 0
+        rows = None if entry.status == "active" else 0
+    except Corrupt:
+        rows = None
     found = []
-    for location in (entry.location, *old_locations(store, entry.table_id)):
+    for location in locations_of(store, root, entry):
         require_removable(store, root, entry.table_id, location, with_table=True)
         found.append(StoredDataset(location, *stored(dataset_uri(root, location))))
     return Deleted(

@@ -26,10 +26,10 @@ from deployer.state.model import INSTANCE_LOG, Dataset, Partition
 from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten, TableUpdate
-from deployer.tables.admin import rows_held
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.indexes import settle_indexes
 from deployer.tables.progress import OnProgress, untold
+from deployer.tables.protection import rows_held
 from deployer.tables.removal import require_removable
 from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_progress import Progress

@@ -13,7 +13,20 @@ from deployer.state.model import Dataset, TableEntry
 from deployer.state.places import fault_of_entry, fault_of_move
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
-from deployer.tables.storage import dataset_uri, erase_dataset, has_notes, require_erasable
+from deployer.tables.storage import dataset_uri, datasets_beside, erase_dataset, has_notes, require_erasable
+
+
+def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Location, ...]:
+    """Where all datasets of a table are that are not removed yet, the current one first.
+
+    Where its log cannot be read they are those that lie beside the current one and carry the table's id.
+    """
+    try:
+        datasets: tuple[Dataset, ...] = store.table(entry.table_id).datasets
+    except (Corrupt, NotFound):  # damaged; or never written, or removed already
+        beside = datasets_beside(root, entry.location, entry.table_id)
+        return (entry.location, *(each for each in beside if each != entry.location))
+    return (entry.location, *(each.location for each in datasets if each.status in ("retired", "writing")))
 
 
 def remove_dataset(

@@ -84,6 +84,19 @@ def has_data_files(root: str, location: Location) -> bool:
     return bool(objects_at(dataset_uri(root, location)).list("data"))
 
 
+def datasets_beside(root: str, location: Location, table_id: str) -> list[Location]:
+    """The datasets in the folder of `location` that carry the table's id: those that its rewrites made, and itself."""
+    folder = location.rpartition("/")[0]
+    if "://" not in root:
+        names: Iterable[str] = names_in(Path(root), folder) if folder else ()
+    else:
+        found = objects_at(root).list(location.base(table_id))
+        names = {path.removeprefix(f"{folder}/").partition("/")[0] for path in found}
+    paths = (f"{folder}/{name}" for name in sorted(names))
+    valid = (Location(path) for path in paths if path.endswith(".lance") and Location.fault(path) is None)
+    return [each for each in valid if each.carries(table_id) and each.base(table_id) == location.base(table_id)]
+
+
 def remove_within(location: str, folder: str) -> None:
     """Removes one of deployer's own folders inside of the dataset at `location`, a path or URI, where it is there."""
     if "://" not in location:

@@ -143,7 +143,7 @@ def index_is_odd(root: Path, name: str) -> None:
 
 
 def split_points_are_odd(root: Path, name: str) -> None:
-    declared = {"owner": "demo/dev", "split_points": [[{"base64": "x"}]]}
+    declared = {"owner": "lakes/dev", "split_points": [[{"base64": "x"}]]}
     _append(root, name, {"type": "set-table-properties", "changes": {"declared": declared}})
 
 

@@ -122,11 +122,66 @@ def test_a_new_name_does_not_take_it_over(root: Path, deployer: Deployer) -> Non
     assert [each["name"] for each in deployer("tables", "--json").json["tables"]] == ["air.flights", "air.notes"]
 
 
-def test_destroy_deletes_nothing_while_a_table_cannot_be_read(root: Path, deployer: Deployer) -> None:
-    DAMAGE["entry_is_rubbish"](root, "planes")
-    ran = in_words(deployer("destroy", "--yes", "--allow-destroy", "table/air.flights"))
-    assert ran.code == 3 and "what would be lost is not known" in ran.err
+def test_table_delete_removes_it_and_up_creates_it_again(damaged: Path, deployer: Deployer) -> None:
+    """Its entry is enough: the log, the dataset's folder or both may be missing."""
+    ran = in_words(deployer("table", "delete", "planes", "--force"))
+    if (damaged / "air").is_dir() and any(each.is_file() for each in (damaged / "air").iterdir()):
+        assert ran.code == 3 and "not a folder" in ran.err and "remove it by hand" in ran.err
+        location_of(damaged, "planes").unlink()
+        ran = in_words(deployer("table", "delete", "planes", "--force"))
+    if "newer deployer" in ran.err:  # which can read it: it is not damaged
+        assert ran.code == 3 and ran.err.endswith("upgrade\n")
+        return
+    assert ran.code == 0 and "deleted air.planes: " in ran.out
+    assert not [path for path in damaged.rglob("*") if path.name.startswith("planes")]
+    assert in_words(deployer("up", "--yes")).code == 0
+    listed = deployer("tables", "--json").json
+    assert not listed["unreadable"] and {each["name"]: each["rows"] for each in listed["tables"]} == {
+        "air.flights": 3,
+        "air.notes": 3,
+        "air.planes": 0,
+    }
+    assert in_words(deployer("state", "verify")).code == 0
+
+
+@pytest.mark.parametrize("damage", ["folder_is_gone", "log_is_gone", "another_dataset", "schema_is_none"])
+def test_destroy_deletes_it_with_the_others(root: Path, deployer: Deployer, damage: str) -> None:
+    DAMAGE[damage](root, "planes")
+    every = [f"--allow-destroy=table/air.{name}" for name in ("flights", "notes", "planes")]
+    refused = in_words(deployer("destroy", "--yes", *every[:2]))
+    assert refused.code == 3 and "--allow-destroy table/air.planes" in refused.out
     assert len(deployer("tables", "--json").json["tables"]) == 2
+    ran = in_words(deployer("destroy", "--yes", *every))
+    assert ran.code == 0 and "table/air.planes: unreadable: " in ran.err
+    assert "deleted table/air.planes, which could not be read" in ran.err
+    assert not root.exists()
+    assert in_words(deployer("up", "--yes")).code == 0
+
+
+def test_destroy_needs_no_permission_for_a_table_that_is_not_protected(root: Path, deployer: Deployer) -> None:
+    for name, columns in (("flights", ["delay: int32"]), ("planes", [])):
+        Path(f"specs/{name}.yaml").write_text(table(name, *columns, more="deletion_protection: false\n"))
+    Path("specs/notes.yaml").write_text(Path("specs/notes.yaml").read_text() + "deletion_protection: false\n")
+    assert deployer("up", "--yes").code == 0
+    DAMAGE["folder_is_gone"](root, "planes")
+    assert in_words(deployer("destroy", "--yes")).code == 0
+    assert not root.exists()
+
+
+def test_older_datasets_go_with_a_table_whose_log_is_gone(root: Path, deployer: Deployer) -> None:
+    assert deployer("table", "reinitialise", "planes", "--force").code == 0
+    older = sorted(path.name for path in (root / "air").iterdir() if path.name.startswith("planes"))
+    assert len(older) == 2
+    DAMAGE["log_is_gone"](root, "planes")
+    assert in_words(deployer("table", "delete", "planes", "--force")).code == 0
+    assert not [path for path in (root / "air").iterdir() if path.name.startswith("planes")]
+
+
+def test_another_stack_does_not_delete_a_table_whose_log_is_gone(root: Path, deployer: Deployer) -> None:
+    DAMAGE["log_is_gone"](root, "planes")
+    ran = in_words(deployer("table", "delete", "planes", "--force", "--stack", "other"))
+    assert ran.code == 3 and "manages the instance of this table" in ran.err
+    assert location_of(root, "planes").exists()
 
 
 def test_rows_that_only_the_plan_looks_at(root: Path, deployer: Deployer) -> None:

@@ -1,0 +1,67 @@
+"""What a table holds that its deletion would lose, where the table is protected from that."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from deployer.errors import Corrupt, NotFound
+from deployer.live.lance_io import open_dataset
+from deployer.live.model import LiveTable
+from deployer.live.rollforward import recorded_table
+from deployer.state.model import TableEntry
+from deployer.state.store import StateStore
+from deployer.tables.storage import dataset_uri, has_data_files
+
+UNKNOWN_ROWS = "an unknown number of rows, as its log cannot be read,"
+
+
+def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
+    """What the table holds that is protected, in words; empty where nothing is.
+
+    A table whose dataset cannot be read holds the rows that its log has. One whose log cannot be read counts as
+    protected.
+    """
+    if entry.status != "active":
+        return held_by_unfinished(store, root, entry)
+    try:
+        live = recorded_table(store, root, entry)
+    except (Corrupt, NotFound):
+        return _protected_by_log(store, entry)
+    rows = rows_held(root, live) if live.spec.deletion_protection else 0
+    return f"{rows:,} rows" if rows else ""
+
+
+def rows_held(root: str, live: LiveTable) -> int:
+    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
+    if live.statistics.rows:
+        return live.statistics.rows
+    with suppress(NotFound):
+        return int(open_dataset(dataset_uri(root, live.location)).count_rows())
+    return 0
+
+
+def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
+    """What a table whose creation or deletion was cut off holds that is protected, in words; empty for nothing.
+
+    The files of a table go before its log does, and a table has a log once it is created, so that files without a log
+    are of neither.
+    """
+    try:
+        state = store.table(entry.table_id)
+    except NotFound:
+        return "files that its log says nothing of" if has_data_files(root, entry.location) else ""
+    except Corrupt:
+        return UNKNOWN_ROWS
+    if entry.status == "creating":
+        return f"a log of {state.version:,} versions already"
+    rows = state.files.rows if state.properties.deletion_protection else 0
+    return f"{rows:,} rows, protected from deletion" if rows else ""
+
+
+def _protected_by_log(store: StateStore, entry: TableEntry) -> str:
+    try:
+        state = store.table(entry.table_id)
+    except (Corrupt, NotFound):
+        return UNKNOWN_ROWS
+    rows = state.files.rows if state.properties.deletion_protection else 0
+    return f"{rows:,} rows, as its log says," if rows else ""
