@@ -10,6 +10,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
     from deployer.state.model import TableEntry
     from deployer.state.reader import StateReader
 
@@ -48,12 +49,16 @@ def create(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make a savepoint of tables, all of one moment: rows, columns, partitions, keys and services."""
+    """Make a savepoint of tables, all of one moment: rows, columns, partitions, keys and services.
+
+    Tables that cannot be read are left out, and the exit code is 1. A table that `--table` names has to be readable.
+    """
     from contextlib import closing
     from dataclasses import asdict
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json, stdout
+    from deployer.cli.unreadable import as_json_rows, note_unreadable
     from deployer.plan.words import count
     from deployer.services.tagged_savepoints import make_savepoint
     from deployer.specs.durations import hours_of
@@ -64,16 +69,21 @@ def create(
     root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
         entries = chosen_entries(store, table)
+        broken = [] if table else _unreadable(store, root)
+        left_out = {each.table_id for each in broken}
+        entries = [each for each in entries if each.table_id not in left_out]
         until = None if hours is None else Clock().now() + hours * 3_600_000
         taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
     if as_json:
         tables = [{"table": each.full_name} | asdict(taken[each.table_id]) for each in entries]
-        print_json({"name": name, "tables": tables})
-        return 0
+        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
+        print_json({"name": name, "tables": tables, **error})
+        return 1 if broken else 0
     stdout().print(f"savepoint {name} of {count(len(taken), 'table')}{_until(until)}")
     for each in entries:
         stdout().print(f"  {each.full_name} at version {taken[each.table_id].lance_version}", style="dim")
-    return 0
+    note_unreadable(broken)
+    return 1 if broken else 0
 
 
 @app.command("list")
@@ -157,6 +167,12 @@ def chosen_entries(store: StateReader, names: Sequence[str] | None) -> list[Tabl
     entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
     chosen = entries if not names else [find_entry(entries, name) for name in names]
     return sorted({entry.table_id: entry for entry in chosen}.values(), key=lambda entry: entry.full_name)
+
+
+def _unreadable(store: StateReader, root: str) -> list[Unreadable]:
+    from deployer.live.reader import read_lake
+
+    return [table for _, table in sorted(read_lake(store, root).unreadable.items())]
 
 
 def _until(ms: int | None) -> str:

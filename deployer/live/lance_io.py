@@ -31,14 +31,19 @@ def latest_version(location: str) -> int:
 
     Raises NotFound when there is no dataset.
     """
+    return _version_of(newest_manifest(location))
+
+
+def newest_manifest(location: str) -> str:
+    """The name of the manifest of the dataset's newest version. Raises NotFound when there is no dataset."""
     try:
         names = manifest_names(location)
     except (FileNotFoundError, NotADirectoryError):
         raise _no_dataset(location) from None
     except OSError as failure:
         raise in_words(failure, location) from failure
-    newest = max(map(_version_of, names), default=0)
-    if not newest:
+    newest = max(names, key=_version_of, default="")
+    if not _version_of(newest):
         raise _no_dataset(location)
     return newest
 

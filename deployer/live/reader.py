@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
 from deployer.live.as_recorded import as_recorded
+from deployer.live.dataset_files import require_whole
 from deployer.live.former import former_datasets
 from deployer.live.indexes import live_indexes
+from deployer.live.lance_io import dataset_location
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
 from deployer.live.unrecorded import recorded_schema
@@ -174,6 +176,7 @@ def read_table(store: StateReader, root: str, entry: TableEntry, state: TableSta
     `state` is for a caller who has read many at once.
     """
     seen = as_recorded(store, root, entry, state or store.table(entry.table_id))
+    require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
     return replace(live_table(seen.entry, seen.state), recorded=seen.recorded)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError
 from deployer.live.as_recorded import as_recorded
+from deployer.live.dataset_files import require_whole
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.model import Unreadable
@@ -99,6 +100,7 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
         try:
             with lance_in_words(dataset_location(root, entry)):
                 seen = as_recorded(store, root, entry, state)
+                require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
                 live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
                 found.append(_summary(seen.entry, seen.state, root))
         except DeployerError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.errors import DeployerError
+from deployer.live.dataset_files import require_whole
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location
 from deployer.state import open_reader
@@ -85,7 +86,9 @@ def lake_report(root: str) -> list[TableReport | UnreadableTable]:
 def _table(store: StateReader, root: str, entry: TableEntry) -> TableReport | UnreadableTable:
     try:
         with lance_in_words(dataset_location(root, entry)):
-            return table_report(read_entry(store, root, entry))
+            table = read_entry(store, root, entry)
+            require_whole(table.location, table.state.files.bytes)
+            return table_report(table)
     except DeployerError as error:
         return UnreadableTable(entry.full_name, str(error))
 

@@ -26,7 +26,7 @@ from deployer.state.words import entry_words, update_words
 from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.dataset import find_entry
 
-_DATA = "restore the file from a backup, or go back to a version without it (deployer history)"
+_DATA = "restore the file from a backup, or delete the table: `deployer table delete TABLE --force`"
 _AGAIN = 5  #: how often a table is looked at again because others commit to it meanwhile
 HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 

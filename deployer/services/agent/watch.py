@@ -18,7 +18,7 @@ from deployer.compute.job_code import REMOTE_KINDS
 from deployer.errors import DeployerError
 from deployer.live.lance_failures import in_words
 from deployer.live.lance_io import dataset_location, latest_version
-from deployer.live.reader import READERS, live_instance
+from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.services.due import Due, deleted_share, due_in, retry_at, small_files, watched
 from deployer.services.runs import dead_runs
 from deployer.services.standing import GRACE, Standing, may_start, standings
@@ -32,6 +32,7 @@ from deployer.tables.dataset import ReadTable, read_entry
 PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
 THINK_AGAIN = 30_000  #: ms after which a table at which something is due or under way is thought about again
 REMOTE_LOOK = 300_000  #: ms between two looks at a dataset in a bucket, where each costs a request
+LOOK_AGAIN = 300_000  #: ms after which the files on a disk of a table without services are looked at again
 _SETTLED = 2.0  #: seconds after which a folder's time tells of every change to come
 
 NEVER = 2**62
@@ -165,12 +166,17 @@ class Watch:
         return newest != state.lance_version
 
     def _think(self, entry: TableEntry, state: TableState, now: int, *, moved: bool) -> Seen:
-        if not state.services and not state.runs:
-            return Seen(entry, state)
+        again_at = now + LOOK_AGAIN if self._is_local else NEVER
         try:
             if moved:
                 opened = self._opened(entry)
                 entry, state = opened.entry, opened.state
+            if self._is_local:
+                read_table(self._store, self._root, entry, state)
+            else:  # whose files cost a request each
+                live_table(entry, state)
+            if not state.services and not state.runs:
+                return Seen(entry, state, again_at=again_at)
             return self._thought(entry, state, now)
         except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
             trouble = str(in_words(error, dataset_location(self._root, entry)))

@@ -66,6 +66,21 @@ def manifest_is_rubbish(root: Path, name: str) -> None:
         manifest.write_bytes(b"rubbish" * 10)
 
 
+def manifest_is_cut_short(root: Path, name: str) -> None:
+    newest = min((location_of(root, name) / "_versions").glob("*.manifest"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+
+
+def data_file_is_gone(root: Path, name: str) -> None:
+    for file in (location_of(root, name) / "data").iterdir():
+        file.unlink()
+
+
+def data_file_is_cut_short(root: Path, name: str) -> None:
+    for file in (location_of(root, name) / "data").iterdir():
+        file.write_bytes(file.read_bytes()[:-1])
+
+
 def older_copy(root: Path, name: str) -> None:
     """The newest version's manifest is taken away."""
     versions = location_of(root, name) / "_versions"
@@ -154,6 +169,10 @@ DAMAGE: Mapping[str, Callable[[Path, str], None]] = {
         names_missing_files,
         folder_is_gone,
         folder_is_a_file,
+        manifest_is_rubbish,
+        manifest_is_cut_short,
+        data_file_is_gone,
+        data_file_is_cut_short,
         older_copy,
         another_dataset,
         entry_is_rubbish,
