@@ -197,6 +197,7 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     from deployer.live.reader import read_lake
     from deployer.state import open_reader
     from deployer.state.envelope import FORMAT
+    from deployer.state.lost import missing_beside
 
     if not root:
         return not_applicable("the root is not known")
@@ -209,6 +210,8 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
     except NotFound as error:
         if "no such table" in error.what:
             raise  # the lake's own, which it needs
+        if missing_beside(root):
+            return wrong(error.what, error.remedy)
         return not_applicable("there is none yet: `deployer up` makes it")
     if unreadable:
         told = "; ".join(f"{table.address}: {table.what}" for table in unreadable.values())

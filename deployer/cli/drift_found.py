@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from deployer.cli.lost_state import refuse_lost_tables
 from deployer.cli.planning import engine_for, read_live
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.stack_state import Applied, applied_resources
@@ -35,6 +36,7 @@ from deployer.specs.json_form import instance_from_json
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.root import resolve_root
 from deployer.state import open_reader
+from deployer.state.lost import refuse_new_store
 from deployer.state.model import TableEntry
 from deployer.state.reader import StateReader
 from deployer.tables.import_adopt import location_under, plain_datasets
@@ -89,7 +91,8 @@ class Drift:
 def find_drift(workspace: Workspace) -> Drift:
     """What live state has otherwise than this stack last applied.
 
-    Raises NotFound when it never applied anything, Refused when another stack manages the lake then.
+    Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
+    store is missing.
     """
     lake = workspace.lake()
     applied = applied_resources(workspace, engine_for(workspace, lake))
@@ -100,16 +103,18 @@ def find_drift(workspace: Workspace) -> Drift:
         )
     root = _applied_root(workspace, lake, applied)
     try:
-        with closing(open_reader(root)) as store:
-            live = read_lake(store, root)
-            items, unreadable = _items(store, root, applied, live)
-            by_id = {table.table_id: table.spec for table in live.tables.values()}
-            tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
-            undeclared = tuple(_undeclared(store, workspace, root, applied, live))
-            return Drift(items, undeclared, lake, live, tables, unreadable)
-    except NotFound:
-        gone = (DriftItem(address, c.DeleteTable(address), None) for address in applied if address.startswith("table/"))
-        return Drift(tuple(gone), (), lake, LiveLake(None), {})
+        store = open_reader(root)
+    except NotFound:  # so no table was examined
+        refuse_new_store(root)
+        refuse_lost_tables(workspace, root, applied)
+        return Drift((), (), lake, LiveLake(None), {})
+    with closing(store):
+        live = read_lake(store, root)
+        items, unreadable = _items(store, root, applied, live)
+        by_id = {table.table_id: table.spec for table in live.tables.values()}
+        tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
+        undeclared = tuple(_undeclared(store, workspace, root, applied, live))
+        return Drift(items, undeclared, lake, live, tables, unreadable)
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:

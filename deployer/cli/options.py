@@ -32,6 +32,13 @@ AllowDestroy = Annotated[
         show_default=False,
     ),
 ]
+NewState = Annotated[
+    bool,
+    typer.Option(
+        "--new-state",
+        help="Make a new state store where it is missing: tables are created without rows, beside their old data.",
+    ),
+]
 LockTimeout = Annotated[
     str | None,
     typer.Option(

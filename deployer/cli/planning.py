@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from deployer.cli.addresses import check_addresses
+from deployer.cli.lost_state import refuse_lost_state
 from deployer.cli.monthly import with_cost
 from deployer.cli.output import note
 from deployer.cli.package import package_for
@@ -96,6 +97,8 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
     refuse_others_lake(workspace, lake, live)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
+        if not workspace.new_state:
+            refuse_lost_state(workspace, lake, recorded)
     plan = make_plan(
         lake.instance.name,
         build_graph(lake),
@@ -233,6 +236,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     """
     live = read_live(workspace.root(lake), to_delete=True)
     refuse_others_lake(workspace, lake, live)
+    if live.instance is None:
+        refuse_lost_state(workspace, lake, read_recorded(workspace.stack_ref))
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
     managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
@@ -310,6 +315,7 @@ def _stores(
     from deployer.provider.stores import Stores  # it loads Arrow, which a plan of what was read ahead can do without
 
     stores = Stores(workspace.dir, allow_destroy, Declared(declares) if declares else None)
+    stores.new_state = workspace.new_state
     if found is not None:
         stores.found_before(*found)
     return stores
@@ -317,9 +323,10 @@ def _stores(
 
 def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
-    from deployer.provider.stores import ALLOW_DESTROY_VARIABLE
+    from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, NEW_STATE_VARIABLE
 
     os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
+    os.environ[NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, NewState, ProjectDir, SpecsPath, StackName
 from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
@@ -58,10 +58,13 @@ def preview(
         bool, typer.Option("--exit-code", help="Exit with 2 when there are changes, or tables that cannot be read.")
     ] = False,
     policy_only: PolicyOnly = False,
+    new_state: NewState = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what `up` would change, against live state refreshed first. Reads only: neither the lake nor any state is
     written to."""
+    from dataclasses import replace
+
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
@@ -86,7 +89,7 @@ def preview(
     else:
         from deployer.cli.planning import plan_up
 
-        workspace = open_workspace(project, stack, specs)
+        workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
         if policy_only:
             return _policy_only(workspace, plan_up(workspace, allow_destroy or ()).plan, form)
         if out is None:

@@ -40,6 +40,7 @@ class Recorded:
     aws: AwsSettings | None = None
     urns: Mapping[str, str] = field(default_factory=dict)
     packages: frozenset[str] = frozenset()  #: of the providers that the state names
+    unfinished: bool = False  #: a run was cut off, so that the state may tell what is not there any more
 
 
 NOTHING = Recorded({}, {}, settled=False)
@@ -90,7 +91,8 @@ def read_recorded(stack: StackRef) -> Recorded:
             roots[address] = root
     kinds = (type_of(resource["urn"]) for resource in resources)
     packages = frozenset(package_of(kind) for kind in kinds if is_provider_type(kind))
-    return Recorded(roots, ids, settled, _aws_settings(resources), urns, packages)
+    pending = unfinished or bool(deployment.get("pending_operations"))
+    return Recorded(roots, ids, settled, _aws_settings(resources), urns, packages, pending)
 
 
 def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AllowDestroy,
+    AsJson,
+    LockTimeout,
+    NewState,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+)
 
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
@@ -48,6 +57,7 @@ def up(
     allow_destroy: AllowDestroy = None,
     yes: Yes = False,
     lock_timeout: LockTimeout = None,
+    new_state: NewState = False,
     as_json: AsJson = False,
 ) -> int:
     """Apply the specs. Shows the plan and asks first; refuses what destroys data unless it was allowed by address.
@@ -56,6 +66,8 @@ def up(
     From the plan on nobody else changes the stack: other runs that would are refused until this one ends, or
     wait for it with `--lock-timeout`.
     """
+    from dataclasses import replace
+
     from deployer.cli.addresses import check_addresses
     from deployer.cli.lock_wait import held_in_time
     from deployer.cli.planning import plan_lake, prepare_for
@@ -70,12 +82,13 @@ def up(
             )
         given = context.get_parameter_source("stack")
         chosen = stack if given is not None and given.name == "COMMANDLINE" else None
-        return _up_saved(open_plan(plan, project, chosen, expect), yes, lock_timeout, as_json)
+        workspace, saved = open_plan(plan, project, chosen, expect)
+        return _up_saved((replace(workspace, new_state=new_state), saved), yes, lock_timeout, as_json)
     if expect is not None:
         raise InvalidInput(
             "--expect is the digest of a saved plan", remedy="give the plan too: up PLAN --expect DIGEST"
         )
-    workspace = open_workspace(project, stack, specs)
+    workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
     prepare_for(workspace)
     lake = workspace.lake()
     with held_in_time(workspace, lake, lock_timeout):

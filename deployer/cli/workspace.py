@@ -23,7 +23,8 @@ SPECS_KEY = NAMESPACE + "specs"
 class Workspace:
     """A project and stack; `specs` is the file or folder of specs, `values` what the stack sets variables to.
 
-    `confined`: no file of the project may name a file outside of the project's folder.
+    `confined`: no file of the project may name a file outside of the project's folder. `new_state`: a lost state store
+    may be replaced by a new one.
     """
 
     project: Project
@@ -31,6 +32,7 @@ class Workspace:
     specs: Path
     values: Mapping[str, str] = field(default_factory=dict)
     confined: bool = False
+    new_state: bool = False
 
     @property
     def dir(self) -> Path:

@@ -34,7 +34,8 @@ class InstanceKind:
         return news
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
-        create_instance(stores.path(news["root"]), instance_from_json(news), owner_of(urn))
+        root = stores.path(news["root"])
+        create_instance(root, instance_from_json(news), owner_of(urn), new_state=stores.new_state)
         return Resource(news["name"], news, news)
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:

@@ -28,7 +28,7 @@ from deployer.errors import DeployerError
 from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
 from deployer.provider.deletions import Deletions
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, Stores
+from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, NEW_STATE_VARIABLE, Stores
 from deployer.tables.progress import in_words
 
 STATUS_SECONDS = 0.5  #: between two messages of how far one step is
@@ -46,6 +46,7 @@ def main() -> None:
 async def _serve(engine_address: str) -> None:
     allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed, deletions=Deletions.of_environment(os.environ))
+    stores.new_state = os.environ.get(NEW_STATE_VARIABLE) == "1"
     callers = Callers(os.environ.get(TOKEN_VARIABLE, ""))
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[AsyncGuard(callers), _ErrorsInWords()])
     provider = LakeProvider(stores)

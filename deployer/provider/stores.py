@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
 #: starts as a process of its own.
 ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+#: Set to 1 where a lost state store may be replaced: how `--new-state` reaches such a provider.
+NEW_STATE_VARIABLE = "DEPLOYER_NEW_STATE"
 
 
 class Stores:
@@ -44,6 +46,7 @@ class Stores:
         self.declared = declared
         self.allow_destroy = frozenset(allow_destroy)
         self.deletions = deletions
+        self.new_state = False  #: whether an instance may be created beside the datasets of one whose state was lost
         self._paths: dict[str, str] = {}
         self._readers: dict[str, StateReader] = {}
         self._stores: dict[str, StateStore] = {}

@@ -81,6 +81,12 @@ class Location(str):
 LocationOrNone = Annotated[str, Form(lambda text: Location.fault(text) if text else None)]
 
 
+def is_made(path: str) -> bool:
+    """Whether the path has the form of a dataset that deployer made, and not of one that was imported in place."""
+    made = _MADE.fullmatch(path)
+    return made is not None and made["database"].lower() not in RESERVED
+
+
 def new_location(database: str, name: str, table_id: str) -> Location:
     """Where a new table's dataset goes. It is never used twice, since the table's id is part of it."""
     return Location(f"{database}/{name}-{table_id[:8]}.lance")

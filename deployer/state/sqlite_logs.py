@@ -12,6 +12,8 @@ from deployer.errors import Corrupt, NotFound
 from deployer.files.private import refuse_link
 from deployer.state.backend import Record, SnapshotRecord, Tail
 from deployer.state.envelope import RECOVERY, refuse_newer
+from deployer.state.lost import RECOVERY as LOST
+from deployer.state.lost import missing_beside
 
 # One statement is one moment: entries, floors and snapshots fit each other whatever is committed meanwhile.
 _TAILS = """
@@ -144,4 +146,7 @@ def refuse_links(path: Path) -> None:
 
 
 def missing_store(path: Path) -> NotFound:
+    """The error where there is no state store at `path`, ROOT/_state/state.db. It names the datasets that are left."""
+    if left := missing_beside(path.parent.parent):
+        return NotFound(left, where=path, remedy=LOST)
     return NotFound("there is no state store", where=path, remedy="create the instance first: deployer up")

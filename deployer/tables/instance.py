@@ -11,7 +11,8 @@ from deployer.plan.diff import diff
 from deployer.plan.support import refuse_unsupported
 from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec
-from deployer.state import create_store, open_store, remove_store
+from deployer.state import create_store, open_reader, open_store, remove_store
+from deployer.state.lost import refuse_new_store
 from deployer.state.model import INSTANCE_LOG
 from deployer.state.updates import SetInstanceProperties
 from deployer.tables.storage import remove_empty_root
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
 
-def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
+def create_instance(root: str, spec: InstanceSpec, owner: str, *, new_state: bool = False) -> None:
     """Create the instance's state store. When `owner` created it before, its properties are brought up to `spec`.
 
-    Raises Conflict when another instance, or one of another owner, is at this root.
+    Raises Conflict when another instance, or one of another owner, is at this root; Refused where datasets tell that
+    the state store of before was lost, unless `new_state`.
     """
+    if not new_state:
+        _refuse_lost(root)
     with closing(_new_store(root, spec)) as store:
         state = store.instance()
         live = live_instance(state)
@@ -35,6 +39,13 @@ def create_instance(root: str, spec: InstanceSpec, owner: str) -> None:
                 remedy="give this instance a root of its own",
             )
         store.commit(INSTANCE_LOG, [SetInstanceProperties({SPEC: instance_to_json(spec), OWNER: owner})])
+
+
+def _refuse_lost(root: str) -> None:
+    try:
+        open_reader(root).close()
+    except NotFound:
+        refuse_new_store(root)
 
 
 def _new_store(root: str, spec: InstanceSpec) -> StateStore:
