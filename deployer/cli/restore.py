@@ -1,4 +1,4 @@
-"""`deployer restore`: tables as they were at a savepoint."""
+"""`deployer restore`: tables as they were at a savepoint, or one table as it was at a version."""
 
 from __future__ import annotations
 
@@ -7,17 +7,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
-from deployer.cli.savepoint_group import Name
 
 if TYPE_CHECKING:
+    from deployer.cli.workspace import Workspace
     from deployer.services.restore.planning import Undoing
+    from deployer.state.store import StateStore
     from deployer.tables.progress import Progress
 
 _JOBS_SHOWN = 10
 
 
 def restore(
-    name: Name,
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="SAVEPOINT|TABLE",
+            help="The name of a savepoint; with --at the table, as `database.name` or its name alone.",
+        ),
+    ],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VERSION|TIME",
+            help="Restore the table to a version that `history` lists, such as 3 or 1:3, or to a time (ISO 8601, UTC).",
+            show_default=False,
+        ),
+    ] = None,
     table: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,9 +56,10 @@ def restore(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make tables as they were at a savepoint: rows, columns, partitions, keys, settings and services.
+    """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
+    partitions, keys, settings and services.
 
-    Says what that undoes, and asks. It is a new version of each table, so that it can be undone.
+    Shows what that undoes, and asks. It is a new version of each table, so that it can be undone.
     """
     from contextlib import closing
     from dataclasses import asdict
@@ -51,38 +67,36 @@ def restore(
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.planning import held
-    from deployer.cli.savepoint_group import chosen_entries
     from deployer.cli.up import confirm
     from deployer.cli.workspace import open_workspace
-    from deployer.errors import NotFound
+    from deployer.errors import InvalidInput
     from deployer.plan.words import count
     from deployer.services.restore import restore_tables
-    from deployer.services.restore.planning import preview_restore
     from deployer.state import open_store
-    from deployer.tables.ownership import require_owner
 
+    if at is not None and table:
+        raise InvalidInput("--at and --table do not go together", remedy="write `deployer restore TABLE --at VERSION`")
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root = workspace.root(lake)
+    asked = {"savepoint": name} if at is None else {"at": at}
     with held(workspace, lake), closing(open_store(root)) as store:
-        entries = chosen_entries(store, table)
-        planned = preview_restore(store, root, entries, name)
-        by_id = {each.table_id: each for each in planned}
-        for entry in entries:
-            if table and entry.table_id not in by_id:
-                raise NotFound(f"there is no savepoint {name} of it", where=f"table/{entry.full_name}")
-            if entry.table_id in by_id:
-                require_owner(entry, store.table(entry.table_id), workspace.owner)
+        planned = (
+            _planned(store, root, workspace, name, table)
+            if at is None
+            else [_planned_at(store, root, workspace, name, at)]
+        )
         if not as_json:
             for each in planned:
                 _print(each)
         due = [each for each in planned if not each.nothing]
         if preview or not due:
             if as_json:
-                print_json({"savepoint": name, "tables": [asdict(each) for each in planned], "restored": False})
+                print_json({**asked, "tables": [asdict(each) for each in planned], "restored": False})
             return 0
         if not yes:
-            confirm(f"Restore {count(len(due), 'table')} to savepoint {name}?")
+            what = count(len(due), "table") if at is None else due[0].table
+            confirm(f"Restore {what} to {due[0].point.words}?")
         with Meter(as_json=as_json) as meter:
             meter.begin(name, name)
 
@@ -91,16 +105,50 @@ def restore(
 
             saved, done = restore_tables(store, root, planned, force=force, save_first=savepoint, on_progress=told)
     if as_json:
-        print_json({"savepoint": name, "tables": [asdict(each) for each in done], "restored": True, "undo": saved})
+        print_json({**asked, "tables": [asdict(each) for each in done], "restored": True, "undo": saved})
         return 0
     for one in done:
         if one.status == "SUCCEEDED":
-            stdout().print(f"{one.table}: restored to savepoint {name}, as version {one.lance_version}")
+            stdout().print(f"{one.table}: restored to {one.undone.point.words}, as version {one.lance_version}")
     if saved:
         note(f"`deployer restore {saved}` undoes it, for 30 days")
     if any(one.undone.changes for one in done):
         note("what specs declare otherwise is drift now: `deployer preview` says what the next `up` would change back")
     return 0
+
+
+def _planned(store: StateStore, root: str, workspace: Workspace, name: str, tables: list[str] | None) -> list[Undoing]:
+    """What restoring the savepoint undoes of the tables that have it. Raises NotFound where a named table has none."""
+    from deployer.cli.savepoint_group import chosen_entries
+    from deployer.errors import NotFound
+    from deployer.services.restore.planning import preview_restore
+    from deployer.tables.ownership import require_owner
+
+    entries = chosen_entries(store, tables)
+    try:
+        planned = preview_restore(store, root, entries, name)
+    except NotFound as failure:
+        if name not in {text for each in entries for text in (each.name, each.full_name)}:
+            raise
+        raise NotFound(failure.what, remedy=f"a table needs --at: `deployer restore {name} --at VERSION`") from None
+    by_id = {each.table_id: each for each in planned}
+    for entry in entries:
+        if tables and entry.table_id not in by_id:
+            raise NotFound(f"there is no savepoint {name} of it", where=f"table/{entry.full_name}")
+        if entry.table_id in by_id:
+            require_owner(entry, store.table(entry.table_id), workspace.owner)
+    return planned
+
+
+def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, at: str) -> Undoing:
+    """What restoring the table to a version or a time undoes."""
+    from deployer.cli.savepoint_group import chosen_entries
+    from deployer.services.restore.planning import preview_restore_at
+    from deployer.tables.ownership import require_owner
+
+    [entry] = chosen_entries(store, [table])
+    require_owner(entry, store.table(entry.table_id), workspace.owner)
+    return preview_restore_at(store, root, entry, at)
 
 
 def _print(undone: Undoing) -> None:
@@ -109,7 +157,7 @@ def _print(undone: Undoing) -> None:
 
     out = stdout()
     if undone.nothing:
-        out.print(f"{undone.table}: it is as it was at savepoint {undone.savepoint.name}")
+        out.print(f"{undone.table}: it is as it was at {undone.point.words}")
         return
     (rows, then), (files, files_then), (held, held_then), (leaves, leaves_then) = (
         undone.rows,

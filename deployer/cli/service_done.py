@@ -30,8 +30,7 @@ def print_done(done: Compacted | TableClustered | Cleaned | Metasynced | Autosav
     elif isinstance(done, Autosaved):
         _autosaved(done)
     elif isinstance(done, Restored):
-        name = done.undone.savepoint.name
-        stdout().print(f"{done.table}: restored to savepoint {name}, as version {done.lance_version}")
+        stdout().print(f"{done.table}: restored to {done.undone.point.words}, as version {done.lance_version}")
     else:
         _compacted(done)
 

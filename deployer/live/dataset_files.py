@@ -11,7 +11,7 @@ import stat
 from urllib.parse import quote
 
 from deployer.errors import Corrupt
-from deployer.live.lance_failures import BACKUP, in_words, lance_in_words, missing_file
+from deployer.live.lance_failures import in_words, lance_in_words, lost_data, missing_file
 from deployer.live.lance_io import newest_manifest, open_dataset
 
 _ATTEMPTS = 3  #: how often the check starts again because others commit, and clean away what the last version had
@@ -50,7 +50,11 @@ def _require_manifest(location: str, name: str) -> None:
     finally:
         os.close(opened)
     if len(footer) < _FOOTER or not footer.endswith(_MARK) or int.from_bytes(footer[:8], "little") >= about.st_size:
-        raise Corrupt(f"the manifest {name} is damaged", where=location, remedy=BACKUP)
+        raise Corrupt(
+            f"the manifest {name} is damaged",
+            where=location,
+            remedy="restore it from a backup, or delete the table: `deployer table delete TABLE --force`",
+        )
 
 
 def _bytes_of_data(location: str) -> int:
@@ -76,4 +80,4 @@ def _require_data_files(location: str) -> None:
                 raise missing_file(path) from None
             if size < (file.file_size_bytes or 0):
                 what = f"the data file is cut short: it has {size:,} of {file.file_size_bytes:,} bytes"
-                raise Corrupt(what, where=path, remedy=BACKUP)
+                raise Corrupt(what, where=path, remedy=lost_data())

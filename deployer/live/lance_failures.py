@@ -21,8 +21,14 @@ _PREFIXES = re.compile(
 )
 _NOT_FOUND = re.compile(r"Not found: ([^,]+)|Object at location ([^,]+?) not found|No such file or directory")
 _NO_RIGHT = re.compile(r"(?:open file |operation on )?(/[^:]*)?:? ?Permission denied")
-#: What to do about a damaged file of a dataset.
-BACKUP = "restore it from a backup, or delete the table: `deployer table delete TABLE --force`"
+
+
+def lost_data(table: str = "TABLE") -> str:
+    """What to do about a data file that is missing or damaged."""
+    return (
+        "copy the file back from a backup; else return to a version that does not need it: `deployer history "
+        f"{table}`, then `deployer restore {table} --at VERSION`; else `deployer table delete {table} --force`"
+    )
 
 
 def is_of_lance(failure: BaseException) -> bool:
@@ -59,12 +65,12 @@ def in_words(failure: BaseException, location: str) -> DeployerError:
         found = _NOT_FOUND.search(said)
         path = getattr(failure, "filename", None) or (found and (found[1] or found[2])) or location
         return missing_file(_below(str(path), location))
-    return Corrupt(f"the dataset cannot be read: {first_line(failure)}", where=location, remedy=BACKUP)
+    return Corrupt(f"the dataset cannot be read: {first_line(failure)}", where=location, remedy=lost_data())
 
 
 def missing_file(path: str) -> Corrupt:
     """The error for a dataset whose manifest names a file that is not at `path`."""
-    return Corrupt("the dataset names a file that is missing", where=path, remedy=BACKUP)
+    return Corrupt("the dataset names a file that is missing", where=path, remedy=lost_data())
 
 
 def _below(path: str, location: str) -> str:

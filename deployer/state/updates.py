@@ -181,8 +181,9 @@ class TableRewritten:
 
 @dataclass(frozen=True, slots=True)
 class TableRestored:
-    """The table is as it was at a savepoint: version `lance_version` of dataset `number` holds the rows of then.
+    """The table is as it was at an earlier moment: version `lance_version` of dataset `number` holds the rows of then.
 
+    `savepoint` is the savepoint's name, or `version-DATASET.VERSION` of a restore to a version.
     Everything recorded of then takes the place of what there is; jobs done since are forgotten, so that they can be run
     again. Where `number` is not the current dataset's, that one is retired at `retired_location`. Runs and savepoints
     stay. `job_id` is the run that restored it, done from now on.

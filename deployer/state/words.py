@@ -91,7 +91,7 @@ def update_words(update: Update) -> str:
             return f"swap in dataset {dataset}: {what}{_of(None, lance_version)}"
         case TableRestored(job_id, savepoint, _, _, lance_version, _, _, _, files):
             what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
-            return f"restore savepoint {savepoint}: {what}{_of(job_id, lance_version)}"
+            return f"restore to {savepoint}: {what}{_of(job_id, lance_version)}"
         case DatasetRemoved(dataset):
             return f"dataset {dataset} is removed"
         case _:

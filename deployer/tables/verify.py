@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
-from deployer.live.lance_failures import lance_in_words
+from deployer.live.lance_failures import lance_in_words, lost_data
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import live_table
 from deployer.live.rollforward import current
@@ -26,7 +26,6 @@ from deployer.state.words import entry_words, update_words
 from deployer.tables.audit_dataset import DatasetAudit, audit_dataset
 from deployer.tables.dataset import find_entry
 
-_DATA = "restore the file from a backup, or delete the table: `deployer table delete TABLE --force`"
 _AGAIN = 5  #: how often a table is looked at again because others commit to it meanwhile
 HOUR = 3_600_000  #: ms; a commit under way that is younger is left alone
 
@@ -191,7 +190,11 @@ def _repair_table(
         return
     live_table(entry, state)  # raises Corrupt for what no repair changes
     found = audit_dataset(root, entry, state, full=True)
-    yield from (Step(each.where, f"{each.what}; {_DATA}", left=True) for each in found.differences if each.lasting)
+    yield from (
+        Step(each.where, f"{each.what}; {lost_data(entry.full_name)}", left=True)
+        for each in found.differences
+        if each.lasting
+    )
     if found.newest > state.lance_version:
         if dry_run:
             updates = missing_updates(open_dataset(dataset_location(root, entry)), state)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import lance
 
 
+_NUMBERED = re.compile(r"\s*(\d+):(\d+)\s*")  #: a version of one of the table's datasets, such as 1:3
+
+
 @dataclass(frozen=True, slots=True)
 class TableVersion:
     """One version of the dataset. `rows` were added by it, if it says so; `foreign`: no job of ours committed it.
@@ -188,7 +191,7 @@ def dataset_at(table: ReadTable, at: str | int | dt.datetime) -> tuple[int, lanc
     state = table.state
     newest = table.dataset()
     kept = {each.number: each for each in state.datasets if each.status == "retired"}
-    if isinstance(at, str) and (named := re.fullmatch(r"\s*(\d+):(\d+)\s*", at)):
+    if isinstance(at, str) and (named := _NUMBERED.fullmatch(at)):
         number, version = int(named[1]), int(named[2])
         if number == state.dataset:
             return number, newest, resolve_version(newest, version)
@@ -276,6 +279,11 @@ def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime, ol
             remedy=f"the oldest that is kept is of {versions[min(versions)].isoformat()}" if versions else kept,
         )
     return before[-1]
+
+
+def time_of(at: str) -> dt.datetime | None:
+    """The time that the text of `--at` names, in UTC unless the text says otherwise; None where it names a version."""
+    return None if _NUMBERED.fullmatch(at) or at.strip().isdecimal() else _aware(_time(at))
 
 
 def _time(text: str) -> dt.datetime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)
 
@@ -44,3 +45,39 @@ def test_bad_input_is_said_and_changes_nothing(loaded: Run) -> None:  # noqa: F8
     ):
         found, out, err = loaded(*arguments)
         assert found == code and words in " ".join((out + err).split())
+
+
+def test_a_version_is_restored_without_a_savepoint(loaded: Run) -> None:  # noqa: F811
+    had = rows(loaded)
+    assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
+    code, out, _ = loaded("restore", "flights", "--at", "2", "--preview")
+    assert code == 0 and out.startswith(f"air.flights: undoes 1 version: {2 * had} → {had} rows, ")
+    assert rows(loaded) == 2 * had
+    code, out, err = loaded("restore", "flights", "--at", "2")
+    assert code == 1 and "--yes" in out + err and rows(loaded) == 2 * had
+    code, out, err = loaded("restore", "flights", "--at", "2", "--yes")
+    assert code == 0 and "air.flights: restored to version 2, as version 4" in out and rows(loaded) == had
+    [undo] = re.findall(r"`deployer restore (before-restore-\S+)` undoes it", " ".join((out + err).split()))
+    code, out, _ = loaded("restore", undo, "--yes", "--json")
+    assert code == 0 and rows(loaded) == 2 * had
+    code, out, _ = loaded("restore", "flights", "--at", "2", "--preview", "--json")
+    assert json.loads(out)["at"] == "2" and json.loads(out)["tables"][0]["point"]["lance_version"] == 2
+    for arguments, words in (
+        (("flights", "--at", "77"), "there is no version 77"),
+        (("flights", "--at", "soon"), "neither a version nor a time"),
+        (("flihgts", "--at", "2"), "did you mean"),
+        (("flights",), "`deployer restore flights --at VERSION`"),
+        (("flights", "--at", "2", "--table", "flights"), "--at and --table do not go together"),
+    ):
+        code, out, err = loaded("restore", *arguments, "--yes")
+        assert code == 1 and words in " ".join((out + err).split())
+    assert loaded("state", "verify")[0] == 0
+
+
+def test_repair_advises_a_restore_that_works(loaded: Run) -> None:  # noqa: F811
+    assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
+    max(Path.cwd().glob("**/air/flights-*.lance/data/*.lance"), key=lambda each: each.stat().st_mtime_ns).unlink()
+    code, out, err = loaded("state", "repair")
+    assert "`deployer restore air.flights --at VERSION`" in " ".join((out + err).split())
+    assert loaded("restore", "flights", "--at", "2", "--yes")[0] == 0
+    assert loaded("state", "verify")[0] == 0 and loaded("query", "flights")[0] == 0

@@ -59,7 +59,7 @@ WORDS: list[tuple[Update, str]] = [
     ),
     (
         TableRestored("7f", "then", 1, "", 9, b"s", TableProperties(), (), (file(1),), (), ()),
-        "restore savepoint then: 1 file with 10 rows (job 7f, dataset version 9)",
+        "restore to then: 1 file with 10 rows (job 7f, dataset version 9)",
     ),
     (
         PutService(Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *", "rows": 9}, cluster="emr", paused=True)),

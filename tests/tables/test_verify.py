@@ -166,7 +166,7 @@ def test_damaged_data_is_named_and_left_as_it_is(name: str, loaded: Lake) -> Non
     assert any(words in each for each in differences(loaded, full=False)), differences(loaded)
     steps = repaired(loaded)
     assert steps and all(left for left, _ in steps)
-    assert any(words in said and "restore the file from a backup" in said for _, said in steps)
+    assert any(words in said and "copy the file back from a backup" in said for _, said in steps)
     assert states(loaded) == before
 
 

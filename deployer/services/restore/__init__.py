@@ -1,4 +1,7 @@
-"""RESTORE: makes tables as they were at a savepoint, as a new version that can be undone. `restore_tables` runs it."""
+"""RESTORE: makes tables as they were at a savepoint or a version. `restore_tables` runs it.
+
+A restore makes a new version of the table, so that it can be undone.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def restore_tables(
     on_progress: OnProgress | None = None,
     author: str | None = None,
 ) -> tuple[str, list[Restored]]:
-    """Makes the tables as `preview_restore` says, one after the other, each as a run of RESTORE.
+    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say, each as a run of RESTORE.
 
     First it takes a savepoint of all of them, `before-restore-…`, unless not `save_first`; gives its name (empty: none)
     and what became of each table. It can be repeated: a table that is as it was then is SKIPPED.
@@ -44,7 +47,7 @@ def restore_tables(
 
     due = [each for each in planned if not each.nothing]
     saved = _save(store, root, due, author) if save_first and due else ""
-    asked = Asked(cause=f"restore {planned[0].savepoint.name}" if planned else "on demand", author=author)
+    asked = Asked(cause=f"restore {planned[0].point.name}" if planned else "on demand", author=author)
     done = []
     for each in planned:
         work = partial(_work, store, root, each, force)
@@ -68,7 +71,7 @@ def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str 
     entries = [store.instance().tables[each.table_id] for each in planned]
     taken = {name for each in entries for name in store.table(each.table_id).savepoints}
     name = name_by_time(BEFORE, now, taken)
-    note = f"before the restore of {planned[0].savepoint.name}"
+    note = f"before the restore of {planned[0].point.words}"
     until = now + round(KEPT.total_seconds() * 1000)
     make_savepoint(store, root, entries, name, expires_at=until, note=note, author=author)
     return name
@@ -95,7 +98,10 @@ def restore_table(
     from deployer.tables.progress import untold
 
     if options:
-        raise InvalidInput("RESTORE has no options", remedy="`deployer restore NAME` goes back to a savepoint by name")
+        raise InvalidInput(
+            "RESTORE has no options",
+            remedy="`deployer restore SAVEPOINT` and `deployer restore TABLE --at VERSION` name what to restore",
+        )
     with closing(open_store(root)) as store:
         entry = find_entry(store.instance().tables.values(), table)
 

@@ -10,12 +10,12 @@ from deployer.live.lance_io import open_dataset
 from deployer.live.reader import live_table
 from deployer.plan.diff import diff
 from deployer.plan.words import describe
+from deployer.services.restore.points import RestorePoint, version_point
 from deployer.services.tagged_savepoints import tables_with
 from deployer.state.location import Location
 from deployer.state.model import Job, TableEntry, TableState
-from deployer.state.services import Savepoint
 from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable
+from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.storage import dataset_uri
 
 
@@ -34,7 +34,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Undoing:
-    """What going back to a savepoint would undo of one table.
+    """What going back to a savepoint or a version would undo of one table.
 
     `rows` and the like are as they are and as they would be. `removed` and `back`: rows of files that would go, and of
     files that would come back; a compaction's are in both. `jobs` would be forgotten, `jobs_back` known again;
@@ -44,7 +44,7 @@ class Undoing:
 
     table: str
     table_id: str
-    savepoint: Savepoint
+    point: RestorePoint
     base: Base
     versions: int | None
     rows: tuple[int, int]
@@ -64,14 +64,24 @@ def preview_restore(store: StateStore, root: str, entries: Iterable[TableEntry],
 
     Raises NotFound when none has it, Refused where its version or its state is not there any more.
     """
-    return [undoing(table, name) for table in tables_with(store, root, entries, name)]
+    tables = tables_with(store, root, entries, name)
+    return [undoing(table, RestorePoint.of_savepoint(table.state.savepoints[name])) for table in tables]
 
 
-def undoing(table: OpenTable, name: str) -> Undoing:
-    """`preview_restore` of one open table that has the savepoint."""
-    now, savepoint = table.state, table.state.savepoints[name]
-    then = state_then(table, savepoint)
-    require_rows(table, savepoint)
+def preview_restore_at(store: StateStore, root: str, entry: TableEntry, at: str) -> Undoing:
+    """What going back to a version or a time would undo of a table; `at` is as in `version_point`.
+
+    Raises as `version_point` does, and Refused as `preview_restore` does.
+    """
+    table = open_entry(store, root, entry)
+    return undoing(table, version_point(table, at))
+
+
+def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
+    """`preview_restore` of one open table."""
+    now = table.state
+    then = state_then(table, point)
+    require_rows(table, point)
     files_now, files_then = set(now.files), set(then.files)
     spec_now, spec_then = (live_table(table.entry, state).spec for state in (now, then))
     changes = tuple(describe(change) for change in diff(spec_now, spec_then))
@@ -80,7 +90,7 @@ def undoing(table: OpenTable, name: str) -> Undoing:
     return Undoing(
         table.entry.full_name,
         table.entry.table_id,
-        savepoint,
+        point,
         Base.of(now),
         now.lance_version - then.lance_version if same else None,
         (now.files.rows, then.files.rows),
@@ -96,39 +106,43 @@ def undoing(table: OpenTable, name: str) -> Undoing:
     )
 
 
-def state_then(table: OpenTable, savepoint: Savepoint) -> TableState:
-    """The table's state at the savepoint. Raises Refused when it is not kept."""
+def state_then(table: OpenTable, point: RestorePoint) -> TableState:
+    """The table's state at that moment. Raises Refused when it is not kept."""
     try:
-        return table.store.table(table.entry.table_id, at=savepoint.state_version)
+        return table.store.table(table.entry.table_id, at=point.state_version)
     except NotFound as failure:
         raise Refused(
-            f"the state that savepoint {savepoint.name} is of is not kept: {failure.what}",
+            f"the state that {point.words} is of is not kept: {failure.what}",
             where=table.address,
-            remedy="choose another savepoint: `deployer savepoint list`",
+            remedy="choose another savepoint (`deployer savepoint list`) or version (`deployer history`)",
         ) from failure
 
 
-def place_of(table: OpenTable, savepoint: Savepoint) -> Location:
-    """Where the dataset is that the savepoint is of, relative to the root; the table's own or a retired one."""
-    if savepoint.dataset == table.state.dataset:
+def place_of(table: OpenTable, point: RestorePoint) -> Location:
+    """Where the dataset of that moment is, relative to the root; the table's own or a retired one."""
+    if point.dataset == table.state.dataset:
         return table.entry.location
-    found = {each.number: each for each in table.state.datasets}.get(savepoint.dataset)
+    found = {each.number: each for each in table.state.datasets}.get(point.dataset)
     if found is None or found.status != "retired":
-        raise _gone(table, savepoint)
+        raise _gone(table, point)
     return found.location
 
 
-def require_rows(table: OpenTable, savepoint: Savepoint) -> None:
-    """Raises Refused when the dataset or the version that the savepoint is of was removed by others."""
+def require_rows(table: OpenTable, point: RestorePoint) -> None:
+    """Raises Refused when the dataset or the version of that moment was removed."""
     try:
-        open_dataset(dataset_uri(table.root, place_of(table, savepoint)), savepoint.lance_version)
+        open_dataset(dataset_uri(table.root, place_of(table, point)), point.lance_version)
     except NotFound as failure:
-        raise _gone(table, savepoint) from failure
+        raise _gone(table, point) from failure
 
 
-def _gone(table: OpenTable, savepoint: Savepoint) -> Refused:
+def _gone(table: OpenTable, point: RestorePoint) -> Refused:
+    if point.savepoint is None:
+        return Refused(
+            f"{point.words} was removed", where=table.address, remedy="choose one that `deployer history` lists"
+        )
     return Refused(
-        f"savepoint {savepoint.name} is of version {savepoint.lance_version} of dataset {savepoint.dataset}, which was "
+        f"{point.words} is of version {point.lance_version} of dataset {point.dataset}, which was "
         "removed by other means than deployer's",
         where=table.address,
         remedy="put its folder back from a backup, choose another savepoint, or leave the table out with --table",

@@ -1,4 +1,4 @@
-"""Restores one table to a savepoint: the intent in the log, then Lance, then the record in the log.
+"""Restores one table to a savepoint or a version: the intent in the log, then Lance, then the record in the log.
 
 The rows of then become the dataset's next version by one commit, which says in its mark what it is: one whose record
 was lost is recorded by whoever opens the table next. Where the table was rewritten since, the dataset of then takes the
@@ -35,7 +35,7 @@ ATTEMPTS = 5  #: how often a restore that is forced begins again because others 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of one table. SKIPPED: it is as it was at the savepoint. `lance_version` is the new one."""
+    """What became of one table. SKIPPED: it is as it was then. `lance_version` is the new one."""
 
     table: str
     run_id: str
@@ -62,23 +62,23 @@ class Restored:
 def restore_one(
     store: StateStore, root: str, planned: Undoing, run_id: str, on_progress: OnProgress, *, force: bool
 ) -> Restored:
-    """Makes one table as it was at the savepoint. With `force` it undoes also what was committed since the preview.
+    """Makes one table as it was at the previewed moment. With `force` it also undoes commits since the preview.
 
     Raises Conflict when something was, and nothing is changed then; Refused as the preview does.
     """
     started = time.monotonic()
-    name = planned.savepoint.name
+    point = planned.point
     for attempt in range(ATTEMPTS):
         table = open_entry(store, root, store.instance().tables[planned.table_id])
-        if table.state.savepoints.get(name) != planned.savepoint:
-            raise Conflict(f"savepoint {name} was removed meanwhile", where=table.address, remedy="choose another one")
+        if point.savepoint is not None and table.state.savepoints.get(point.name) != point.savepoint:
+            raise Conflict(f"{point.words} was removed meanwhile", where=table.address, remedy="choose another one")
         if Base.of(table.state) != planned.base and not force:
             raise _changed(table)
-        undone = undoing(table, name)
+        undone = undoing(table, point)
         if undone.nothing:
-            why = f"it is as it was at savepoint {name}"
+            why = f"it is as it was at {point.words}"
             return Restored(planned.table, run_id, "SKIPPED", why, undone, table.state.lance_version, 0.0)
-        on_progress(Progress(f"restoring savepoint {name}", 0, 1, "versions"))  # the last moment to stop it
+        on_progress(Progress(f"restoring {point.words}", 0, 1, "versions"))  # the last moment to stop it
         try:
             version = _restore(table, undone, run_id)
         except Conflict:
@@ -91,7 +91,7 @@ def restore_one(
 
 def _restore(table: OpenTable, undone: Undoing, run_id: str) -> int:
     store, now, table_id = table.store, table.state, table.entry.table_id
-    then, base = state_then(table, undone.savepoint), undone.base
+    then, base = state_then(table, undone.point), undone.base
     unchanged = to_restore(base.dataset, base.generation, base.lance_version)
     reached("services.restore.before-intent")
     if run_id not in now.intents:
@@ -104,10 +104,10 @@ def _restore(table: OpenTable, undone: Undoing, run_id: str) -> int:
     try:
         if latest_version(table.location) != base.lance_version:
             raise _changed(table)
-        location = dataset_uri(table.root, place_of(table, undone.savepoint))
+        location = dataset_uri(table.root, place_of(table, undone.point))
         dataset = open_dataset(location, base.lance_version if then.dataset == now.dataset else None)
-        savepoint = undone.savepoint
-        commit_restore(location, dataset, savepoint.lance_version, run_id, savepoint.name, savepoint.state_version)
+        point = undone.point
+        commit_restore(location, dataset, point.lance_version, run_id, point.name, point.state_version)
         reached("services.restore.after-lance")
         if then.dataset != now.dataset:
             _swap(table, then, undone, run_id, latest_version(location))
@@ -131,10 +131,10 @@ def _restore(table: OpenTable, undone: Undoing, run_id: str) -> int:
 def _swap(table: OpenTable, then: TableState, undone: Undoing, run_id: str, version: int) -> None:
     """Makes the dataset of then the table's; the current one is retired."""
     base, table_id = undone.base, table.entry.table_id
-    place = place_of(table, undone.savepoint)
+    place = place_of(table, undone.point)
     if latest_version(table.location) != base.lance_version:
         raise _changed(table)
-    update = restored(table.state, then, run_id, undone.savepoint.name, version, table.entry.location)
+    update = restored(table.state, then, run_id, undone.point.name, version, table.entry.location)
     unchanged = to_restore(base.dataset, base.generation, base.lance_version)
     moved = SetTableDataset(table_id, place, then.dataset)
     table.store.commit_all(

@@ -14,13 +14,13 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.errors import Conflict, NotFound, Refused
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.restored import commit_restore
 from deployer.services.attached import alter_service, create_service
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
 from deployer.services.restore import restore_tables, restoring
-from deployer.services.restore.planning import Undoing, preview_restore
+from deployer.services.restore.planning import Undoing, preview_restore, preview_restore_at
 from deployer.services.restore.restoring import Restored
 from deployer.services.run import run_service
 from deployer.services.runs import queue_run, runs_of, start_run
@@ -332,7 +332,7 @@ def test_a_run_without_a_name_goes_back_to_the_newest_savepoint_of_people(lake: 
     save(lake, "newer")
     lake.ingest(lake.file(flights(20, 80)))
     done = run_service(lake.root, "flights", "RESTORE")
-    assert isinstance(done, Restored) and done.undone.savepoint.name == "newer"
+    assert isinstance(done, Restored) and done.undone.point.name == "newer"
     assert rows(lake) == sorted_rows(flights(80))
     assert run_service(lake.root, "flights", "RESTORE").status == "SKIPPED"
     [saved] = [name for name in lake.open().opened.state.savepoints if name.startswith("before-restore-")]
@@ -364,3 +364,61 @@ def test_times_of_before_and_after_a_restore_across_a_rewrite_are_found(lake: La
     assert [number for number, _, _ in found] == [1, 2, 1, 2]
     counts = [old.checkout_version(version).count_rows() for _, old, version in found]
     assert counts == [60, 10, 65, 10]
+
+
+def restore_at(lake: Lake, at: str) -> tuple[str, Restored]:
+    saved, [done] = restore_tables(lake.store, lake.root, [preview_restore_at(lake.store, lake.root, entry(lake), at)])
+    return saved, done
+
+
+def test_a_version_without_a_savepoint_comes_back_and_can_be_undone(lake: Lake) -> None:
+    lake.ingest(lake.file(flights(40, 60)), job_id="second")
+    lake.ingest(lake.file(flights(10, 100)), job_id="third")
+    now = rows(lake)
+    undone = preview_restore_at(lake.store, lake.root, entry(lake), "3")
+    assert (undone.rows, undone.versions, undone.point.words) == ((110, 100), 1, "version 3")
+    assert [job.job_id for job in undone.jobs] == ["third"] and rows(lake) == now
+    saved, done = restore_at(lake, "3")
+    assert done.status == "SUCCEEDED" and rows(lake) == sorted_rows(flights(100))
+    clean(lake)
+    assert lake.ingest(lake.file(flights(40, 60)), job_id="second").already_done
+    restore(lake, saved)
+    assert rows(lake) == now
+    assert restore_at(lake, str(lake.open().opened.state.lance_version))[1].status == "SKIPPED"
+    assert restore_at(lake, "1")[1].status == "SUCCEEDED" and rows(lake) == []
+    clean(lake)
+
+
+def test_a_version_from_before_a_rewrite_comes_back_by_its_dataset(lake: Lake) -> None:
+    before = content(lake)
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    lake.ingest(lake.file(flights(10, 500)))
+    saved, done = restore_at(lake, "1:2")
+    assert done.undone.point.words == "version 1:2" and content(lake) == before
+    clean(lake)
+    restore(lake, saved)
+    assert rows(lake) == sorted_rows(flights(10, 500))
+    clean(lake)
+
+
+def test_a_time_brings_back_the_settings_of_that_time(lake: Lake) -> None:
+    set_online(lake.store, entry(lake).table_id, online=False)
+    time.sleep(0.05)
+    then = dt.datetime.now(dt.UTC).isoformat()
+    before = content(lake)
+    time.sleep(0.05)
+    set_online(lake.store, entry(lake).table_id, online=True)  # the version of the dataset stays the same
+    lake.ingest(lake.file(flights(10, 60)))
+    restore_at(lake, then)
+    assert content(lake) == before and rows(lake) == sorted_rows(flights(60))
+    clean(lake)
+
+
+def test_versions_that_cannot_be_restored_are_refused_with_those_that_can(lake: Lake) -> None:
+    for _ in range(2):  # by plain Lance: deployer records both as version 4
+        lance.dataset(lake.open().opened.location).delete("flight = 5")
+    with pytest.raises(Refused, match="restore version 2 or 4"):
+        preview_restore_at(lake.store, lake.root, entry(lake), "3")
+    for at, error in (("9", NotFound), ("7:1", NotFound), ("soon", InvalidInput), ("2001-01-01", NotFound)):
+        with pytest.raises(error):
+            preview_restore_at(lake.store, lake.root, entry(lake), at)

@@ -1,0 +1,97 @@
+"""The moment that a restore goes back to: a savepoint of a table, or a version of one of its datasets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deployer.errors import Refused
+from deployer.state.services import Savepoint
+from deployer.state.updates import CreateTable, TableRestored, TableRewritten
+from deployer.tables.dataset import OpenTable, ReadTable
+from deployer.tables.versions import dataset_at, time_of
+
+
+@dataclass(frozen=True, slots=True)
+class RestorePoint:
+    """A moment of one table. `lance_version` is of dataset number `dataset`.
+
+    `name` is what the log records of a restore: the savepoint's name, or `version-DATASET.VERSION`. `words` name the
+    moment in messages: `savepoint then`, `version 3` or, for a dataset from before a rewrite, `version 1:3`.
+    `state_version` is the version of the table's log that has the columns, settings and files of that moment.
+    """
+
+    name: str
+    words: str
+    dataset: int
+    lance_version: int
+    state_version: int
+    savepoint: Savepoint | None = None  #: None for a version
+
+    @staticmethod
+    def of_savepoint(savepoint: Savepoint) -> RestorePoint:
+        return RestorePoint(
+            savepoint.name,
+            f"savepoint {savepoint.name}",
+            savepoint.dataset,
+            savepoint.lance_version,
+            savepoint.state_version,
+            savepoint,
+        )
+
+
+def version_point(table: OpenTable, at: str) -> RestorePoint:
+    """The moment that `at` names: a version that `history` lists, such as `3` or `1:3`, or a time (ISO 8601).
+
+    Raises InvalidInput for any other text, NotFound for a version that is not kept, Refused for a version that the log
+    has no record of.
+    """
+    number, _, version = dataset_at(table, at)
+    words = f"version {version}" if number == table.state.dataset else f"version {number}:{version}"
+    recorded = list(_recorded_versions(table, number))
+    known = [state_version for each, state_version, _ in recorded if each == version]
+    if not known:
+        raise Refused(
+            f"the columns and settings of {words} are not recorded",
+            where=table.address,
+            remedy=_nearest_versions(version, [each for each, _, _ in recorded]),
+        )
+    moment = time_of(at)
+    before = [
+        state_version
+        for each, state_version, recorded_at in recorded
+        if each == version and moment is not None and recorded_at <= moment.timestamp() * 1000
+    ]
+    state_version = known[-1] if moment is None else before[-1] if before else known[0]
+    return RestorePoint(f"version-{number}.{version}", words, number, version, state_version)
+
+
+def _recorded_versions(table: ReadTable, number: int) -> Iterator[tuple[int, int, int]]:
+    """For each entry of the table's log from when dataset `number` was the table's: the newest version of the dataset
+    that the log had then, the entry's own version, and its time (ms)."""
+    entries = table.store.log(table.entry.table_id)
+    dataset = newest = 0
+    if entries and entries[0].version > 1:  # retention removed the entries before
+        first = table.store.table(table.entry.table_id, at=entries[0].version - 1)
+        dataset, newest = first.dataset, first.lance_version
+        if dataset == number:
+            yield newest, first.version, first.at
+    for entry in entries:
+        for update in entry.updates:
+            if isinstance(update, CreateTable):
+                dataset, newest = 1, update.lance_version
+            elif isinstance(update, TableRewritten | TableRestored):
+                dataset, newest = update.number, update.lance_version
+            else:
+                newest = max(newest, getattr(update, "lance_version", 0) or 0)
+        if dataset == number and newest:
+            yield newest, entry.version, entry.at
+
+
+def _nearest_versions(version: int, recorded: list[int]) -> str:
+    near = sorted(
+        {*[each for each in recorded if each < version][-1:], *[each for each in recorded if each > version][:1]}
+    )
+    if not near:
+        return "its record was removed by retention; restore a newer version that `deployer history` lists"
+    return f"restore version {' or '.join(map(str, near))}, which deployer recorded"
