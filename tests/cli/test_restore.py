@@ -77,7 +77,7 @@ def test_a_version_is_restored_without_a_savepoint(loaded: Run) -> None:  # noqa
 def test_repair_advises_a_restore_that_works(loaded: Run) -> None:  # noqa: F811
     assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
     max(Path.cwd().glob("**/air/flights-*.lance/data/*.lance"), key=lambda each: each.stat().st_mtime_ns).unlink()
-    code, out, err = loaded("state", "repair")
+    _, out, err = loaded("state", "repair")
     assert "`deployer restore air.flights --at VERSION`" in " ".join((out + err).split())
     assert loaded("restore", "flights", "--at", "2", "--yes")[0] == 0
     assert loaded("state", "verify")[0] == 0 and loaded("query", "flights")[0] == 0
