@@ -11,15 +11,18 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from deployer.compute.failures import job_failed
+from deployer.compute.interrupts import TERMINATED, Terminated, raising_terminated
 from deployer.compute.local import LocalCluster
-from deployer.compute.progress import Tasks, job_group
+from deployer.compute.progress import Tasks, run_job
 from deployer.compute.session import job_session
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.after_load import run_due_services
 from deployer.state import open_store
+from deployer.tables.commit import find_job
 from deployer.tables.dataset import find_entry, open_entry
 from deployer.tables.ingest.distributed import SparkLoad, first_error
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
@@ -30,6 +33,9 @@ from spark_jobs.program import run_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from deployer.state.model import TableEntry
+    from deployer.state.store import StateStore
 
 
 def run(
@@ -43,14 +49,37 @@ def run(
     """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`.
 
     `cluster` is asked when the load turns out to need Spark; what it raises ends the load with nothing written.
+    Raises Interrupted, which reports what became of the load, for Ctrl-C and SIGTERM.
     """
+    request = replace(request, job_id=request.job_id or uuid.uuid4().hex)
 
     def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
         return load_with_spark(job_session(cluster), plan, progress)
 
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        return ingest(opened, request, with_spark, on_progress, on_engine)
+        try:
+            with raising_terminated():
+                return ingest(opened, request, with_spark, on_progress, on_engine)
+        except (KeyboardInterrupt, Interrupted) as stop:
+            raise _interrupted(store, root, opened.entry, str(request.job_id), stop) from None
+
+
+def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, stop: BaseException) -> Interrupted:
+    """The error for a load that `stop` ended: whether its rows were loaded, by the table's log and its dataset."""
+    again = f"run it again with --job-id {job_id}"
+    try:
+        job = find_job(store, root, entry.table_id, job_id)
+    except DeployerError as failure:
+        what, remedy = f"whether it was loaded is unknown ({failure.what})", f"{again}: it adds nothing twice"
+    else:
+        what = "nothing was loaded" if job is None else f"it was loaded as version {job.lance_version}"
+        remedy = again if job is None else ""
+    reason = stop.what if isinstance(stop, Interrupted) else "interrupted"
+    error = Interrupted(f"{reason}; {what}", where=entry.address, remedy=remedy)
+    if isinstance(stop, Terminated):
+        error.exit_code = TERMINATED
+    return error
 
 
 def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgress) -> Loaded:
@@ -68,27 +97,16 @@ def load_with_spark(session: SparkSession, plan: LoadPlan, on_progress: OnProgre
             session.sparkContext.cancelJobGroup(group)
 
     try:
-        with job_group(session, group, f"ingest into {plan.layout.location}", watch):
-            loaded = load.run()
+        loaded = run_job(session, group, f"ingest into {plan.layout.location}", load.run, watch)
     except Exception as failure:
         if stopped:
             raise stopped[0] from None
         if not load.refused:
-            raise DeployerError(
-                f"the Spark job failed: {_first_line(failure)}", where=plan.layout.location, remedy="run it again"
-            ) from failure
+            raise job_failed(failure, plan.layout.location) from failure
         loaded = Loaded((), load.reports)
     if error := first_error(dict(loaded.reports)):
         raise error
     return loaded
-
-
-def _first_line(failure: Exception) -> str:
-    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-    own = [
-        line for line in lines if line.startswith(("pyarrow.", "OSError", "ValueError", "MemoryError", "RuntimeError"))
-    ]
-    return (own or lines or [type(failure).__name__])[-1 if own else 0]
 
 
 def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ...]:

@@ -148,6 +148,8 @@ def _run(arguments: Sequence[str]) -> int:
         print_error(Interrupted("interrupted"), as_json=as_json)
         return Interrupted.exit_code
     except typer.Exit as stop:
+        if isinstance(stop.__cause__, KeyboardInterrupt):  # Typer makes this of Ctrl-C
+            print_error(Interrupted("interrupted"), as_json=as_json)
         return stop.exit_code
     except DeployerError as error:
         if isinstance(error, EngineFailed):

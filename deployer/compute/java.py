@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deployer.errors import NotFound
+from deployer.files.temporary import make_temporary_folder, remove_temporary_folder
 
 MINIMUM = 17  #: the oldest Java that Spark 4 runs on
 VECTOR_MODULE = "jdk.incubator.vector"
@@ -115,8 +116,8 @@ def _wrapped(home: Path, environ: Mapping[str, str]) -> Path:
     if (cache := _cache_folder(environ)) is not None:
         with contextlib.suppress(OSError):
             return _with_script(cache / name, script)
-    folder = Path(tempfile.mkdtemp(prefix="deployer-java-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = make_temporary_folder("java")
+    atexit.register(remove_temporary_folder, folder)
     return _with_script(folder, script)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
-import shutil
 import signal
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.compute.java import java_home
 from deployer.errors import DeployerError, InvalidInput
+from deployer.files.temporary import make_temporary_folder, remove_temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,7 +73,7 @@ def local_session(cluster: LocalCluster | None = None) -> SparkSession:
     """
     with _running.lock:
         if _running.session is None:
-            _running.folder = Path(tempfile.mkdtemp(prefix="deployer-spark-"))
+            _running.folder = make_temporary_folder("spark")
             atexit.register(stop_session)
             _running.session = _start(cluster or LocalCluster(), _running.folder)
         return _running.session
@@ -86,10 +86,11 @@ def stop_session() -> None:
         _running.session = _running.folder = None
         if session is not None:
             gateway = session.sparkContext._gateway  # its process has no public handle, and outlives `stop`
-            session.stop()
+            with contextlib.suppress(Exception):  # a signal to the process group may have ended Java before
+                session.stop()
             _end_gateway(gateway)
         if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_temporary_folder(folder)
 
 
 def settings(cluster: LocalCluster, folder: Path) -> dict[str, str]:
@@ -151,15 +152,17 @@ def _launch(options: Mapping[str, str], sink: Any) -> SparkSession:
     from pyspark.sql import SparkSession
 
     conf = SparkConf(loadDefaults=False).setAll(list(options.items()))
-    with _interrupts_deferred() as interrupted:
-        gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
+    logging.getLogger().addFilter(_is_not_of_py4j)
+    gateway = None
     try:
-        if interrupted:
-            raise KeyboardInterrupt
+        with _signals_deferred():
+            gateway = launch_gateway(conf, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway, conf=conf)
-        return SparkSession(SparkContext(conf=conf))
+        with _own_interrupts():
+            return SparkSession(SparkContext(conf=conf))
     except BaseException:
-        _end_gateway(gateway)
+        if gateway is not None:
+            _end_gateway(gateway)
         raise
 
 
@@ -179,17 +182,40 @@ def _end_gateway(gateway: Any) -> None:
 
 
 @contextlib.contextmanager
-def _interrupts_deferred() -> Iterator[list[int]]:
-    """Keeps Ctrl-C until Java has started: before, nobody holds its process, and it would outlive this one."""
-    interrupted: list[int] = []
+def _signals_deferred() -> Iterator[None]:
+    """Handles Ctrl-C and SIGTERM at the end of the block, in which Java is started.
+
+    Before that, this process has no handle of Java's process, which would outlive it.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield interrupted
+        yield
         return
-    before = signal.signal(signal.SIGINT, lambda number, _: interrupted.append(number))
+    deferred: list[int] = []
+    kept = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, lambda number, _: deferred.append(number)) for each in kept}
     try:
-        yield interrupted
+        yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        for number in deferred:
+            signal.raise_signal(number)
+
+
+@contextlib.contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keeps the process's handling of Ctrl-C. Spark's own calls Java inside of the call that it interrupts."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Whether a record of the root logger is not from py4j, which logs each broken call with its stack."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 @contextlib.contextmanager

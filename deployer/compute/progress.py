@@ -6,12 +6,15 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+T = TypeVar("T")
+
 POLL_SECONDS = 0.2
+END_SECONDS = 10.0  #: how long a cancelled job may take to end
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,44 @@ class Tasks:
     done: int
     total: int
     stage: int
+
+
+def run_job(
+    session: SparkSession,
+    group: str,
+    description: str,
+    work: Callable[[], T],
+    on_tasks: Callable[[Tasks], None] | None = None,
+) -> T:
+    """Does `work`, which runs Spark jobs, as in `job_group`, in a thread of its own; gives what it returns.
+
+    An interrupt cancels the jobs, and is raised when they have ended or `END_SECONDS` are over. The caller's thread
+    makes no call of Java's meanwhile: an interrupt in such a call breaks the connection to Java.
+    """
+    from pyspark import InheritableThread
+
+    results: list[T] = []
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            with job_group(session, group, description, on_tasks):
+                results.append(work())
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = InheritableThread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:
+        with contextlib.suppress(Exception):  # the signal may have ended Java too
+            session.sparkContext.cancelJobGroup(group)
+        thread.join(END_SECONDS)
+        raise
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 @contextlib.contextmanager
@@ -39,13 +80,15 @@ def job_group(
     try:
         yield
     except BaseException:
-        context.cancelJobGroup(group)
+        with contextlib.suppress(Exception):  # Java may be gone, and its failure hides no other
+            context.cancelJobGroup(group)
         raise
     finally:
         stop.set()
         watcher.join(timeout=5)
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
-        context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
+        with contextlib.suppress(Exception):
+            context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+            context.setLocalProperty("spark.job.description", None)  # type: ignore[arg-type]
 
 
 def _ignore(_: Tasks) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from deployer.compute.progress import Tasks, job_group
+from deployer.compute.failures import job_failed
+from deployer.compute.progress import Tasks, run_job
 from deployer.errors import DeployerError, Interrupted
 from deployer.live.lance_io import open_dataset
 from deployer.tables.writer import Written
@@ -91,15 +92,11 @@ def collected(session: SparkSession, frame: Any, location: str, rows: int, on_ro
             session.sparkContext.cancelJobGroup(group)
 
     try:
-        with job_group(session, group, f"rewrite {location}", watch):
-            return list(frame.collect())
+        return run_job(session, group, f"rewrite {location}", lambda: list(frame.collect()), watch)
     except Exception as failure:
         if stopped:
             raise stopped[0] from None
-        lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
-        own = [line for line in lines if line.startswith("deployer.errors.")]
-        said = (own or lines or [type(failure).__name__])[0]
-        raise DeployerError(f"the Spark job failed: {said}", where=location, remedy="run it again") from failure
+        raise job_failed(failure, location) from failure
 
 
 class _Task:

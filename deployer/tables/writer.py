@@ -11,7 +11,7 @@ import pyarrow as pa
 from deployer.errors import DeployerError
 from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange, key_kinds, key_range
-from deployer.live.lance_failures import refused_by_storage
+from deployer.live.lance_failures import first_line, refused_by_storage
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import MarkedFile
 from deployer.tables.order import sorted_rows
@@ -183,7 +183,7 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
     if (refused := refused_by_storage(failure, layout.location)) is not None:
         return refused
     return DeployerError(
-        f"Lance cannot write the rows: {str(failure).splitlines()[0]}",
+        f"Lance cannot write the rows: {first_line(failure)}",
         where=layout.location,
         remedy="see whether the disk is full or the folder was removed, and run it again",
     )

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from deployer.compute.local import LocalCluster, local_session, settings
-from deployer.compute.progress import Tasks, job_group
-from deployer.errors import InvalidInput
+from deployer.compute.progress import Tasks, job_group, run_job
+from deployer.errors import DeployerError, InvalidInput
+from deployer.services.work import collected
 
 PROGRAM = """
 import sys, pathlib
@@ -55,6 +62,41 @@ def test_progress_is_told_and_groups_are_cancelled(spark: Any) -> None:
     with pytest.raises(KeyboardInterrupt), job_group(spark, "stopped", "stopping"):
         raise KeyboardInterrupt
     assert local_session() is spark and spark.range(3).count() == 3
+
+
+@pytest.mark.spark
+def test_a_failed_job_reports_its_cause(spark: Any) -> None:
+    def fill(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield next(batches)
+        raise OSError(28, "No space left on device", "/lake/t.lance/data")
+
+    frame = spark.range(0, 10, 1, 2).mapInArrow(fill, "id long")
+    with pytest.raises(DeployerError) as raised:
+        collected(spark, frame, "/lake/t.lance", 10, lambda _: None)
+    assert str(raised.value) == (
+        "/lake/t.lance: the Spark job failed: [Errno 28] No space left on device: '/lake/t.lance/data'; free some disk "
+        "space, and run it again"
+    )
+
+
+@pytest.mark.spark
+def test_an_interrupt_ends_the_job_and_not_the_session(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        time.sleep(60)
+        yield from batches
+
+    frame = spark.range(0, 2, 1, 2).mapInArrow(wait, "id long")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores SIGINT
+    started = time.monotonic()
+    timer = threading.Timer(3, os.kill, [os.getpid(), signal.SIGINT])
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_job(spark, "interrupted", "waiting", frame.collect)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - started < 30 and spark.range(3).count() == 3
+    assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

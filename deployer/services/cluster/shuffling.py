@@ -6,7 +6,6 @@ In this process the parts go through files in a temporary folder, with Spark thr
 from __future__ import annotations
 
 import pickle
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from deployer.files.temporary import temporary_folder
 from deployer.live.lance_io import open_dataset
 from deployer.services.cluster.arranging import Arrange, arranged, in_words
 from deployer.services.compact.planning import files_of
@@ -70,11 +70,11 @@ class Shuffle:
 
     def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """Through files in a temporary folder."""
-        with tempfile.TemporaryDirectory(prefix="deployer-cluster-") as folder, in_words(dataset.uri):
-            self._spill(dataset, Path(folder), on_rows)
+        with temporary_folder("cluster") as folder, in_words(dataset.uri):
+            self._spill(dataset, folder, on_rows)
             return [
                 each
-                for path in sorted(Path(folder).iterdir())
+                for path in sorted(folder.glob("*.arrow"))
                 for each in self.gathered(_spilled(path), dataset, on_rows, threads)
             ]
 

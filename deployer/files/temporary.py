@@ -1,0 +1,87 @@
+"""Temporary folders whose owner can be told from outside: those of processes that were killed are removed later.
+
+Each folder has a lock file that its process holds. The system releases the lock when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+PREFIX = "deployer-"
+_LOCK, _NEW_LOCK = ".owner.lock", ".owner.lock.new"
+_held: dict[Path, int] = {}  #: descriptors of the locks that this process holds, by folder
+
+
+def make_temporary_folder(purpose: str) -> Path:
+    """Makes a folder `deployer-PURPOSE-…` for this process; removes those that ended processes left behind.
+
+    `remove_temporary_folder` removes it again.
+    """
+    remove_abandoned_folders()
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
+    lock = os.open(folder / _NEW_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    _held[folder] = lock
+    with suppress(OSError):  # a file system without locks: nobody else removes the folder
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        (folder / _NEW_LOCK).rename(folder / _LOCK)  # others find the file only when it is locked
+    return folder
+
+
+def remove_temporary_folder(folder: Path) -> None:
+    """Removes a folder of `make_temporary_folder` with all that is in it.
+
+    What cannot be removed, because another process still writes there, is left to `remove_abandoned_folders`.
+    """
+    _remove(folder)
+    lock = _held.pop(folder, None)
+    if lock is not None:
+        with suppress(OSError):
+            os.close(lock)
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """A folder of `make_temporary_folder` for the time of a block."""
+    folder = make_temporary_folder(purpose)
+    try:
+        yield folder
+    finally:
+        remove_temporary_folder(folder)
+
+
+def remove_abandoned_folders() -> None:
+    """Removes this user's folders whose process has ended. A folder without a lock file is left alone."""
+    with suppress(OSError):
+        for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+            if folder not in _held:
+                _remove_abandoned(folder)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    with suppress(OSError):  # not a folder, another user's, without a lock file, or removed meanwhile
+        if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+            return
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError while the process lives
+            _remove(folder)
+        finally:
+            os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Removes the lock file last: without it nobody could tell that the folder is abandoned."""
+    with suppress(OSError):
+        for each in folder.iterdir():
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each, ignore_errors=True)
+            elif each.name != _LOCK:
+                each.unlink()
+        if [each.name for each in folder.iterdir()] in ([_LOCK], []):
+            shutil.rmtree(folder, ignore_errors=True)
