@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from deployer.cli.workspace import Workspace
+    from deployer.errors import InvalidSpecs
     from deployer.specs.model import InstanceSpec
 
 WIDEST = 60  #: characters of a value in a table for people
@@ -30,24 +31,34 @@ def root_to_read(project: Path | None, stack: str, specs: Path | None) -> str:
 
     Raises InvalidSpecs when those may concern the root, and the stack applied nothing that would tell.
     """
-    from deployer.cli.output import note
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidSpecs
-    from deployer.plan.words import count
-    from deployer.specs import declared_root
-    from deployer.specs.root import resolve_root
 
     workspace = open_workspace(project, stack, specs)
     try:
         return workspace.root(workspace.lake())
-    except InvalidSpecs as error:
-        declared = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
-        root = declared or _applied_root(workspace)
-        if root is None:
-            raise
-        where = "what is live" if declared else f"what stack {stack} applied"
-        note(f"the specs have {count(len(error.problems), 'problem')} (see `deployer validate`); this reads {where}")
-        return resolve_root(workspace.dir, root)
+    except InvalidSpecs as problems:
+        return root_despite(workspace, problems, "reads")
+
+
+def root_despite(workspace: Workspace, problems: InvalidSpecs, verb: str) -> str:
+    """The root of the declared instance although the specs have problems, which are noted.
+
+    `verb` is what the command does: `reads` or `changes`. Raises the problems when they may concern the root, and the
+    stack applied nothing that would tell.
+    """
+    from deployer.cli.output import note
+    from deployer.plan.words import count
+    from deployer.specs import declared_root
+    from deployer.specs.root import resolve_root
+
+    declared = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
+    root = declared or _applied_root(workspace)
+    if root is None:
+        raise problems
+    where = "what is live" if declared else f"what stack {workspace.stack} applied"
+    note(f"the specs have {count(len(problems.problems), 'problem')} (see `deployer validate`); this {verb} {where}")
+    return resolve_root(workspace.dir, root)
 
 
 def _applied_root(workspace: Workspace) -> str | None:

@@ -117,13 +117,14 @@ def pause(
     as_json: AsJson = False,
 ) -> int:
     """Pause a service: no run starts, and one that is running waits. Specs do not declare it."""
+    from deployer.cli.table_target import changed_by_state
     from deployer.services.management import pause as paused
     from deployer.specs.service_schema import kind_named
 
     kind = kind_named(service)
-    with _changed(project, stack, specs, table) as (target, opened):
+    with changed_by_state(project, stack, specs, table) as opened:
         paused(opened, kind)
-        return _told(target, kind, "paused", False, as_json, in_specs=False)
+    return _print_change(opened.entry.full_name, kind, "paused", as_json)
 
 
 def resume(
@@ -135,13 +136,14 @@ def resume(
     as_json: AsJson = False,
 ) -> int:
     """Resume a service that is paused."""
+    from deployer.cli.table_target import changed_by_state
     from deployer.services.management import resume as resumed
     from deployer.specs.service_schema import kind_named
 
     kind = kind_named(service)
-    with _changed(project, stack, specs, table) as (target, opened):
+    with changed_by_state(project, stack, specs, table) as opened:
         resumed(opened, kind)
-        return _told(target, kind, "resumed", False, as_json, in_specs=False)
+    return _print_change(opened.entry.full_name, kind, "resumed", as_json)
 
 
 def cancel(
@@ -155,18 +157,20 @@ def cancel(
     """Cancel the run of a service that is queued or running. What it committed stands."""
     from deployer.cli.output import print_json, stdout
     from deployer.cli.service_show import run_document
+    from deployer.cli.table_target import changed_by_state
     from deployer.services.management import RUNNABLE
     from deployer.services.management import cancel as cancelled
     from deployer.specs.service_schema import kind_named
 
-    with _changed(project, stack, specs, table) as (target, opened):
+    with changed_by_state(project, stack, specs, table) as opened:
         run = cancelled(opened, kind_named(service, RUNNABLE))
+    name = opened.entry.full_name
     if as_json:
-        print_json({"table": target.name, "run": run_document(run)})
+        print_json({"table": name, "run": run_document(run)})
     elif run.is_open:
-        stdout().print(f"{target.name}: run {run.run_id} of {run.service} was asked to end")
+        stdout().print(f"{name}: run {run.run_id} of {run.service} was asked to end")
     else:
-        stdout().print(f"{target.name}: run {run.run_id} of {run.service} is {run.status.lower()}")
+        stdout().print(f"{name}: run {run.run_id} of {run.service} is {run.status.lower()}")
     return 0
 
 
@@ -178,17 +182,23 @@ def _changed(project: Path | None, stack: str, specs: Path | None, table: str) -
         yield target, target.opened()
 
 
-def _told(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool, *, in_specs: bool = True) -> int:
-    from deployer.cli.output import note, print_json, stdout
+def _told(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool) -> int:
+    from deployer.cli.output import note
     from deployer.cli.table_target import write_spec
 
-    written: Sequence[str] = write_spec(target) if write else ()
+    _print_change(target.name, kind, done, as_json, write_spec(target) if write else ())
+    if not as_json and not write and target.lake.table(target.name) is not None:
+        note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")
+    return 0
+
+
+def _print_change(table: str, kind: ServiceKind, done: str, as_json: bool, written: Sequence[str] = ()) -> int:
+    from deployer.cli.output import print_json, stdout
+
     if as_json:
-        print_json({"table": target.name, "service": kind, "done": done, "written": [*written]})
+        print_json({"table": table, "service": kind, "done": done, "written": [*written]})
         return 0
-    stdout().print(f"{target.name}: {kind} is {done}")
+    stdout().print(f"{table}: {kind} is {done}")
     for file in written:
         stdout().print(f"edited {file}")
-    if in_specs and not write and target.lake.table(target.name) is not None:
-        note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")
     return 0

@@ -11,7 +11,9 @@ from deployer.cli.ingest import EngineName
 from deployer.cli.options import DEFAULT_STACK, AsJson, Detach, ProjectDir, SpecsPath, StackName, refuse_without_aws
 
 if TYPE_CHECKING:
-    from deployer.specs.model import Lake
+    from deployer.cli.workspace import Workspace
+    from deployer.errors import InvalidSpecs
+    from deployer.specs.model import InstanceSpec, Lake
     from deployer.tables.progress import Progress
 
 
@@ -88,13 +90,14 @@ def run(
     from dataclasses import asdict
     from functools import partial
 
+    from deployer.cli.lake_data import root_despite
     from deployer.cli.meter import Meter
     from deployer.cli.output import print_json
     from deployer.cli.service_done import print_done
     from deployer.cli.service_options import pairs
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.errors import Interrupted, InvalidInput, Refused
+    from deployer.errors import Interrupted, InvalidInput, InvalidSpecs, Refused
     from deployer.services.run import run_service, runnable
     from deployer.services.running import Asked
     from deployer.specs.service_texts import options_from_text
@@ -110,8 +113,12 @@ def run(
     kind = runnable(service) if service is not None else None
     options = options_from_text(kind, pairs(option) or {}) if option and kind is not None else None
     workspace = open_workspace(project, stack, specs)
-    lake = workspace.lake()
-    root, instance = workspace.root(lake), lake.instance
+    lake = _lake_or_problems(workspace)
+    if isinstance(lake, InvalidSpecs):
+        root = root_despite(workspace, lake, "uses")
+        instance = _recorded_instance(root, lake)
+    else:
+        root, instance = workspace.root(lake), lake.instance
     if dry_run and not all_tables:
         options = _dry(root, str(table), str(kind), options)
     if all_tables:
@@ -124,8 +131,13 @@ def run(
             root, instance, kind, options, cluster=cluster, engine=engine.value, dry_run=dry_run, as_json=as_json
         )
     assert table is not None and kind is not None  # noqa: S101 -- refused above
-    cluster = cluster or _declared_cluster(lake, table, kind)
+    if isinstance(lake, InvalidSpecs):
+        cluster = cluster or _recorded_cluster(root, table, kind)
+    else:
+        cluster = cluster or _declared_cluster(lake, table, kind)
     if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
+        if isinstance(lake, InvalidSpecs):  # the cluster's roles, bucket and network are declared
+            raise lake
         from deployer.cli.service_remote import RunAsked, run_service_on
 
         asked = RunAsked(table, kind, options, engine.value, job_id)
@@ -174,6 +186,41 @@ def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) ->
     with closing(open_store(root)) as store:
         state = store.table(find_entry(store.instance().tables.values(), table).table_id)
     return {**options_of(state, runnable(kind), options), "dry_run": True}
+
+
+def _lake_or_problems(workspace: Workspace) -> Lake | InvalidSpecs:
+    from deployer.errors import InvalidSpecs
+
+    try:
+        return workspace.lake()
+    except InvalidSpecs as problems:
+        return problems
+
+
+def _recorded_instance(root: str, problems: InvalidSpecs) -> InstanceSpec:
+    """The instance as it was last applied. Raises the problems of the specs where none was."""
+    from contextlib import closing
+
+    from deployer.live.reader import live_instance
+    from deployer.state import open_reader
+
+    with closing(open_reader(root)) as store:
+        instance = live_instance(store.instance())
+    if instance is None:
+        raise problems
+    return instance
+
+
+def _recorded_cluster(root: str, table: str, kind: str) -> str | None:
+    """The cluster of the service that the table has; None when it has no such service."""
+    from contextlib import closing
+
+    from deployer.state import open_reader
+    from deployer.tables.dataset import find_entry
+
+    with closing(open_reader(root)) as store:
+        services = store.table(find_entry(store.instance().tables.values(), table).table_id).services
+    return next((each.cluster for each in services.values() if each.kind == kind), None)
 
 
 def _declared_cluster(lake: Lake, table: str, kind: str) -> str | None:

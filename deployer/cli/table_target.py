@@ -8,11 +8,11 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deployer.cli.lake_data import root_to_read
+from deployer.cli.lake_data import root_despite, root_to_read
 from deployer.cli.output import ask
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
-from deployer.errors import Corrupt, Interrupted, InvalidInput, NotFound
+from deployer.errors import Corrupt, Interrupted, InvalidInput, InvalidSpecs, NotFound
 from deployer.specs.model import Lake
 from deployer.state import open_reader, open_store
 from deployer.state.model import TableEntry
@@ -75,6 +75,23 @@ def changed(
                     raise
                 require_instance_owner(entry, store.instance(), workspace.owner)
         yield Target(workspace, lake, root, store, entry)
+
+
+@contextmanager
+def changed_by_state(project: Path | None, stack: str, specs: Path | None, name: str) -> Iterator[OpenTable]:
+    """A table to be changed in ways that specs do not declare: problems of the specs are noted and do not stop it.
+
+    Tables of other stacks are refused.
+    """
+    workspace = open_workspace(project, stack, specs)
+    try:
+        root = workspace.root(workspace.lake())
+    except InvalidSpecs as problems:
+        root = root_despite(workspace, problems, "changes")
+    with closing(open_store(root)) as store:
+        entry = find_entry(store.instance().tables.values(), name)
+        require_owner(entry, store.table(entry.table_id), workspace.owner)
+        yield open_entry(store, root, entry)
 
 
 def _found(store: StateStore, name: str) -> TableEntry:

@@ -105,3 +105,20 @@ def test_a_declared_service_runs_on_its_own_cluster(project: Path, deployer: Dep
     assert deployer("service", "run", TABLE, "compact").code == 0  # which of two is not asked
     [run] = deployer("service", "runs", TABLE, "--json").json["runs"]
     assert run["cluster"] == "nightly"
+
+
+def test_services_are_stopped_and_run_while_specs_have_problems(applied: Path, deployer: Deployer) -> None:
+    deployer("service", "create", TABLE, "compact")
+    (applied / "specs" / "planes.yaml").write_text("kind: Table\ncolums: []\n", encoding="utf-8")
+    assert deployer("validate").code == 1
+    for command, said in (("pause", "COMPACT is paused"), ("resume", "COMPACT is resumed"), ("run", "nothing to do")):
+        ran = deployer("service", command, TABLE, "compact")
+        assert ran.code == 0 and said in ran.out and "(see `deployer validate`)" in " ".join(ran.err.split()), ran
+    ran = deployer("service", "cancel", TABLE, "compact")
+    assert "colums" not in ran.err and "no run" in ran.err
+    assert deployer("service", "run", "--all").code == 0
+    assert deployer("service", "run", TABLE, "compact", "--dry-run").code == 1
+    ran = deployer("service", "run", TABLE, "compact", "--cluster", "big")
+    assert ran.code == 1 and "no cluster 'big' is declared" in ran.err
+    for command in ("create", "alter", "delete"):  # what specs declare
+        assert deployer("service", command, TABLE, "clean").code == 1
