@@ -45,6 +45,7 @@ def run(
     cluster: Callable[[], LocalCluster] = LocalCluster,
     on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+    on_note: Callable[[str], None] = lambda _note: None,
 ) -> IngestResult:
     """Loads into `table` (`database.name`, or the name alone when it is the only one) of the instance at `root`.
 
@@ -60,7 +61,7 @@ def run(
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         try:
             with raising_terminated():
-                return ingest(opened, request, with_spark, on_progress, on_engine)
+                return ingest(opened, request, with_spark, on_progress, on_engine, on_note)
         except (KeyboardInterrupt, Interrupted) as stop:
             raise _interrupted(store, root, opened.entry, str(request.job_id), stop) from None
 
@@ -116,11 +117,13 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--table": table,
         "--format": request.format,
         "--delimiter": request.options.delimiter,
+        "--encoding": request.options.encoding,
         "--bad-rows": request.bad_rows,
         "--job-id": request.job_id,
         "--engine": request.engine,
     }
     flags = {
+        "--no-header": not request.options.header,
         "--ignore-extra": request.ignore_extra,
         "--no-indexes": not request.indexes,
         "--no-services": not request.services,
@@ -135,6 +138,12 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
     )
 
 
+def read_options(given: argparse.Namespace) -> ReadOptions:
+    """How text is read, from the job's command line."""
+    nulls = tuple(given.null_value) if given.null_value else ("",)
+    return ReadOptions(nulls, given.delimiter, given.encoding, not given.no_header)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
     parser = argparse.ArgumentParser(prog="ingest", description="Load files into a table.")
@@ -143,6 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--format", choices=[each.value for each in Format])
     parser.add_argument("--null-value", action="append", help="a CSV text that is null; repeatable (default: empty)")
     parser.add_argument("--delimiter")
+    parser.add_argument("--encoding", default="utf-8")
+    parser.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--job-id")
@@ -157,7 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     request = IngestRequest(
         tuple(given.files),
         Format(given.format) if given.format else None,
-        ReadOptions(tuple(given.null_value) if given.null_value else ("",), given.delimiter),
+        read_options(given),
         given.ignore_extra,
         given.bad_rows,
         given.job_id,
@@ -168,9 +179,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         sizes = LocalCluster(given.cores, given.memory)
-        result = run(given.root, given.table, request, lambda: sizes, on_progress)
+        notes: list[str] = []
+        result = run(given.root, given.table, request, lambda: sizes, on_progress, on_note=notes.append)
         due = run_due_services(given.root, result.table, lambda: sizes, on_progress) if request.services else []
-        return {**asdict(result), "services": [each.as_json() for each in due]}
+        return {**asdict(result), "services": [each.as_json() for each in due], "notes": notes}
 
     return run_program(given.root, given.tell, work)
 

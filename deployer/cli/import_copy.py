@@ -32,10 +32,11 @@ def copy_rows(
     name: str,
     source: str,
     keys: tuple[tuple[str, ...], tuple[str, ...]],
+    options: ReadOptions,
 ) -> dict[str, Any]:
     """Declares the table, creates it and loads it from `source`, or finishes that."""
     row_keys, sort_keys = keys
-    found = infer([source], None, ReadOptions())
+    found = infer([source], None, options)
     for each in found.columns:
         if each.name in row_keys and each.nullable and found.complete:
             raise InvalidInput(
@@ -59,7 +60,7 @@ def copy_rows(
     reached("cli.import.applied")
     root, instance = instance_of(workspace.dir, workspace.stack, workspace.specs)
     cluster = partial(local_cluster, instance.clusters, None, instance.address)
-    run(root, spec.full_name, IngestRequest((source,), job_id=job_id), cluster)
+    run(root, spec.full_name, IngestRequest((source,), options=options, job_id=job_id), cluster)
     reached("cli.import.loaded")
     return reported(workspace, [spec], copied=True)[0]
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
 
 if TYPE_CHECKING:
     from deployer.cli.workspace import Workspace
     from deployer.specs.model import Lake
+    from deployer.tables.ingest.sources import ReadOptions
 
 _KEYS_LATER = "declare `row_keys` in the spec, and `deployer up` rewrites the table in their order"
 
@@ -40,6 +42,10 @@ def import_table(
     sort_keys: Annotated[
         str | None, typer.Option(metavar="COLUMNS", help="Of a copy: its sort keys.", show_default=False)
     ] = None,
+    null_value: NullValues = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    no_header: NoHeader = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -58,11 +64,12 @@ def import_table(
     if all_of is not None and (row_keys or sort_keys):
         raise InvalidInput("--all leaves rows where they are, and so in their order", remedy=_KEYS_LATER)
     keys = (_columns(row_keys), _columns(sort_keys))
+    options = read_options(null_value, delimiter, encoding, no_header)
     if all_of is not None:
         done, failed = _import_all(project, stack, specs, all_of, database)
     else:
         assert address is not None  # noqa: S101
-        done, failed = [_import_one(project, stack, specs, address, source, copy, keys)], {}
+        done, failed = [_import_one(project, stack, specs, address, source, copy, keys, options)], {}
     if as_json:
         print_json({"imported": done, "failed": failed})
     else:
@@ -88,6 +95,7 @@ def _import_one(
     source: str | None,
     copy: bool,
     keys: tuple[tuple[str, ...], tuple[str, ...]],
+    options: ReadOptions,
 ) -> dict[str, Any]:
     from deployer.cli.import_copy import copy_rows
     from deployer.cli.import_in_place import adopt_one
@@ -108,7 +116,7 @@ def _import_one(
     path = _source(root, database, name, source)
     with held(workspace, lake):
         if not is_dataset(path) or copy or not location_under(root, path):
-            return copy_rows(workspace, lake, database, name, str(path), keys)
+            return copy_rows(workspace, lake, database, name, str(path), keys, options)
         if any(keys):
             remedy = f"add --copy, or {_KEYS_LATER}"
             raise InvalidInput("rows that stay where they are stay in their order", where=path, remedy=remedy)

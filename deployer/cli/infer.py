@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import AsJson
+from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
 
 if TYPE_CHECKING:
     from deployer.specs.model import TableSpec
@@ -23,10 +24,10 @@ def infer(
         typer.Option(help="The table as `database.name`; else `main` and the first file's name.", show_default=False),
     ] = None,
     format: Annotated[str | None, typer.Option(help="Format, where the name does not tell it.")] = None,
-    null_value: Annotated[
-        list[str] | None, typer.Option(help="A CSV text that is null; repeatable.", show_default="empty")
-    ] = None,
-    delimiter: Annotated[str | None, typer.Option(help="What parts values of CSV.", show_default="by the name")] = None,
+    null_value: NullValues = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    no_header: NoHeader = False,
     rows: Annotated[int, typer.Option(min=1, help="Look at so many rows at most.")] = 1_000_000,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the spec here, not to stdout.")] = None,
     as_json: AsJson = False,
@@ -37,14 +38,14 @@ def infer(
     from deployer.specs.json_form import table_to_json
     from deployer.specs.model import TableSpec
     from deployer.tables.import_infer import infer as infer_columns
-    from deployer.tables.ingest.sources import Format, ReadOptions
+    from deployer.tables.ingest.sources import Format
 
     known = None
     if format is not None:
         if format not in list(Format):
             raise InvalidInput(f"unknown --format {format!r}", remedy=f"give one of {', '.join(Format)}")
         known = Format(format)
-    options = ReadOptions(tuple(null_value) if null_value else ("",), delimiter)
+    options = read_options(null_value, delimiter, encoding, no_header)
     database, name = split_name(table or f"main.{table_name(files[0])}")
     found = infer_columns(files, known, options, rows)
     spec = TableSpec(database, name, found.columns)

@@ -17,6 +17,7 @@ from deployer.cli.options import (
     TableName,
     refuse_without_aws,
 )
+from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
 
 if TYPE_CHECKING:
     from deployer.tables.progress import Progress
@@ -48,15 +49,10 @@ def ingest(
     format: Annotated[
         FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
     ] = None,
-    null_value: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="CSV text that means null; repeatable. Empty values are null unless given.", show_default=False
-        ),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="What parts CSV values; a comma, or a tab in .tsv.", show_default=False)
-    ] = None,
+    null_value: NullValues = None,
+    delimiter: Delimiter = None,
+    encoding: Encoding = "utf-8",
+    no_header: NoHeader = False,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
     bad_rows: Annotated[
         str | None,
@@ -107,13 +103,11 @@ def ingest(
     from deployer.cli.output import note, print_json
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
-    from deployer.errors import InvalidInput
     from deployer.tables.ingest.job import IngestRequest
-    from deployer.tables.ingest.sources import Format, ReadOptions
+    from deployer.tables.ingest.sources import Format
     from spark_jobs.ingest import run
 
-    if delimiter is not None and len(delimiter) != 1:
-        raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
+    options = read_options(null_value, delimiter, encoding, no_header)
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance
@@ -126,7 +120,7 @@ def ingest(
     request = IngestRequest(
         tuple(files),
         Format(format.value) if format else None,
-        ReadOptions(tuple(null_value) if null_value else ("",), delimiter),
+        options,
         ignore_extra,
         bad_rows,
         job_id,
@@ -150,10 +144,17 @@ def ingest(
             doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
             meter.tell(table, doing, now.done, now.total, now.unit)
 
-        result = run(root, table, request, choose, told, begun)
+        notes: list[str] = []
+
+        def noted(text: str) -> None:
+            notes.append(text)
+            if not as_json:
+                note(text)
+
+        result = run(root, table, request, choose, told, begun, noted)
     if not as_json:
         print_result(result, bad_rows)
     due = services_after(root, result.table, choose, as_json=as_json) if request.services else []
     if as_json:
-        print_json({**asdict(result), "services": [each.as_json() for each in due]})
+        print_json({**asdict(result), "services": [each.as_json() for each in due], "notes": notes})
     return 0

@@ -60,6 +60,8 @@ def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) ->
         print_json(result)
     else:
         print_result(result_from(result), "the file that --bad-rows names")
+        for text in result.get("notes", ()):
+            note(text)
         for due in result.get("services", ()):
             note(f"{due['service']} was due ({due['why']}): {due['status'] or due['failure']}")
     remove_uploads(root, job_id)

@@ -18,8 +18,10 @@ from deployer.specs.keys import is_key_type
 from deployer.specs.storable import type_findings
 from deployer.specs.type_names import FLOATS
 from deployer.specs.types import Column, Scalar
+from deployer.tables.ingest.dialects import with_dialects
+from deployer.tables.ingest.headers import looks_like_a_row
 from deployer.tables.ingest.read_columnar import read_units, schema_of
-from deployer.tables.ingest.read_csv import header, read_csv
+from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
 from deployer.tables.ingest.text_blocks import line_blocks, open_range
 from deployer.tables.ingest.text_values import parsed
@@ -58,7 +60,7 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
     """
     tables: list[pa.Table] = []
     left, complete = limit, True
-    for source in find_sources(paths, format_name):
+    for source in with_dialects(find_sources(paths, format_name), options):
         found = _sample(source, options, left + 1)
         complete = complete and found.num_rows <= left
         found = found.slice(0, left)
@@ -88,7 +90,14 @@ def _sample(source: Source, options: ReadOptions, limit: int) -> pa.Table:
 
 
 def _csv(source: Source, options: ReadOptions, limit: int) -> pa.Table:
-    names = header(source, options)
+    names = source.dialect.names
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidInput(
+            f"column {twice!r} is there twice; is there a header line?",
+            where=source.name,
+            remedy="give --no-header if the first line is a row, otherwise rename the column in the file",
+        )
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
     batches = (each.rows for split in splits_of([source]) for each in read_csv(split, names, names, options))
     return pa.Table.from_batches(_first(batches, limit), schema)
@@ -184,7 +193,8 @@ def _column(rows: pa.Table, name: str, complete: bool) -> Column:
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"the data has a column `{name}`, which cannot be the name of a column",
-            remedy="rename it in the data: letters, digits and _, and start with a letter or _",
+            remedy="rename it in the data: letters, digits and _, and start with a letter or _"
+            + ("; or, if the first line is a row, give --no-header" if looks_like_a_row([name]) else ""),
         )
     field = rows.schema.field(name)
     if pa.types.is_null(field.type):

@@ -111,7 +111,7 @@ REQUESTS = {
     "all": IngestRequest(
         ("-a.csv", "--b.csv"),
         Format.CSV,
-        ReadOptions(("", "-", "--null", "NA"), "-"),
+        ReadOptions(("", "-", "--null", "NA"), "-", "cp1252", False),
         True,
         "s3://b/bad.jsonl",
         "--job",
@@ -128,7 +128,7 @@ def test_a_request_goes_through_the_command_line(name: str, monkeypatch: pytest.
     class Seen(Exception):
         pass
 
-    def run(root: str, table: str, request: IngestRequest, *_: object) -> Any:
+    def run(root: str, table: str, request: IngestRequest, *_: object, **__: object) -> Any:
         found.extend((root, table, request))
         raise Seen
 

@@ -26,7 +26,7 @@ from deployer.specs.yaml import MAX_BYTES, parse_yaml
 from deployer.state.envelope import FORMAT, MAGIC, digest, seal, unseal
 from deployer.state.objects import LocalObjects
 from deployer.state.portable import read_export
-from deployer.tables.ingest import read_csv, text_blocks
+from deployer.tables.ingest import dialects, text_blocks
 from deployer.tables.ingest.read_json import _is_too_deep
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources
 from deployer.tables.ingest.text_blocks import line_blocks
@@ -374,8 +374,8 @@ def test_blocks_are_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_header_is_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F24: a first line without an end was read whole."""
-    monkeypatch.setattr(read_csv, "LONGEST_HEADER", 1000)
+    monkeypatch.setattr(dialects, "LONGEST_HEADER", 1000)
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"x" * 2**20))
     source = Source(str(tmp_path / "a.csv.gz"), Format.CSV, "a.csv.gz", True)
     with pytest.raises(InvalidInput, match="the header is longer than 1,000 characters"):
-        read_csv.header(source, ReadOptions())
+        dialects.with_dialects([source], ReadOptions())

@@ -65,7 +65,8 @@ class Lake:
     def ingest(self, *paths: Path | str, table: str = "flights", **request: Any) -> IngestResult:
         """Loads files, in this process unless another engine is asked for."""
         request.setdefault("engine", "driver")
-        return run(self.root, table, IngestRequest(tuple(map(str, paths)), **request))
+        on_note = request.pop("on_note", print)
+        return run(self.root, table, IngestRequest(tuple(map(str, paths)), **request), on_note=on_note)
 
     def file(self, rows: pa.Table, name: str = "") -> Path:
         """The rows as a Parquet file."""

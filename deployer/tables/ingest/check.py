@@ -53,8 +53,7 @@ def match_columns(
         if source.names.count(name) > 1 and f"column {name!r} is there twice" not in problems:
             problems.append(f"column {name!r} is there twice")
         if name not in table.names and not ignore_extra:
-            near = difflib.get_close_matches(name, [n for n in table.names if n not in source.names] or table.names, 1)
-            problems.append(f"the table has no column {name!r}" + (f" (did you mean {near[0]!r}?)" if near else ""))
+            problems.append(f"the table has no column {name!r}{_nearest(name, source, table)}")
     for field in table:
         if field.name not in source.names:
             if not field.nullable and not absent_is_null and not default_of(field):
@@ -70,6 +69,15 @@ def match_columns(
             remedy="rename or cast the columns"
             + (", or leave unknown ones out with --ignore-extra" if any("no column" in p for p in problems) else ""),
         )
+
+
+def _nearest(name: str, source: pa.Schema, table: pa.Schema) -> str:
+    """The column that an unknown name may mean, as a remark; empty without one."""
+    for known in table.names:
+        if known.casefold() == name.casefold():
+            return f" (it has {known!r}: names differ in case)"
+    near = difflib.get_close_matches(name, [n for n in table.names if n not in source.names] or table.names, 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def check(

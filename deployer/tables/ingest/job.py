@@ -17,6 +17,7 @@ from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import CaughtUp, catch_up
 from deployer.tables.ingest.bad_rows import LISTED, refusal, write_bad_rows
+from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
@@ -80,6 +81,7 @@ def ingest(
     with_spark: LoadWithSpark,
     on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
+    on_note: Callable[[str], None] = lambda _note: None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
     declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
@@ -87,7 +89,7 @@ def ingest(
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
     Conflict when the table was changed meanwhile.
     """
-    result = _load(table, request, with_spark, on_progress, on_engine)
+    result = _load(table, request, with_spark, on_progress, on_engine, on_note)
     result = replace(result, splits=split_after_load(table.store, table.root, table.entry.table_id, on_progress))
     if not request.indexes:
         return result
@@ -100,6 +102,7 @@ def _load(
     with_spark: LoadWithSpark,
     on_progress: OnProgress,
     on_engine: Callable[[str, str], None],
+    on_note: Callable[[str], None],
 ) -> IngestResult:
     started = time.monotonic()
     job_id = request.job_id or uuid.uuid4().hex
@@ -108,6 +111,8 @@ def _load(
     plan = _plan(table, request)
     engine, reason = _engine(request.engine, plan)
     on_engine(engine, reason)
+    for note in notes_on(split.source for split in plan.splits):
+        on_note(note)
     loaded = with_spark(_for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
     bad = bad_by_file(plan.splits, loaded.reports)
     bad_rows = sum(each.rows for each in bad.values())
@@ -133,7 +138,7 @@ def _load(
 
 
 def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
-    sources = find_sources(request.paths, request.format)
+    sources = with_dialects(find_sources(request.paths, request.format), request.options)
     if any(_same_place(source.path, table.location) for source in sources):
         raise DeployerError("a table cannot be loaded into itself", where=table.address, remedy="copy it first")
     reading = plan_reading(

@@ -1,11 +1,8 @@
-"""Reads CSV with a header line. Every value is read as text; `deployer.tables.ingest.check` makes types of it."""
+"""Reads CSV. Every value is read as text; `deployer.tables.ingest.check` makes types of it."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,55 +12,30 @@ import pyarrow.csv as pa_csv
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.check import SourceRows
-from deployer.tables.ingest.source_files import open_text
 from deployer.tables.ingest.text_blocks import BLOCK_BYTES, may_have_quotes, open_range
+from deployer.tables.ingest.undecodable import not_in_encoding
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from deployer.tables.ingest.sources import ReadOptions, Source, Split
-
-LONGEST_HEADER = 1_000_000  #: characters
-
-
-def header(source: Source, options: ReadOptions) -> list[str]:
-    """The names in the header line. Raises InvalidInput when there is none."""
-    try:
-        with open_text(source.path, compressed=source.compressed) as file:
-            names = next(csv.reader(_lines(file), delimiter=delimiter(source, options)), None)
-    except (OSError, UnicodeDecodeError, csv.Error) as failure:
-        raise InvalidInput(f"it cannot be read as CSV: {failure}", where=source.name, remedy="check the file") from None
-    if not names:
-        raise InvalidInput("there is no header line", where=source.name, remedy="name the columns in the first line")
-    return names
-
-
-def _lines(file: io.TextIOBase) -> Iterator[str]:
-    """Lines of a header; raises csv.Error for one that is too long to be one."""
-    while line := file.readline(LONGEST_HEADER + 1):
-        if len(line) > LONGEST_HEADER:
-            raise csv.Error(f"the header is longer than {LONGEST_HEADER:,} characters")
-        yield line
-
-
-def delimiter(source: Source, options: ReadOptions) -> str:
-    """What parts the values: as given, else a tab in .tsv files, else a comma."""
-    tabs = Path(source.path.lower().removesuffix(".gz")).suffix == ".tsv"
-    return options.delimiter or ("\t" if tabs else ",")
+    from deployer.tables.ingest.sources import ReadOptions, Split
 
 
 def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options: ReadOptions) -> Iterator[SourceRows]:
-    """The rows of a split; `names` are the header's, `columns` those to read. Rows of another width are unreadable."""
+    """The rows of a split; `names` are all columns of the file, `columns` those to read.
+
+    Rows of another width are unreadable.
+    """
     invalid: list[tuple[int, int]] = []
-    first = split.start == 0
-    header_rows = 1 if first else 0
+    has_header = split.source.dialect.header and split.start == 0
+    header_rows = 1 if has_header else 0
 
     def skip(row: Any) -> str:
         invalid.append((row.number - header_rows, row.actual_columns))
         return "skip"
 
     parse = pa_csv.ParseOptions(
-        delimiter=delimiter(split.source, options),
+        delimiter=split.source.dialect.delimiter,
         newlines_in_values=may_have_quotes(split),
         invalid_row_handler=skip,
     )
@@ -74,13 +46,18 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    read = pa_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=None if first else list(names))
+    given_names = None if has_header else list(names)
+    read = pa_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=given_names)
     counter = _Numbers(invalid, len(names))
     try:
         stream = open_range(split.source, split.start, split.stop)
         for batch in pa_csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert):
             yield SourceRows(batch, *counter.take(batch.num_rows))
+    except UnicodeError as failure:
+        raise not_in_encoding(split.source, failure) from None
     except pa.ArrowInvalid as failure:
+        if "invalid UTF8" in str(failure):
+            raise not_in_encoding(split.source, UnicodeError(str(failure))) from None
         raise InvalidInput(
             f"it cannot be read as CSV: {str(failure).splitlines()[0]}",
             where=split.source.name,

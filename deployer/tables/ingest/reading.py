@@ -9,9 +9,10 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
-from deployer.errors import DeployerError
+from deployer.errors import DeployerError, InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.tables.ingest.headers import names_of_csv, with_header_question
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
 
 
@@ -74,26 +75,27 @@ def plan_reading(
     """Looks at every source's columns. Raises InvalidInput for the first source whose columns cannot be the table's."""
     names = {}
     for source in sources:
-        columns = _columns(source, table, options)
-        match_columns(
-            columns,
-            table,
-            where=source.name,
-            text=source.format.is_text,
-            ignore_extra=ignore_extra,
-            absent_is_null=source.format is Format.JSON,
-        )
+        columns = _columns(source, table)
+        try:
+            match_columns(
+                columns,
+                table,
+                where=source.name,
+                text=source.format.is_text,
+                ignore_extra=ignore_extra,
+                absent_is_null=source.format is Format.JSON,
+            )
+        except InvalidInput as error:
+            raise with_header_question(error, source, table) from None
         names[source.path] = tuple(columns.names)
     schema = table.serialize().to_pybytes()
     return Reading(schema, row_keys, names, options, ignore_extra, listed)
 
 
-def _columns(source: Source, table: pa.Schema, options: ReadOptions) -> pa.Schema:
+def _columns(source: Source, table: pa.Schema) -> pa.Schema:
     match source.format:
         case Format.CSV:
-            from deployer.tables.ingest.read_csv import header
-
-            return pa.schema([pa.field(name, pa.string()) for name in header(source, options)])
+            return pa.schema([pa.field(name, pa.string()) for name in names_of_csv(source, table)])
         case Format.JSON:
             from deployer.tables.ingest.read_json import schema_of_sample
 

@@ -6,6 +6,7 @@ credentials again for each file, so that those which expire are renewed.
 
 from __future__ import annotations
 
+import codecs
 import io
 import mmap
 import os
@@ -25,12 +26,20 @@ if TYPE_CHECKING:
 Environment = tuple[tuple[str, str], ...]
 
 SCHEME = "s3://"
+CODECS = {".gz": "gzip", ".zst": "zstd"}  #: Arrow's codec by the suffix of a compressed text file
 SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
 
 
 def is_on_s3(path: str) -> bool:
     """Whether a source is an object, and not a file."""
     return path.startswith(SCHEME)
+
+
+def without_codec(name: str) -> str:
+    """A lower-case name without the suffix of a codec."""
+    for suffix in CODECS:
+        name = name.removesuffix(suffix)
+    return name
 
 
 def file_size(path: str) -> int:
@@ -53,17 +62,31 @@ def open_file(path: str) -> Any:
 
 def open_stream(path: str, *, compressed: bool) -> Any:
     """An Arrow stream over a whole file, uncompressed."""
+    codec = CODECS.get(Path(path.lower()).suffix) if compressed else None
     if not is_on_s3(path):
-        return pa.input_stream(path, compression="gzip" if compressed else None)
+        return pa.input_stream(path, compression=codec)
     file = open_file(path)
-    return pa.CompressedInputStream(file, "gzip") if compressed else file
+    return pa.CompressedInputStream(file, codec) if codec else file
 
 
 @contextmanager
-def open_text(path: str, *, compressed: bool) -> Iterator[io.TextIOBase]:
-    """The file as text, line ends as they are."""
+def open_text(path: str, encoding: str, *, compressed: bool) -> Iterator[tuple[io.TextIOBase, str]]:
+    """The file as text, line ends as they are, and the encoding that it is read in: a byte order mark takes precedence
+    over `encoding`, and is left out."""
     with open_stream(path, compressed=compressed) as stream:
-        yield io.TextIOWrapper(io.BufferedReader(stream), encoding="utf-8-sig", newline="")
+        buffered = io.BufferedReader(stream)
+        found = _encoding_by_mark(buffered.peek(4)) or encoding
+        skips_mark = "utf-8-sig" if found == "utf-8" else found
+        yield io.TextIOWrapper(buffered, encoding=skips_mark, newline=""), found
+
+
+def _encoding_by_mark(start: bytes) -> str | None:
+    """The encoding that a byte order mark at the start of a file names."""
+    if start.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "utf-32"
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    return "utf-8" if start.startswith(codecs.BOM_UTF8) else None
 
 
 class Bytes(Protocol):

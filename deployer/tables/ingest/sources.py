@@ -12,7 +12,7 @@ from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.files.reading import NotAFile, check_regular
-from deployer.tables.ingest.source_files import is_on_s3
+from deployer.tables.ingest.source_files import is_on_s3, without_codec
 
 
 class Format(StrEnum):
@@ -50,21 +50,50 @@ SPLIT_ROWS = 262_144
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How text is read: which texts are null, and what parts the values of a CSV line (None: by the file's name)."""
+    """How text is read.
+
+    `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
+    name, or detected). `encoding` is Python's name of the text's encoding; a byte order mark takes precedence.
+    `header`: the first line of a CSV file has the names of its columns.
+    """
 
     null_values: tuple[str, ...] = ("",)
     delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one text file is written; `deployer.tables.ingest.dialects` finds it.
+
+    `names` are the columns of a CSV file. `header`: its first line has them; otherwise they are `column_1` and so on.
+    `detected`: the delimiter is neither given nor usual for the file's name.
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    header: bool = True
+    names: tuple[str, ...] = ()
+    detected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file (or Lance dataset) as `name` shows it; `compressed`: it is gzip; `version` is Lance's (None: newest)."""
+    """One file (or Lance dataset) as `name` shows it; `compressed`: by the codec that its suffix names; `version` is
+    Lance's (None: newest)."""
 
     path: str
     format: Format
     name: str
     compressed: bool = False
     version: int | None = None
+    dialect: Dialect = Dialect()
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether a text file can be read only from its start: it is compressed, or not UTF-8."""
+        return self.compressed or self.dialect.encoding != "utf-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +209,7 @@ def _is_lance(path: Path) -> bool:
 
 
 def _known(name: str) -> Format | None:
-    return SUFFIXES.get(Path(name.lower().removesuffix(".gz")).suffix)
+    return SUFFIXES.get(Path(without_codec(name.lower())).suffix)
 
 
 def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
@@ -190,11 +219,12 @@ def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
         raise InvalidInput("zip archives are not read", where=path, remedy="unzip it first")
     if form is None:
         raise InvalidInput(
-            f"the format cannot be told from the name (known: {', '.join(SUFFIXES)}, each CSV or JSON also with .gz)",
+            f"the format cannot be told from the name (known: {', '.join(SUFFIXES)}, "
+            "each CSV or JSON also with .gz or .zst)",
             where=path,
             remedy=f"give --format: {', '.join(Format)}",
         )
-    compressed = name.endswith(".gz")
+    compressed = without_codec(name) != name
     if compressed and not form.is_text:
         raise InvalidInput(f"a compressed {form} file is not read", where=path, remedy="uncompress it first")
     return Source(path, form, path, compressed)

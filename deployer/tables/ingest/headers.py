@@ -1,0 +1,47 @@
+"""CSV files without a header line: their columns are the table's, in its order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.tables.ingest.sources import Format, Source
+
+_VALUE = re.compile(r"\s*[-+]?[0-9][0-9.,:/ -]*\s*")  #: a number, a date or a time, which no header has
+
+
+def names_of_csv(source: Source, table: pa.Schema) -> tuple[str, ...]:
+    """The columns of a CSV file. Raises InvalidInput for a file without a header line that has another number of
+    columns than the table."""
+    names = source.dialect.names
+    if source.dialect.header:
+        return names
+    if len(names) != len(table):
+        raise InvalidInput(
+            f"the first row has {len(names)} value{'' if len(names) == 1 else 's'}, and the table has {len(table)} "
+            f"column{'' if len(table) == 1 else 's'} ({', '.join(table.names)})",
+            where=source.name,
+            remedy="without a header line a file has all columns of the table in their order; check --delimiter, or "
+            "add a header line",
+        )
+    return tuple(table.names)
+
+
+def looks_like_a_row(names: Sequence[str]) -> bool:
+    """Whether a header line has numbers, dates, or a name twice, as rows have."""
+    return len(set(names)) < len(names) or any(_VALUE.fullmatch(name) for name in names)
+
+
+def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) -> InvalidInput:
+    """The error, with a question for the header line where the first line of a CSV file seems to be a row."""
+    if source.format is not Format.CSV or not source.dialect.header:
+        return error
+    names = source.dialect.names
+    is_row = looks_like_a_row(names) or (len(names) == len(table) and not set(names) & set(table.names))
+    if not is_row:
+        return error
+    remedy = f"{error.remedy}; is there a header line? If the first line is a row, give --no-header"
+    return InvalidInput(error.what, where=error.where, remedy=remedy)
