@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def infer(
-    files: Annotated[list[str], typer.Argument(help="Files, folders, globs or a Lance dataset.")],
+    files: Annotated[list[str], typer.Argument(help="Files, folders, globs or a Lance dataset; - is stdin.")],
     table: Annotated[
         str | None,
         typer.Option(help="The table as `database.name`; else `main` and the first file's name.", show_default=False),
@@ -34,6 +34,7 @@ def infer(
 ) -> int:
     """Write the spec of a table from Parquet, CSV, JSON lines, Arrow or Lance: types, nulls, possible row keys."""
     from deployer.cli.output import note, print_data, print_json
+    from deployer.cli.standard_input import standard_input
     from deployer.errors import InvalidInput
     from deployer.specs.json_form import table_to_json
     from deployer.specs.model import TableSpec
@@ -47,7 +48,8 @@ def infer(
         known = Format(format)
     options = read_options(null_value, delimiter, encoding, no_header)
     database, name = split_name(table or f"main.{table_name(files[0])}")
-    found = infer_columns(files, known, options, rows)
+    with standard_input(files, format) as paths:
+        found = infer_columns(paths, known, options, rows)
     spec = TableSpec(database, name, found.columns)
     if as_json:
         print_json({"table": table_to_json(spec), "rows": found.rows, "row_keys": list(found.row_keys)})

@@ -44,7 +44,8 @@ class EngineName(StrEnum):
 def ingest(
     table: TableName,
     files: Annotated[
-        list[str], typer.Argument(help="Files, folders or globs, here or at s3:// addresses.", metavar="FILE…")
+        list[str],
+        typer.Argument(help="Files, folders or globs, here or at s3:// addresses; - is stdin.", metavar="FILE…"),
     ],
     format: Annotated[
         FileFormat | None, typer.Option("--format", "-f", help="By suffix unless given.", show_default=False)
@@ -94,13 +95,14 @@ def ingest(
     as_json: AsJson = False,
 ) -> int:
     """Load files into a table: all rows or none, as one version, sorted within each partition."""
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
     from functools import partial
 
     from deployer.cli.ingest_result import print_result
     from deployer.cli.ingest_services import services_after
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json
+    from deployer.cli.standard_input import refuse_standard_input, standard_input
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.tables.ingest.job import IngestRequest
@@ -131,8 +133,9 @@ def ingest(
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on
 
+        refuse_standard_input(files)
         return ingest_on(remote, workspace, lake, table, request, as_json=as_json, detach=detach, upload=upload)
-    with Meter(as_json=as_json) as meter:
+    with Meter(as_json=as_json) as meter, standard_input(files, format) as paths:
 
         def begun(engine: str, reason: str) -> None:
             where = "with Spark" if engine == "spark" else "in this process"
@@ -151,7 +154,7 @@ def ingest(
             if not as_json:
                 note(text)
 
-        result = run(root, table, request, choose, told, begun, noted)
+        result = run(root, table, replace(request, paths=tuple(paths)), choose, told, begun, noted)
     if not as_json:
         print_result(result, bad_rows)
     due = services_after(root, result.table, choose, as_json=as_json) if request.services else []
