@@ -28,6 +28,7 @@ from deployer.tables.ingest.distributed import SparkLoad, first_error
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.sources import Format, ReadOptions
+from deployer.tables.ingest.time_texts import date_format
 from deployer.tables.progress import OnProgress, Progress, untold
 from spark_jobs.program import run_program
 
@@ -118,6 +119,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--format": request.format,
         "--delimiter": request.options.delimiter,
         "--encoding": request.options.encoding,
+        "--timezone": request.options.timezone,
         "--bad-rows": request.bad_rows,
         "--job-id": request.job_id,
         "--engine": request.engine,
@@ -132,6 +134,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
     return (
         *(f"{name}={value}" for name, value in options.items() if value is not None),
         *(f"--null-value={text}" for text in request.options.null_values),
+        *(f"--date-format={column or ''}={form}" for column, form in request.options.date_formats),
         *(name for name, wanted in flags.items() if wanted),
         "--",
         *request.paths,
@@ -141,7 +144,8 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
 def read_options(given: argparse.Namespace) -> ReadOptions:
     """How text is read, from the job's command line."""
     nulls = tuple(given.null_value) if given.null_value else ("",)
-    return ReadOptions(nulls, given.delimiter, given.encoding, not given.no_header)
+    formats = tuple(date_format(text) for text in given.date_format or ())
+    return ReadOptions(nulls, given.delimiter, given.encoding, not given.no_header, formats, given.timezone)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,6 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--null-value", action="append", help="a CSV text that is null; repeatable (default: empty)")
     parser.add_argument("--delimiter")
     parser.add_argument("--encoding", default="utf-8")
+    parser.add_argument("--date-format", action="append", help="[COLUMN=]FORMAT of dates and times; repeatable")
+    parser.add_argument("--timezone", help="of times without an offset")
     parser.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")

@@ -17,7 +17,7 @@ from deployer.cli.options import (
     TableName,
     refuse_without_aws,
 )
-from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
+from deployer.cli.text_options import DateFormats, Delimiter, Encoding, NoHeader, NullValues, TimeZone, read_options
 
 if TYPE_CHECKING:
     from deployer.tables.progress import Progress
@@ -54,6 +54,8 @@ def ingest(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     no_header: NoHeader = False,
+    date_format: DateFormats = None,
+    timezone: TimeZone = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
     bad_rows: Annotated[
         str | None,
@@ -109,7 +111,7 @@ def ingest(
     from deployer.tables.ingest.sources import Format
     from spark_jobs.ingest import run
 
-    options = read_options(null_value, delimiter, encoding, no_header)
+    options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     root, instance = workspace.root(lake), lake.instance

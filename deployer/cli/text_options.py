@@ -29,12 +29,37 @@ Encoding = Annotated[
 ]
 NoHeader = Annotated[bool, typer.Option("--no-header", help="The first line of CSV files is a row.")]
 
+DateFormats = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--date-format",
+        metavar="[COLUMN=]FORMAT",
+        help="How text writes dates and times, such as %d.%m.%Y (as Python's strptime); repeatable for columns. "
+        "ISO 8601 is always read.",
+        show_default=False,
+    ),
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(help="Time zone of times without an offset, such as Europe/Berlin.", show_default=False),
+]
 
-def read_options(null_values: list[str] | None, delimiter: str | None, encoding: str, no_header: bool) -> ReadOptions:
-    """How text is read. Raises InvalidInput for a delimiter that is not one character."""
+
+def read_options(
+    null_values: list[str] | None,
+    delimiter: str | None,
+    encoding: str,
+    no_header: bool,
+    date_formats: list[str] | None = None,
+    timezone: str | None = None,
+) -> ReadOptions:
+    """How text is read. Raises InvalidInput for a delimiter that is not one character, and for wrong date formats."""
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.sources import ReadOptions
+    from deployer.tables.ingest.time_texts import date_format
 
     if delimiter is not None and len(delimiter) != 1:
         raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
-    return ReadOptions(tuple(null_values) if null_values else ("",), delimiter, encoding, not no_header)
+    nulls = tuple(null_values) if null_values else ("",)
+    formats = tuple(date_format(text) for text in date_formats or ())
+    return ReadOptions(nulls, delimiter, encoding, not no_header, formats, timezone)

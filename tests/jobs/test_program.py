@@ -111,7 +111,7 @@ REQUESTS = {
     "all": IngestRequest(
         ("-a.csv", "--b.csv"),
         Format.CSV,
-        ReadOptions(("", "-", "--null", "NA"), "-", "cp1252", False),
+        ReadOptions(("", "-", "--null", "NA"), "-", "cp1252", False, ((None, "%d=%m=%Y"), ("at", "%d.%m.%Y")), "UTC"),
         True,
         "s3://b/bad.jsonl",
         "--job",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
@@ -14,6 +14,7 @@ from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.check import SourceRows, check, match_columns
 from deployer.tables.ingest.headers import names_of_csv, with_header_question
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
+from deployer.tables.ingest.time_texts import as_iso, check_times, with_remarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def plan_reading(
     listed: int | None,
 ) -> Reading:
     """Looks at every source's columns. Raises InvalidInput for the first source whose columns cannot be the table's."""
+    check_times(options, table)
     names = {}
     for source in sources:
         columns = _columns(source, table)
@@ -117,6 +119,8 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
     text = split.source.format.is_text
     try:
         for source in _source_rows(split, reading, table):
+            if text:
+                source = replace(source, rows=as_iso(source.rows, table, reading.options))
             seen = [int(source.numbers[-1])] if len(source.numbers) else []
             seen += [problem.row for problem in source.unreadable.problems]
             report.rows = max(report.rows, *seen) if seen else report.rows
@@ -129,7 +133,8 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
                 absent_is_null=split.source.format is Format.JSON,
             )
             if found.bad.rows:
-                joined = report.bad.joined(found.bad)
+                bad = with_remarks(found.bad, table, reading.options) if text else found.bad
+                joined = report.bad.joined(bad)
                 report.bad = joined if reading.listed is None else joined.first(reading.listed)
             if found.rows.num_rows:
                 yield found.rows

@@ -54,13 +54,16 @@ class ReadOptions:
 
     `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
     name, or detected). `encoding` is Python's name of the text's encoding; a byte order mark takes precedence.
-    `header`: the first line of a CSV file has the names of its columns.
+    `header`: the first line of a CSV file has the names of its columns. `date_formats` are pairs of a column (None: all
+    others) and how it writes dates and times, as strptime reads them; `timezone` is that of times without an offset.
     """
 
     null_values: tuple[str, ...] = ("",)
     delimiter: str | None = None
     encoding: str = "utf-8"
     header: bool = True
+    date_formats: tuple[tuple[str | None, str], ...] = ()
+    timezone: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
