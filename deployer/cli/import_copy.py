@@ -60,9 +60,9 @@ def copy_rows(
     reached("cli.import.applied")
     root, instance = instance_of(workspace.dir, workspace.stack, workspace.specs)
     cluster = partial(local_cluster, instance.clusters, None, instance.address)
-    run(root, spec.full_name, IngestRequest((source,), options=options, job_id=job_id), cluster)
+    run(root, spec.full_name, IngestRequest((source,), options=found.options, job_id=job_id), cluster)
     reached("cli.import.loaded")
-    return reported(workspace, [spec], copied=True)[0]
+    return {**reported(workspace, [spec], copied=True)[0], "notes": list(found.notes)}
 
 
 def _has_job(root: str, table_id: str, job_id: str) -> bool:

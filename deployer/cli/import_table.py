@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
-from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
+from deployer.cli.text_options import DateFormats, Delimiter, Encoding, NoHeader, NullValues, read_options
 
 if TYPE_CHECKING:
     from deployer.cli.workspace import Workspace
@@ -46,6 +46,7 @@ def import_table(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     no_header: NoHeader = False,
+    date_format: DateFormats = None,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
@@ -64,7 +65,7 @@ def import_table(
     if all_of is not None and (row_keys or sort_keys):
         raise InvalidInput("--all leaves rows where they are, and so in their order", remedy=_KEYS_LATER)
     keys = (_columns(row_keys), _columns(sort_keys))
-    options = read_options(null_value, delimiter, encoding, no_header)
+    options = read_options(null_value, delimiter, encoding, no_header, date_format)
     if all_of is not None:
         done, failed = _import_all(project, stack, specs, all_of, database)
     else:
@@ -76,6 +77,8 @@ def import_table(
         for each in done:
             how = f"{each['rows']:,} rows copied" if each["copied"] else f"{each['rows']:,} rows where they are"
             stdout().print(f"imported {each['address']}: {how}, declared in {each['file']}", soft_wrap=True)
+        for text in dict.fromkeys(text for each in done for text in each.get("notes", ())):
+            note(text)
         if any(not each["row_keys"] for each in done):
             note(f"without row keys, rows lie in no order: {_KEYS_LATER}")
         for name, why in failed.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deployer.cli.options import AsJson
-from deployer.cli.text_options import Delimiter, Encoding, NoHeader, NullValues, read_options
+from deployer.cli.text_options import DateFormats, Delimiter, Encoding, NoHeader, NullValues, read_options
 
 if TYPE_CHECKING:
     from deployer.specs.model import TableSpec
     from deployer.tables.import_infer import Inferred
+    from deployer.tables.ingest.sources import ReadOptions
 
 
 def infer(
@@ -28,6 +30,7 @@ def infer(
     delimiter: Delimiter = None,
     encoding: Encoding = "utf-8",
     no_header: NoHeader = False,
+    date_format: DateFormats = None,
     rows: Annotated[int, typer.Option(min=1, help="Look at so many rows at most.")] = 1_000_000,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the spec here, not to stdout.")] = None,
     as_json: AsJson = False,
@@ -46,13 +49,20 @@ def infer(
         if format not in list(Format):
             raise InvalidInput(f"unknown --format {format!r}", remedy=f"give one of {', '.join(Format)}")
         known = Format(format)
-    options = read_options(null_value, delimiter, encoding, no_header)
+    options = read_options(null_value, delimiter, encoding, no_header, date_format)
     database, name = split_name(table or f"main.{table_name(files[0])}")
     with standard_input(files, format) as paths:
         found = infer_columns(paths, known, options, rows)
     spec = TableSpec(database, name, found.columns)
     if as_json:
-        print_json({"table": table_to_json(spec), "rows": found.rows, "row_keys": list(found.row_keys)})
+        print_json(
+            {
+                "table": table_to_json(spec),
+                "rows": found.rows,
+                "row_keys": list(found.row_keys),
+                "notes": list(found.notes),
+            }
+        )
         return 0
     text = spec_text(spec, found)
     if out is None:
@@ -69,11 +79,14 @@ def infer(
 
 
 def spec_text(spec: TableSpec, found: Inferred) -> str:
-    """The Table document, with row keys as a comment where the data has some."""
+    """The Table document, with comments: what was assumed, the options that load the data, and possible row keys."""
     from deployer.specs.write import table_to_yaml
     from deployer.visible import visible
 
     text = table_to_yaml(spec)
+    text += "".join(f"# {visible(each)}\n" for each in found.notes)
+    if options := ingest_options(found.options):
+        text += f"# To load it: deployer ingest {spec.full_name} FILE {' '.join(map(shlex.quote, options))}\n"
     if found.row_keys:
         text += f"# Unique and never null in the {found.rows:,} rows that were read:\n"
         text += f"# row_keys: [{', '.join(map(visible, found.row_keys))}]\n"
@@ -82,10 +95,29 @@ def spec_text(spec: TableSpec, found: Inferred) -> str:
     return text
 
 
+def ingest_options(options: ReadOptions) -> list[str]:
+    """The options of `deployer ingest` that differ from its defaults."""
+    usual = type(options)()
+    given: list[str] = []
+    if options.null_values != usual.null_values:
+        given += [word for text in options.null_values for word in ("--null-value", text)]
+    if options.delimiter is not None:
+        given += ["--delimiter", options.delimiter]
+    if options.encoding != usual.encoding:
+        given += ["--encoding", options.encoding]
+    if not options.header:
+        given.append("--no-header")
+    for column, form in options.date_formats:
+        given += ["--date-format", form if column is None else f"{column}={form}"]
+    return given
+
+
 def table_name(path: str) -> str:
     """A table's name from that of a file; letters lose their accents."""
     path = "".join(each for each in unicodedata.normalize("NFKD", path) if not unicodedata.combining(each))
-    stem = re.sub(r"(\.(gz|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower())
+    stem = re.sub(
+        r"(\.(gz|zst|parquet|pq|csv|tsv|jsonl?|ndjson|arrows?|feather|ipc|lance))+$", "", Path(path).name.lower()
+    )
     name = re.sub(r"[^a-z0-9_]+", "_", stem).strip("_")
     return name if re.match(r"[a-z_]", name) else f"t_{name}" if name else "table"
 

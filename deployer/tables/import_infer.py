@@ -5,52 +5,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any, assert_never
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
 from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
-from deployer.specs.keys import is_key_type
 from deployer.specs.storable import type_findings
-from deployer.specs.type_names import FLOATS
-from deployer.specs.types import Column, Scalar
-from deployer.tables.ingest.dialects import with_dialects
+from deployer.specs.types import Column
+from deployer.tables.import_text import typed, usual_nulls
+from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.headers import looks_like_a_row
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
 from deployer.tables.ingest.text_blocks import line_blocks, open_range
-from deployer.tables.ingest.text_values import parsed
+from deployer.tables.ingest.time_texts import DateFormats
+from deployer.tables.key_candidates import key_candidate
 
 SAMPLE_ROWS = 1_000_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_KEY_COLUMNS = 8  #: how many columns at most are tried in pairs
-_TEXT_TYPES = (
-    pa.int64(),
-    pa.float64(),
-    pa.date32(),
-    pa.timestamp("us"),
-    pa.timestamp("us", "UTC"),
-    pa.time64("us"),
-)
-_LEADING_ZERO = r"^\s*[-+]?0[0-9]"
 
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
     """Columns as the rows that were read need them; `complete`: those were all.
 
-    `row_keys` are the first columns that are never null and together unique in these rows; empty when none are.
+    `row_keys` are columns that are never null and together unique in these rows, and that are likely to stay so; empty
+    when none are. `options` read the files as these columns; `notes` say what was assumed.
     """
 
     columns: tuple[Column, ...]
     rows: int
     complete: bool
     row_keys: tuple[str, ...]
+    options: ReadOptions = ReadOptions()
+    notes: tuple[str, ...] = ()
 
 
 def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions, limit: int = SAMPLE_ROWS) -> Inferred:
@@ -58,31 +49,73 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
 
     Raises NotFound and InvalidInput for files that cannot be read, and for columns that no table can have.
     """
-    tables: list[pa.Table] = []
+    sources = with_dialects(find_sources(paths, format_name), options)
+    notes = notes_on(sources)
+    sample = _sample(sources, options, limit)
+    if sample.csv is not None and (nulls := usual_nulls(sample.csv)):
+        options = replace(options, null_values=(*options.null_values, *nulls))
+        notes += [_null_note(text, columns) for text, columns in nulls.items()]
+        sample = _sample(sources, options, limit)
+    found: list[pa.Table] = list(sample.others)
+    formats: DateFormats = ()
+    for rows, numbers in ((sample.csv, True), (sample.json, False)):
+        if rows is not None:
+            text = typed(rows, options.date_formats, numbers=numbers)
+            found.append(text.rows)
+            formats += text.date_formats
+            notes += text.notes
+    options = replace(options, date_formats=tuple(dict.fromkeys((*options.date_formats, *formats))))
+    rows = _joined(found)
+    columns = tuple(_column(rows, name, sample.complete) for name in rows.schema.names)
+    keys = key_candidate(rows, columns) if sample.complete else ()
+    return Inferred(columns, rows.num_rows, sample.complete, keys, options, tuple(dict.fromkeys(notes)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """The first rows of sources: those of CSV as text, those of JSON with types where JSON has them, and others."""
+
+    csv: pa.Table | None
+    json: pa.Table | None
+    others: tuple[pa.Table, ...]
+    complete: bool
+
+
+def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sample:
+    found: dict[Format, list[pa.Table]] = {}
     left, complete = limit, True
-    for source in with_dialects(find_sources(paths, format_name), options):
-        found = _sample(source, options, left + 1)
-        complete = complete and found.num_rows <= left
-        found = found.slice(0, left)
-        left -= found.num_rows
-        tables.append(found)
+    for source in sources:
+        rows = _rows(source, options, left + 1)
+        complete = complete and rows.num_rows <= left
+        rows = rows.slice(0, left)
+        left -= rows.num_rows
+        found.setdefault(source.format, []).append(rows)
+    csv, json = found.pop(Format.CSV, []), found.pop(Format.JSON, [])
+    others = tuple(rows for tables in found.values() for rows in tables)
+    return _Sample(_joined(csv) if csv else None, _joined(json) if json else None, others, complete)
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     try:
-        rows = pa.concat_tables(tables, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
         raise InvalidInput(
             f"the files have columns of different types: {str(failure).splitlines()[0]}",
             remedy="infer the spec from one of them",
         ) from None
-    columns = tuple(_column(rows, name, complete) for name in rows.schema.names)
-    return Inferred(columns, rows.num_rows, complete, _row_keys(rows, columns) if complete else ())
 
 
-def _sample(source: Source, options: ReadOptions, limit: int) -> pa.Table:
+def _null_note(text: str, columns: Sequence[str]) -> str:
+    more = ", …" if len(columns) > 3 else ""
+    return f"{text!r} is null: without it, the values of {', '.join(columns[:3])}{more} are numbers, dates or booleans"
+
+
+def _rows(source: Source, options: ReadOptions, limit: int) -> pa.Table:
     match source.format:
         case Format.CSV:
-            return _typed(_csv(source, options, limit), numbers=True)
+            return _csv(source, options, limit)
         case Format.JSON:
-            return _typed(_json(source, limit), numbers=False)
+            return _json(source, limit)
         case Format.PARQUET | Format.ARROW | Format.LANCE:
             return _columnar(source, limit)
         case _:
@@ -162,33 +195,6 @@ def _bad_json(source: Source, what: str) -> InvalidInput:
     return InvalidInput(what, where=source.name, remedy="give JSON lines, one object a line")
 
 
-def _typed(rows: pa.Table, *, numbers: bool) -> pa.Table:
-    """Columns of text as the first type that all of their values have."""
-    return pa.table({name: _typed_column(rows.column(name), numbers) for name in rows.schema.names})
-
-
-def _typed_column(values: Any, numbers: bool) -> Any:
-    if pa.types.is_null(values.type):
-        return values.cast(pa.string())
-    if not pa.types.is_string(values.type) or values.null_count == len(values):
-        return values
-    joined = values.combine_chunks()
-    texts = pc.unique(pc.utf8_lower(pc.utf8_trim_whitespace(joined.drop_null())))
-    if numbers and set(texts.slice(0, 3).to_pylist()) <= {"true", "false"}:
-        return parsed(joined, pa.bool_())[0]
-    zeros = pc.any(pc.match_substring_regex(texts, _LEADING_ZERO)).as_py()
-    for kind in _TEXT_TYPES:
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if number and (zeros or not numbers):
-            continue
-        _, bad = parsed(joined.slice(0, 1000), kind)
-        if bad is None:
-            typed, bad = parsed(joined, kind)
-            if bad is None:
-                return typed
-    return values
-
-
 def _column(rows: pa.Table, name: str, complete: bool) -> Column:
     if not _NAME.fullmatch(name):
         raise InvalidInput(
@@ -206,21 +212,3 @@ def _column(rows: pa.Table, name: str, complete: bool) -> Column:
     for finding in type_findings(column):
         raise InvalidInput(f"column `{name}`: {finding.what}", remedy=finding.remedy)
     return column
-
-
-def _row_keys(rows: pa.Table, columns: Sequence[Column]) -> tuple[str, ...]:
-    """The first column, else the first two, by which no two rows are equal."""
-    names = [
-        column.name
-        for column in columns
-        if not column.nullable
-        and is_key_type(column.type)
-        and not (isinstance(column.type, Scalar) and column.type.name in (*FLOATS, "bool"))
-    ]
-    if rows.num_rows < 2:
-        return ()
-    singles = [(name,) for name in names]
-    for key in (*singles, *combinations(names[:_KEY_COLUMNS], 2)):
-        if rows.select(list(key)).group_by(list(key)).aggregate([]).num_rows == rows.num_rows:
-            return key
-    return ()

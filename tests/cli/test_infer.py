@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import lance
 import pyarrow as pa
@@ -34,7 +34,7 @@ CSV = (
 
 
 def spec_of(folder: Path, text: str) -> TableSpec:
-    (folder / "specs").mkdir(exist_ok=True)
+    (folder / "specs").mkdir(parents=True, exist_ok=True)
     (folder / "specs" / "lake.yaml").write_text(INSTANCE + "---\n" + text, encoding="utf-8")
     return load_lake(folder, folder / "specs").tables[0]
 
@@ -99,15 +99,121 @@ def test_text_gets_the_types_that_all_its_values_have(
     assert ", ".join(shown) == columns
 
 
-def test_row_keys_are_a_remark_only_where_they_hold(deployer: Deployer, tmp_path: Path) -> None:
-    def keys(**columns: list[Any]) -> Any:
-        pq.write_table(pa.table(columns), tmp_path / "t.parquet")
-        return deployer("schema", "infer", str(tmp_path / "t.parquet"), "--json").json["row_keys"]
+COUNTRIES, YEARS = ("Chad", "Mali", "Peru", "Oman"), range(1955, 2010, 5)
+KEYS = {
+    "id": ({"pop": [3, 9, 5], "id": [7, 1, 4]}, ["id"]),
+    "camel-case": ({"pop": [3, 9, 5], "orderId": [7, 1, 4]}, ["orderId"]),
+    "row-numbers": ({"x": [1.5, 2.5, 0.5], "n": [1, 2, 3]}, ["n"]),
+    "codes": ({"name": ["Oslo", "Rome", "Bonn"], "port": ["OSL", "FCO", "CGN"]}, ["port"]),
+    "two-ids": ({"order_id": [1, 1, 2], "line_no": [1, 2, 1], "qty": [5, 6, 7]}, ["order_id", "line_no"]),
+    "gapminder": (
+        {
+            "year": [year for _ in COUNTRIES for year in YEARS],
+            "country": [country for country in COUNTRIES for _ in YEARS],
+            "pop": [1000 * i + 7 for i in range(44)],
+        },
+        ["year", "country"],
+    ),
+    "barley": (
+        {
+            "yield": [i * 1.5 for i in range(48)],
+            "variety": [f"v{i % 4}" for i in range(48)],
+            "year": [1931 + i // 24 for i in range(48)],
+            "site": [f"s{i // 4 % 6}" for i in range(48)],
+        },
+        ["variety", "year", "site"],
+    ),
+    "four": ({name: [i >> bit & 1 for i in range(16)] for bit, name in enumerate(("a_id", "b_id", "c_id", "d_id"))},
+             ["a_id", "b_id", "c_id", "d_id"]),
+    "measure": ({"pop": [3, 9, 5]}, []),
+    "grows": ({"pop": [3, 9, 50]}, []),
+    "names": ({"first_name": ["Ann", "Bob", "Cy"], "kind": ["x", "x", "y"]}, []),
+    "repeated": ({"id": [1, 1], "code": ["a", "a"]}, []),
+    "nulls": ({"id": [1, None]}, []),
+    "floats": ({"id": [1.0, 2.0]}, []),
+    "plain-names": ({"a": [1, 1, 2], "b": [1, 2, 1]}, []),
+}  # fmt: skip
 
-    assert keys(a=[1, 1, 2], b=[1, 2, 1]) == ["a", "b"]
-    assert keys(a=[1, 1], b=[1, 1]) == []
-    assert keys(a=[1, None], b=["x", "x"]) == []
-    assert keys(a=[1.0, 2.0]) == []
+
+@pytest.mark.parametrize("name", KEYS)
+def test_row_keys_have_the_properties_of_keys(name: str, deployer: Deployer, tmp_path: Path) -> None:
+    columns, keys = KEYS[name]
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    assert deployer("schema", "infer", str(tmp_path / "t.parquet"), "--json").json["row_keys"] == keys
+
+
+PENGUINS = "species,mass,year,sex\nAdelie,3750,2007,male\nGentoo,NA,2008,NA\nAdelie,3250,2009,\n"
+ASSUMPTIONS = {
+    "nulls": (
+        PENGUINS,
+        (),
+        "species string!, mass int64, year int64!, sex string",
+        "# To load it: deployer ingest main.t FILE --null-value '' --null-value NA\n",
+    ),
+    "dashes-and-questions": (
+        "a,b\n1,2.5\n-,?\n",
+        (),
+        "a int64, b float64",
+        "# '?' is null: without it, the values of b are numbers, dates or booleans\n",
+    ),
+    "text-keeps-its-dashes": ("a,b\nx,1\n-,2\n", (), "a string!, b int64!", ""),
+    "slashes": ("d\n2012/01/01\n", (), "d date32!", "--date-format d=%Y/%m/%d\n"),
+    "dots": ("d\n31.12.2012\n1.2.2012\n", (), "d date32!", "--date-format d=%d.%m.%Y\n"),
+    "months-first": ("d\n01/02/2012\n12/31/2012\n", (), "d date32!", "--date-format d=%m/%d/%Y\n"),
+    "days-first": ("d\n01/02/2012 10:00\n31/12/2012 11:30\n", (), "d timestamp[us]!", "'d=%d/%m/%Y %H:%M'\n"),
+    "ambiguous": (
+        "d\n01/02/2012\n",
+        (),
+        "d string!",
+        "# dates of d may be %d/%m/%Y or %m/%d/%Y, so it stays text; give --date-format d=%d/%m/%Y if that is right\n",
+    ),
+    "given": ("d\n01/02/2012\n", ("--date-format", "%m/%d/%Y"), "d date32!", "dates of d are written as %m/%d/%Y\n"),
+    "named-months": ("d\nJan 1 2000\n", (), "d date32!", "'d=%b %d %Y'\n"),
+    "no-such-day": ("d\n31.02.2012\n", (), "d string!", ""),
+    "dates-and-nulls": ("d\n31.12.2012\nNA\n", (), "d date32", "--null-value NA --date-format d=%d.%m.%Y\n"),
+    "delimiter": ("a;b\n1;x\n", (), "a int64!, b string!", "# delimiter ';' detected in "),
+    "no-header": ("1,x\n2,x\n", ("--no-header",), "column_1 int64!, column_2 string!", "FILE --no-header\n"),
+}
+
+
+@pytest.mark.parametrize("name", ASSUMPTIONS)
+def test_assumptions_are_comments_and_load_the_data(name: str, deployer: Deployer, project: Path) -> None:
+    text, given, columns, comment = ASSUMPTIONS[name]
+    (project / "t.csv").write_text(text, encoding="utf-8")
+    ran = deployer("schema", "infer", "t.csv", *given)
+    table = spec_of(project / "other", ran.out)
+    shown = (f"{c.name} {format_type(c.type)}{'' if c.nullable else '!'}" for c in table.columns)
+    assert ", ".join(shown) == columns
+    assert comment in ran.out
+    (project / "specs" / "t.yaml").write_text(ran.out, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    options = ran.out.partition("ingest main.t FILE ")[2].partition("\n")[0]
+    ran = deployer("ingest", "main.t", "t.csv", *shlex.split(options), "--json")
+    assert (ran.code, ran.json["rows"]) == (0, text.count("\n") - (name != "no-header"))
+
+
+def test_a_file_without_a_header_line_is_asked_about(deployer: Deployer, tmp_path: Path) -> None:
+    (tmp_path / "digits.csv").write_text("0,0,5,13\n", encoding="utf-8")
+    ran = deployer("schema", "infer", str(tmp_path / "digits.csv"))
+    assert ran.code == 1
+    assert "column '0' is there twice; is there a header line?" in ran.err and "--no-header" in ran.err
+
+
+def test_an_import_loads_with_what_was_assumed(deployer: Deployer, project: Path) -> None:
+    (project / "penguins.csv").write_text(PENGUINS.replace("2009", "2010"), encoding="utf-8")
+    ran = deployer("import", "table/zoo.penguins", "penguins.csv")
+    assert ran.code == 0
+    assert "3 rows copied" in ran.out and "'NA' is null" in ran.err
+    assert "int64" in deployer("describe", "zoo.penguins").out
+
+
+def test_an_import_reads_text_as_it_is_told(deployer: Deployer, project: Path) -> None:
+    (project / "places.csv").write_bytes("1|café|x\n2|none|y\n".encode("latin-1"))
+    arguments = ("--encoding", "latin-1", "--delimiter", "|", "--no-header", "--null-value", "none")
+    ran = deployer("import", "table/geo.places", "places.csv", *arguments)
+    assert ran.code == 0, ran.err
+    found = deployer("query", "geo.places", "--format", "csv").out
+    assert found == "column_1,column_2,column_3\n1,café,x\n2,,y\n"
 
 
 def test_a_part_of_the_rows_says_nothing_about_nulls_or_keys(deployer: Deployer, tmp_path: Path) -> None:

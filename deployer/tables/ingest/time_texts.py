@@ -22,8 +22,11 @@ _HAS_OFFSET = r"[0-9][T ][0-9]{2}.*([zZ]|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 _THOUSANDS = re.compile(r"\s*[-+]?[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?\s*")
 _TIME_FORMATS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 _DATE_FORMATS = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y")
+_NAMED_MONTHS = ("%b %d %Y", "%b %d, %Y", "%d %b %Y", "%d-%b-%Y")
 _LIKE_A_DATE = re.compile(r"\s*[0-9]{1,4}([/.-])[0-9]{1,2}\1[0-9]{1,4}([ T][0-9:]{4,8})?\s*")
 _SAMPLE = datetime(2012, 12, 31)  # noqa: DTZ001 (a date)
+
+DateFormats = tuple[tuple[str | None, str], ...]  #: columns (None: all others) and their formats, as strptime's
 
 
 def date_format(text: str) -> tuple[str | None, str]:
@@ -87,14 +90,14 @@ def as_iso(rows: pa.RecordBatch, table: pa.Schema, options: ReadOptions) -> pa.R
         kind = table.field(field.name).type if field.name in table.names else None
         if kind is not None and pa.types.is_string(field.type) and _is_dated(kind):
             form = formats.get(field.name, formats.get(None))
-            values = values if form is None else _formatted(values, form, is_date=pa.types.is_date(kind))
+            values = values if form is None else formatted(values, form, is_date=pa.types.is_date(kind))
             if options.timezone is not None and pa.types.is_timestamp(kind) and kind.tz:
                 values = _with_offset(values, kind.unit, options.timezone)
         arrays.append(values)
     return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)
 
 
-def _formatted(values: Any, form: str, *, is_date: bool) -> Any:
+def formatted(values: Any, form: str, *, is_date: bool) -> Any:
     """Texts that the format reads, as ISO 8601; a midnight is a date alone where dates are wanted."""
 
     def iso(text: str | None) -> str | None:
@@ -157,14 +160,13 @@ def _reads(text: str, kind: pa.DataType) -> bool:
     return parsed(pa.array([text]), kind)[1] is None
 
 
-def detected_formats(texts: Sequence[str]) -> list[str]:
-    """The formats, of those in wide use, that read all texts (of which there is one at least).
+def detected_formats(texts: Sequence[str], formats: Sequence[str] = ()) -> list[str]:
+    """Those of `formats` that read all texts (of which there is one at least); unless given, formats in wide use.
 
     Two are found where no day above 12 tells whether days or months come first.
     """
-    if not _LIKE_A_DATE.fullmatch(texts[0]):
-        return []
-    candidates = [form + time for form in _DATE_FORMATS for time in _TIME_FORMATS if _fits(form + time, texts[0])]
+    candidates = formats or [form + time for form in _DATE_FORMATS + _NAMED_MONTHS for time in _TIME_FORMATS]
+    candidates = [form for form in candidates if _fits(form, texts[0])]
     return [form for form in candidates if all(_fits(form, text) for text in texts)]
 
 
