@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,17 +85,28 @@ def _typed_column(values: Any, numbers: bool) -> Any:
     texts = pc.unique(pc.utf8_lower(pc.utf8_trim_whitespace(joined.drop_null())))
     if numbers and set(texts.slice(0, 3).to_pylist()) <= {"true", "false"}:
         return parsed(joined, pa.bool_())[0]
+    kinds = [kind for kind in _TEXT_TYPES if numbers or not _is_number(kind)]
+    kind = type_of_texts(pc.unique(joined), kinds)
+    return joined if kind is None else parsed(joined, kind)[0]
+
+
+def type_of_texts(texts: Any, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """The first of the types that all texts (an Array) have; None without one.
+
+    Text with leading zeros, such as 007, is not a number, and 6.0 is not an integer: other files may have 6.5.
+    """
     zeros = pc.any(pc.match_substring_regex(texts, _LEADING_ZERO)).as_py()
-    for kind in _TEXT_TYPES:
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        if number and (zeros or not numbers):
+    written_as_floats = pc.any(pc.match_substring_regex(texts, "[.eE]")).as_py()
+    for kind in kinds:
+        if (zeros and _is_number(kind)) or (pa.types.is_integer(kind) and written_as_floats):
             continue
-        _, bad = parsed(joined.slice(0, _TRIED), kind)
-        if bad is None:
-            found, bad = parsed(joined, kind)
-            if bad is None:
-                return found
-    return joined
+        if all(parsed(part, kind)[1] is None for part in (texts.slice(0, _TRIED), texts)):
+            return kind
+    return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _formats(name: str, values: Any, given: DateFormats) -> list[str]:

@@ -63,3 +63,9 @@ def test_what_cannot_be_read(
     ran = deployer("ingest", "air.flights", *arguments)
     assert ran.code == 1
     assert says in ran.err
+
+
+@pytest.mark.usefixtures("table")
+def test_messages_name_it(deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(monkeypatch, b"id,delay\n1,x\n")
+    assert "standard input: row 1" in deployer("ingest", "air.flights", "-", "--format", "csv").err

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Environment = tuple[tuple[str, str], ...]
 
 SCHEME = "s3://"
+STDIN_FOLDER = "deployer-stdin-"  #: how the name of the temporary folder begins that holds standard input
 CODECS = {".gz": "gzip", ".zst": "zstd"}  #: Arrow's codec by the suffix of a compressed text file
 SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
 
@@ -33,6 +34,11 @@ SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
 def is_on_s3(path: str) -> bool:
     """Whether a source is an object, and not a file."""
     return path.startswith(SCHEME)
+
+
+def shown_name(path: str) -> str:
+    """A file as messages name it: standard input by that name, not by its temporary file."""
+    return "standard input" if Path(path).parent.name.startswith(STDIN_FOLDER) else path
 
 
 def without_codec(name: str) -> str:

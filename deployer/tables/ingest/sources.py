@@ -12,7 +12,7 @@ from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.files.reading import NotAFile, check_regular
-from deployer.tables.ingest.source_files import is_on_s3, without_codec
+from deployer.tables.ingest.source_files import is_on_s3, shown_name, without_codec
 
 
 class Format(StrEnum):
@@ -230,7 +230,7 @@ def _source(path: str, format_name: Format | None, is_lance: bool) -> Source:
     compressed = without_codec(name) != name
     if compressed and not form.is_text:
         raise InvalidInput(f"a compressed {form} file is not read", where=path, remedy="uncompress it first")
-    return Source(path, form, path, compressed)
+    return Source(path, form, shown_name(path), compressed)
 
 
 def splits_of(sources: Sequence[Source]) -> list[Split]:

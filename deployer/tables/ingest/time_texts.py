@@ -137,7 +137,7 @@ def _exists(times: Any, instants: Any) -> Any:
 def with_remarks(bad: BadRows, table: pa.Schema, options: ReadOptions) -> BadRows:
     """The problems of text, where a value is known to be in another form, with what that form is."""
     problems = [replace(each, reason=each.reason + _remark(each, table, options)) for each in bad.problems]
-    return BadRows(tuple(problems), bad.rows)
+    return replace(bad, problems=tuple(problems))
 
 
 def _remark(problem: Problem, table: pa.Schema, options: ReadOptions) -> str:
@@ -149,7 +149,8 @@ def _remark(problem: Problem, table: pa.Schema, options: ReadOptions) -> str:
             return ": its offset is missing; if it is local time, give --timezone ZONE"
         return f": clocks in {options.timezone} change then, so it needs an offset such as +01:00"
     if _is_dated(kind) and not options.date_formats and _LIKE_A_DATE.fullmatch(problem.value):
-        return ": give its form as --date-format"
+        forms = detected_formats([problem.value])
+        return f": give its form as --date-format, such as {' or '.join(forms)}" if forms else ""
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     if is_number and _THOUSANDS.fullmatch(problem.value):
         return ": it has a thousands separator"
