@@ -15,8 +15,9 @@ from deployer.specs.arrow import column_of
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
 from deployer.tables.import_text import typed, usual_nulls
+from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
-from deployer.tables.ingest.headers import looks_like_a_row
+from deployer.tables.ingest.headers import header_question
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
@@ -56,6 +57,7 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
         options = replace(options, null_values=(*options.null_values, *nulls))
         notes += [_null_note(text, columns) for text, columns in nulls.items()]
         sample = _sample(sources, options, limit)
+    notes += sample.notes
     found: list[pa.Table] = list(sample.others)
     formats: DateFormats = ()
     for rows, numbers in ((sample.csv, True), (sample.json, False)):
@@ -79,20 +81,22 @@ class _Sample:
     json: pa.Table | None
     others: tuple[pa.Table, ...]
     complete: bool
+    notes: tuple[str, ...]
 
 
 def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sample:
     found: dict[Format, list[pa.Table]] = {}
     left, complete = limit, True
+    notes: list[str] = []
     for source in sources:
-        rows = _rows(source, options, left + 1)
+        rows = _rows(source, options, left + 1, notes)
         complete = complete and rows.num_rows <= left
         rows = rows.slice(0, left)
         left -= rows.num_rows
         found.setdefault(source.format, []).append(rows)
     csv, json = found.pop(Format.CSV, []), found.pop(Format.JSON, [])
     others = tuple(rows for tables in found.values() for rows in tables)
-    return _Sample(_joined(csv) if csv else None, _joined(json) if json else None, others, complete)
+    return _Sample(_joined(csv) if csv else None, _joined(json) if json else None, others, complete, tuple(notes))
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -110,10 +114,10 @@ def _null_note(text: str, columns: Sequence[str]) -> str:
     return f"{text!r} is null: without it, the values of {', '.join(columns[:3])}{more} are numbers, dates or booleans"
 
 
-def _rows(source: Source, options: ReadOptions, limit: int) -> pa.Table:
+def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:
     match source.format:
         case Format.CSV:
-            return _csv(source, options, limit)
+            return _csv(source, options, limit, notes)
         case Format.JSON:
             return _json(source, limit)
         case Format.PARQUET | Format.ARROW | Format.LANCE:
@@ -122,18 +126,37 @@ def _rows(source: Source, options: ReadOptions, limit: int) -> pa.Table:
             assert_never(source.format)
 
 
-def _csv(source: Source, options: ReadOptions, limit: int) -> pa.Table:
+def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:
+    """The first rows, as text. Rows of another width than the header are left out, with a note."""
     names = source.dialect.names
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InvalidInput(
-            f"column {twice!r} is there twice; is there a header line?",
+            f"column {twice!r} is there twice",
             where=source.name,
-            remedy="give --no-header if the first line is a row, otherwise rename the column in the file",
+            remedy="rename it in the file" + header_question(names),
         )
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
-    batches = (each.rows for split in splits_of([source]) for each in read_csv(split, names, names, options))
-    return pa.Table.from_batches(_first(batches, limit), schema)
+    unreadable = BadRows()
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal unreadable
+        for split in splits_of([source]):
+            for each in read_csv(split, names, names, options):
+                unreadable = unreadable.joined(each.unreadable)
+                yield each.rows
+
+    rows = pa.Table.from_batches(_first(batches(), limit), schema)
+    if unreadable.rows:
+        first = unreadable.problems[0]
+        if not rows.num_rows:
+            raise InvalidInput(
+                f"all rows have another number of values than the header line: {first}",
+                where=source.name,
+                remedy="name every column in the first line (R leaves out the name of row names); check --delimiter",
+            )
+        notes.append(f"{unreadable.rows:,} rows of {source.name} were left out, and cannot be loaded: {first}, …")
+    return rows
 
 
 def _columnar(source: Source, limit: int) -> pa.Table:
@@ -200,7 +223,7 @@ def _column(rows: pa.Table, name: str, complete: bool) -> Column:
         raise InvalidInput(
             f"the data has a column `{name}`, which cannot be the name of a column",
             remedy="rename it in the data: letters, digits and _, and start with a letter or _"
-            + ("; or, if the first line is a row, give --no-header" if looks_like_a_row([name]) else ""),
+            + header_question([name]),
         )
     field = rows.schema.field(name)
     if pa.types.is_null(field.type):

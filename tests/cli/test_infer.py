@@ -196,7 +196,18 @@ def test_a_file_without_a_header_line_is_asked_about(deployer: Deployer, tmp_pat
     (tmp_path / "digits.csv").write_text("0,0,5,13\n", encoding="utf-8")
     ran = deployer("schema", "infer", str(tmp_path / "digits.csv"))
     assert ran.code == 1
-    assert "column '0' is there twice; is there a header line?" in ran.err and "--no-header" in ran.err
+    assert "column '0' is there twice" in ran.err
+    assert "is there a header line? If the first line is a row, give --no-header" in ran.err
+
+
+def test_rows_of_another_width_are_reported(deployer: Deployer, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text('"a","b"\n"1",2,3\n"2",3,4\n', encoding="utf-8")  # as R's write.table does
+    ran = deployer("schema", "infer", str(path))
+    assert ran.code == 1 and "all rows have another number of values" in ran.err
+    path.write_text("a,b\n1,2\n1,2,3\n", encoding="utf-8")
+    ran = deployer("schema", "infer", str(path))
+    assert ran.code == 0 and f"# 1 rows of {path} were left out, and cannot be loaded: row 2: the row has 3" in ran.out
 
 
 def test_an_import_loads_with_what_was_assumed(deployer: Deployer, project: Path) -> None:

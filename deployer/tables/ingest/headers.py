@@ -10,7 +10,8 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.sources import Format, Source
 
-_VALUE = re.compile(r"\s*[-+]?[0-9][0-9.,:/ -]*\s*")  #: a number, a date or a time, which no header has
+_VALUE = re.compile(r"\s*[-+]?\.?[0-9][0-9.,:/eE+ -]*")  #: a number, a date or a time, which few headers have
+_QUESTION = "; is there a header line? If the first line is a row, give --no-header"
 
 
 def names_of_csv(source: Source, table: pa.Schema) -> tuple[str, ...]:
@@ -30,9 +31,9 @@ def names_of_csv(source: Source, table: pa.Schema) -> tuple[str, ...]:
     return tuple(table.names)
 
 
-def looks_like_a_row(names: Sequence[str]) -> bool:
-    """Whether a header line has numbers, dates, or a name twice, as rows have."""
-    return len(set(names)) < len(names) or any(_VALUE.fullmatch(name) for name in names)
+def header_question(names: Sequence[str]) -> str:
+    """A question for the header line, to add to a remedy, where names are numbers, dates or times."""
+    return _QUESTION if any(_VALUE.fullmatch(name) for name in names) else ""
 
 
 def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) -> InvalidInput:
@@ -40,8 +41,6 @@ def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) 
     if source.format is not Format.CSV or not source.dialect.header:
         return error
     names = source.dialect.names
-    is_row = looks_like_a_row(names) or (len(names) == len(table) and not set(names) & set(table.names))
-    if not is_row:
-        return error
-    remedy = f"{error.remedy}; is there a header line? If the first line is a row, give --no-header"
-    return InvalidInput(error.what, where=error.where, remedy=remedy)
+    has_no_known_name = len(names) == len(table) and not set(names) & set(table.names)
+    question = _QUESTION if has_no_known_name else header_question(names)
+    return InvalidInput(error.what, where=error.where, remedy=error.remedy + question)
