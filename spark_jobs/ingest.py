@@ -24,6 +24,7 @@ from deployer.services.after_load import run_due_services
 from deployer.state import open_store
 from deployer.tables.commit import find_job
 from deployer.tables.dataset import find_entry, open_entry
+from deployer.tables.ingest.bad_rows import BadRowLimit
 from deployer.tables.ingest.distributed import SparkLoad, first_error
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan
@@ -121,6 +122,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--encoding": request.options.encoding,
         "--timezone": request.options.timezone,
         "--bad-rows": request.bad_rows,
+        "--max-bad-rows": request.max_bad_rows,
         "--job-id": request.job_id,
         "--engine": request.engine,
     }
@@ -162,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
+    parser.add_argument("--max-bad-rows", help="more bad rows than this number, or share such as 5%%, refuse the load")
     parser.add_argument("--job-id")
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
     parser.add_argument("--memory", default="2g", help="of a local session")
@@ -181,6 +184,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.engine,
         not given.no_indexes,
         not given.no_services,
+        None if given.max_bad_rows is None else BadRowLimit.parse(given.max_bad_rows),
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

@@ -60,8 +60,16 @@ def ingest(
     bad_rows: Annotated[
         str | None,
         typer.Option(
-            help="Set rows that do not fit aside in this file, here or on S3 (.parquet, else JSON lines), and load the "
-            "others.",
+            help="Set rows that do not fit aside in this new file, here or on S3 (.parquet, else JSON lines), with the "
+            "reasons, and load the others.",
+            show_default=False,
+        ),
+    ] = None,
+    max_bad_rows: Annotated[
+        str | None,
+        typer.Option(
+            help="With --bad-rows: load nothing if more rows are bad than this number, or this share, such as 5%.",
+            metavar="N|N%",
             show_default=False,
         ),
     ] = None,
@@ -107,6 +115,7 @@ def ingest(
     from deployer.cli.standard_input import refuse_standard_input, standard_input
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
+    from deployer.tables.ingest.bad_rows import BadRowLimit
     from deployer.tables.ingest.job import IngestRequest
     from deployer.tables.ingest.sources import Format
     from spark_jobs.ingest import run
@@ -131,6 +140,7 @@ def ingest(
         engine.value,
         not no_indexes,
         not no_services,
+        None if max_bad_rows is None else BadRowLimit.parse(max_bad_rows),
     )
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on

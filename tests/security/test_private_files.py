@@ -20,7 +20,8 @@ from deployer.state.model import INSTANCE_LOG
 from deployer.state.objects import LocalObjects
 from deployer.state.turns import Turns
 from deployer.tables.export import write_parquet
-from deployer.tables.ingest.bad_rows import BadRows, Problem, write_bad_rows
+from deployer.tables.ingest.bad_row_files import write_bad_rows
+from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.table import Rows
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.security import forge

@@ -143,7 +143,7 @@ def test_a_cluster_of_the_run_loads_files_of_this_machine_and_sets_bad_rows_asid
     assert "(cluster once): running (RUNNING)" in ran.err
     s3 = boto3.client("s3")
     (problem,) = s3.get_object(Bucket=BUCKET, Key="demo/aside/bad.jsonl")["Body"].read().splitlines()
-    assert json.loads(problem)["value"] == "x" and f"{ROOT}/_uploads/" in running[0]
+    assert json.loads(problem)["delay"] == "x" and f"{ROOT}/_uploads/" in running[0]
     assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
 
 

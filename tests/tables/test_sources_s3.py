@@ -158,3 +158,14 @@ def test_another_endpoint_is_asked_once_it_is_set(lake: Lake, upload: Upload, mo
         with pytest.raises(DeployerError):
             source_files.file_size(f"{place}/a.parquet")
     assert source_files.file_size(f"{place}/a.parquet") > 0
+
+
+def test_bad_rows_are_set_aside_there_once(lake: Lake, upload: Upload) -> None:
+    lake.table()
+    path = lake.text("in.csv", "carrier,flight,delay\nAA,1,2\nAA,x,2\n")
+    aside = f"{upload()}/bad.jsonl"
+    assert lake.ingest(path, bad_rows=aside).bad_rows == 1
+    with pytest.raises(InvalidInput, match="exists already"):
+        lake.ingest(path, bad_rows=aside)
+    with pytest.raises(DeployerError, match="column 'flight' 'x' does not fit int32"):
+        lake.ingest(aside)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
-
 from deployer.errors import InvalidInput, Refused
-from deployer.files.private import make_folder, replacing
-from deployer.tables.ingest.source_files import is_on_s3
 
 LISTED = 10  #: how many bad rows a refusal shows
 USUAL_NULLS = frozenset({"NA", "N/A", "n/a", "NULL", "null", "Null", "None", "NaN", "nan", "nil", "-", "?", "\\N"})
 SHOWN = 60  #: characters of a value in a message
+
+KeptRow = dict[str, Any] | str  #: a row's fields as JSON values, or the text of a line that has no fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +34,26 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Problems of some rows, by row then column, and how many rows they are."""
+    """Problems of some rows, by row then column, and how many rows they are.
+
+    `kept` has rows as their source has them, by number: those that are to be set aside.
+    """
 
     problems: tuple[Problem, ...] = ()
     rows: int = 0
+    kept: Mapping[int, KeptRow] = field(default_factory=dict)
 
     @staticmethod
-    def of(problems: Sequence[Problem], rows: int | None = None) -> BadRows:
+    def of(problems: Sequence[Problem], rows: int | None = None, kept: Mapping[int, KeptRow] | None = None) -> BadRows:
         """Problems in the order of their rows; `rows` counts the bad rows when not all of them have problems told."""
         ordered = tuple(sorted(problems, key=lambda problem: problem.row))
-        return BadRows(ordered, len({problem.row for problem in ordered}) if rows is None else rows)
+        return BadRows(ordered, len({problem.row for problem in ordered}) if rows is None else rows, kept or {})
 
     def joined(self, other: BadRows) -> BadRows:
         """Both, where `other` has other rows than these."""
-        return BadRows.of(self.problems + other.problems, self.rows + other.rows) if other.rows else self
+        if not other.rows:
+            return self
+        return BadRows.of(self.problems + other.problems, self.rows + other.rows, {**self.kept, **other.kept})
 
     def first(self, rows: int) -> BadRows:
         """The problems of the first rows only; `rows` still counts all of them."""
@@ -59,11 +62,40 @@ class BadRows:
             if count >= rows:
                 break
             kept += problems
-        return BadRows(tuple(kept), self.rows)
+        numbers = {problem.row for problem in kept}
+        return BadRows(tuple(kept), self.rows, {n: row for n, row in self.kept.items() if n in numbers})
 
     def moved(self, by: int) -> BadRows:
         """The same with row numbers `by` higher."""
-        return BadRows(tuple(Problem(p.row + by, p.column, p.reason, p.value) for p in self.problems), self.rows)
+        problems = tuple(Problem(p.row + by, p.column, p.reason, p.value) for p in self.problems)
+        return BadRows(problems, self.rows, {number + by: row for number, row in self.kept.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class BadRowLimit:
+    """How many bad rows a load may set aside: a number of rows, or a share of all rows in percent."""
+
+    amount: float
+    is_share: bool = False
+
+    @staticmethod
+    def parse(text: str) -> BadRowLimit:
+        """Reads `100` or `5%`. Raises InvalidInput."""
+        number = text.strip().removesuffix("%")
+        is_share = number != text.strip()
+        if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,6})?" if is_share else r"[0-9]{1,15}", number):
+            limit = BadRowLimit(float(number), is_share)
+            if not is_share or limit.amount <= 100:
+                return limit
+        raise InvalidInput(
+            f"--max-bad-rows {text!r} is not a number of rows or a share of them", remedy="write 100, or 5%"
+        )
+
+    def allows(self, bad: int, rows: int) -> bool:
+        return bad <= (self.amount * rows / 100 if self.is_share else self.amount)
+
+    def __str__(self) -> str:
+        return f"{self.amount:.15g}%" if self.is_share else f"{self.amount:.0f}"
 
 
 def as_text(value: Any) -> str | None:
@@ -82,17 +114,39 @@ def _short(text: str) -> str:
 def refusal(bad: Mapping[str, BadRows], address: str) -> Refused:
     """The error for bad rows by file: the first ones listed, all counted."""
     total = sum(each.rows for each in bad.values())
-    lines: list[str] = []
-    for file, each in bad.items():
-        by_row = groupby(each.first(LISTED - len(lines)).problems, key=lambda problem: problem.row)
-        lines += [f"  {file}: {_of_row(list(problems))}" for _, problems in by_row]
-    more = [f"  and {total - len(lines):,} more"] if total > len(lines) else []
     mending = f"{_null_hint(bad)}mend {'them' if total != 1 else 'it'}, or set bad rows aside with --bad-rows FILE:"
     return Refused(
         f"{total:,} row{'s' if total != 1 else ''} cannot be loaded, so nothing was",
         where=address,
-        remedy="\n".join([mending, *lines, *more]),
+        remedy="\n".join([mending, *_listed(bad)]),
     )
+
+
+def too_many(
+    bad: Mapping[str, BadRows], rows: int, limit: BadRowLimit | None, file: object, address: str
+) -> InvalidInput:
+    """The error for a load of `rows` rows of which all are bad, or more than the limit; which are in `file`."""
+    total = sum(each.rows for each in bad.values())
+    what = (
+        ("the only row is bad" if rows == 1 else f"all {rows:,} rows are bad")
+        if total == rows
+        else f"{total:,} of {rows:,} rows are bad, which is more than --max-bad-rows {limit}"
+    )
+    return InvalidInput(
+        f"{what}, so nothing was loaded",
+        where=address,
+        remedy="\n".join([f"{_null_hint(bad)}mend the rows, which are in {file}:", *_listed(bad)]),
+    )
+
+
+def _listed(bad: Mapping[str, BadRows]) -> list[str]:
+    """A line for each of the first bad rows, and how many more there are."""
+    lines: list[str] = []
+    for file, each in bad.items():
+        by_row = groupby(each.first(LISTED - len(lines)).problems, key=lambda problem: problem.row)
+        lines += [f"  {file}: {_of_row(list(problems))}" for _, problems in by_row]
+    more = sum(each.rows for each in bad.values()) - len(lines)
+    return [*lines, f"  and {more:,} more"] if more else lines
 
 
 def _of_row(problems: Sequence[Problem]) -> str:
@@ -106,53 +160,3 @@ def _null_hint(bad: Mapping[str, BadRows]) -> str:
     usual = sorted(value for value in values if value is not None and value in USUAL_NULLS)
     options = " ".join(f"--null-value {value!r}" if not value.isalnum() else f"--null-value {value}" for value in usual)
     return f"if {' and '.join(map(repr, usual))} means null, give {options}; or " if usual else ""
-
-
-def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
-    """Sets the problems aside at `path`, which may be an s3:// address: Parquet when it is called so, else JSON lines.
-
-    Replaces the file whole.
-    """
-    rows = [
-        {"file": file, "row": p.row, "column": p.column, "reason": p.reason, "value": p.value}
-        for file, each in bad.items()
-        for p in each.problems
-    ]
-    if not is_on_s3(str(path)):
-        _write(Path(path), rows)
-        return
-    from deployer.state.objects_s3 import S3Objects
-
-    folder, _, name = str(path).rpartition("/")
-    with TemporaryDirectory(prefix="deployer-bad-rows-") as temporary:
-        file = Path(temporary) / name
-        _write(file, rows)
-        S3Objects(folder).put(name, file.read_bytes())
-
-
-def _write(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    try:
-        make_folder(path.parent)
-        with replacing(path) as file:
-            if path.suffix.lower() == ".parquet":
-                import pyarrow.parquet as pq
-
-                pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), file)
-            else:
-                lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-                file.writelines(line.encode("utf-8", "replace") for line in lines)
-    except OSError as failure:
-        raise InvalidInput(
-            f"bad rows cannot be written: {failure}", where=path, remedy="give another --bad-rows"
-        ) from None
-
-
-_SCHEMA = pa.schema(
-    [
-        pa.field("file", pa.string()),
-        pa.field("row", pa.int64()),
-        pa.field("column", pa.string()),
-        pa.field("reason", pa.string()),
-        pa.field("value", pa.string()),
-    ]
-)

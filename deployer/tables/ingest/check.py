@@ -26,11 +26,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SourceRows:
-    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`."""
+    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
+
+    `lines` are the texts of `rows`, where the source has a line for each (JSON).
+    """
 
     rows: pa.RecordBatch
     numbers: NDArray[np.int64]
     unreadable: BadRows = BadRows()
+    lines: Sequence[bytes] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from deployer.errors import Conflict, DeployerError
+from deployer.errors import Conflict, DeployerError, InvalidInput
 from deployer.live.lance_io import open_dataset
 from deployer.plan.words import size as size_words
 from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import CaughtUp, catch_up
-from deployer.tables.ingest.bad_rows import LISTED, refusal, write_bad_rows
+from deployer.tables.ingest.bad_row_files import check_bad_rows_file, write_bad_rows
+from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.loading import Loaded, LoadPlan
@@ -50,9 +51,12 @@ class IngestRequest:
     engine: Engine = "auto"
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
     services: bool = True  #: for the job that asks: run the table's services that are due then
+    max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
 
     def __post_init__(self) -> None:
-        """Raises InvalidInput for addresses that have credentials in them."""
+        """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
+        if self.max_bad_rows is not None and self.bad_rows is None:
+            raise InvalidInput("--max-bad-rows is given without --bad-rows", remedy="give --bad-rows FILE too")
         refuse_credentials([*self.paths, *([self.bad_rows] if isinstance(self.bad_rows, str) else [])])
 
 
@@ -87,6 +91,7 @@ def ingest(
     declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
 
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
+    InvalidInput when too many rows are bad, or all of them, which are set aside then too,
     Conflict when the table was changed meanwhile.
     """
     result = _load(table, request, with_spark, on_progress, on_engine, on_note)
@@ -108,6 +113,8 @@ def _load(
     job_id = request.job_id or uuid.uuid4().hex
     if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
+    if request.bad_rows is not None:
+        check_bad_rows_file(request.bad_rows, table.schema)
     plan = _plan(table, request)
     engine, reason = _engine(request.engine, plan)
     on_engine(engine, reason)
@@ -119,8 +126,15 @@ def _load(
     if bad_rows and request.bad_rows is None:
         discard(table.location, loaded.written)
         raise refusal(bad, table.address)
-    if request.bad_rows is not None:
-        write_bad_rows(request.bad_rows, bad)
+    if bad_rows and request.bad_rows is not None:
+        rows = sum(report.rows for report in loaded.reports.values())
+        try:
+            write_bad_rows(request.bad_rows, bad)
+            if bad_rows == rows or (request.max_bad_rows and not request.max_bad_rows.allows(bad_rows, rows)):
+                raise too_many(bad, rows, request.max_bad_rows, request.bad_rows, table.address)
+        except DeployerError:
+            discard(table.location, loaded.written)
+            raise
     if not loaded.written:
         empty = Job(job_id, "ingest", 0, table.state.lance_version, 0)
         return _result(table, empty, 0, 0, bad_rows, engine, reason, started)

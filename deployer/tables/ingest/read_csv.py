@@ -26,12 +26,12 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
 
     Rows of another width are unreadable.
     """
-    invalid: list[tuple[int, int]] = []
+    invalid: list[tuple[int, int, str]] = []
     has_header = split.source.dialect.header and split.start == 0
     header_rows = 1 if has_header else 0
 
     def skip(row: Any) -> str:
-        invalid.append((row.number - header_rows, row.actual_columns))
+        invalid.append((row.number - header_rows, row.actual_columns, row.text))
         return "skip"
 
     parse = pa_csv.ParseOptions(
@@ -72,11 +72,11 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
 class _Numbers:
     """Gives rows their numbers, leaving out those that the parser skipped."""
 
-    def __init__(self, invalid: list[tuple[int, int]], width: int) -> None:
+    def __init__(self, invalid: list[tuple[int, int, str]], width: int) -> None:
         self._invalid, self._width, self._next = invalid, width, 1
 
     def take(self, count: int) -> tuple[NDArray[np.int64], BadRows]:
-        skipped = {number for number, _ in self._invalid}
+        skipped = {number for number, *_ in self._invalid}
         if not skipped:
             numbers = np.arange(self._next, self._next + count, dtype=np.int64)
         else:
@@ -90,10 +90,11 @@ class _Numbers:
         return np.zeros(0, np.int64), self._bad(lambda _: True)
 
     def _bad(self, wanted: Any) -> BadRows:
-        found = [(number, actual) for number, actual in self._invalid if wanted(number)]
+        found = [each for each in self._invalid if wanted(each[0])]
         for each in found:
             self._invalid.remove(each)
-        return BadRows.of([Problem(number, "", self._reason(actual), None) for number, actual in found])
+        problems = [Problem(number, "", self._reason(actual), None) for number, actual, _ in found]
+        return BadRows.of(problems, kept={number: line for number, _, line in found})
 
     def _reason(self, actual: int) -> str:
         return f"has {actual} value{'' if actual == 1 else 's'}, and the header names {self._width}"

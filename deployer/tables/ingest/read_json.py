@@ -70,8 +70,10 @@ def read_json(split: Split, table: pa.Schema, columns: Sequence[str]) -> Iterato
         rows, good, bad = _parse(lines, wanted)
         numbers = start + 1 + np.array(good, np.int64)
         problems = [Problem(start + 1 + at, column, reason, value) for at, column, reason, value in bad]
+        kept = {start + 1 + at: lines[at].decode(errors="replace") for at, *_ in bad}
         start += len(lines)
-        yield SourceRows(_as_table_has(rows, table), numbers, BadRows.of(problems))
+        unreadable = BadRows.of(problems, kept=kept)
+        yield SourceRows(_as_table_has(rows, table), numbers, unreadable, [lines[at] for at in good])
 
 
 def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") -> pa.Table:

@@ -13,6 +13,7 @@ from deployer.errors import DeployerError, InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.check import SourceRows, check, match_columns
 from deployer.tables.ingest.headers import names_of_csv, with_header_question
+from deployer.tables.ingest.kept_rows import REASONS, with_rows, without_reasons
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
 from deployer.tables.ingest.time_texts import as_iso, check_times, with_remarks
 
@@ -22,7 +23,7 @@ class Reading:
     """How the sources are read for one table; small enough to be sent to tasks.
 
     `names` are the columns of each source by its path; `listed` limits how many bad rows of a split are described
-    (None: all), for they are counted in any case. `schema` is the table's (IPC bytes).
+    (None: all, and the rows are kept), for they are counted in any case. `schema` is the table's (IPC bytes).
     """
 
     schema: bytes
@@ -101,7 +102,8 @@ def _columns(source: Source, table: pa.Schema) -> pa.Schema:
         case Format.JSON:
             from deployer.tables.ingest.read_json import schema_of_sample
 
-            return schema_of_sample(source, table)
+            found = schema_of_sample(source, table)
+            return pa.schema([field for field in found if field.name != REASONS or REASONS in table.names])
         case Format.PARQUET | Format.ARROW | Format.LANCE:
             from deployer.tables.ingest.read_columnar import schema_of
 
@@ -132,10 +134,11 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
                 listed=reading.listed,
                 absent_is_null=split.source.format is Format.JSON,
             )
-            if found.bad.rows:
-                bad = with_remarks(found.bad, table, reading.options) if text else found.bad
-                joined = report.bad.joined(bad)
-                report.bad = joined if reading.listed is None else joined.first(reading.listed)
+            bad = with_remarks(found.bad, table, reading.options) if text else found.bad
+            if reading.listed is not None:
+                report.bad = report.bad.joined(bad).first(reading.listed)
+            elif bad.rows:
+                report.bad = report.bad.joined(with_rows(bad, source, table))
             if found.rows.num_rows:
                 yield found.rows
     except DeployerError as error:
@@ -162,7 +165,8 @@ def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[S
         case Format.JSON:
             from deployer.tables.ingest.read_json import read_json
 
-            for rows in read_json(split, table, table.names):
+            for read in read_json(split, table, table.names):
+                rows = without_reasons(read, table)
                 match_columns(
                     rows.rows.schema,
                     table,

@@ -1,0 +1,177 @@
+"""Bad rows as their source has them, as JSON values that `ingest` reads again once they are repaired."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.files.reading import parse_json
+from deployer.tables.ingest.bad_rows import BadRows, KeptRow, Problem
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.check import SourceRows
+
+REASONS = "_bad"  #: the field of a kept row that lists why the row is bad; `ingest` ignores it
+_WHOLE = re.compile(r"-?[0-9]+")
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema) -> BadRows:
+    """`bad` with each row as `source` has it, limited to the table's columns."""
+    kept: dict[int, KeptRow] = dict(bad.kept)
+    if source.lines is not None:
+        kept = {number: _of_line(str(line), table) for number, line in kept.items()}
+    wanted = [problem.row for problem in bad.problems if problem.row not in kept]
+    places = [int(place) for place in np.flatnonzero(np.isin(source.numbers, wanted))]
+    numbers = [int(number) for number in source.numbers[places]]
+    if source.lines is not None:
+        found = [_of_line(source.lines[place].decode(errors="replace"), table) for place in places]
+    else:
+        found = [*_of_columns(source.rows.take(pa.array(places, pa.int64())), table)]
+    return replace(bad, kept=kept | dict(zip(numbers, found, strict=True)))
+
+
+def without_reasons(source: SourceRows, table: pa.Schema) -> SourceRows:
+    """JSON rows without the reasons that an earlier load wrote. A row that has nothing else is unreadable."""
+    if REASONS in table.names or source.lines is None:
+        return source
+    rows, numbers, lines, bad = source.rows, source.numbers, source.lines, source.unreadable
+    if REASONS in rows.schema.names:
+        rows = rows.drop_columns([REASONS])
+    empty = [place for place, line in enumerate(lines) if _has_only_reasons(line)]
+    if empty:
+        problems = [Problem(int(numbers[place]), "", _ONLY_REASONS, None) for place in empty]
+        texts = {int(numbers[place]): _line_in_reasons(lines[place]) for place in empty}
+        good = [place for place in range(len(lines)) if place not in set(empty)]
+        rows, numbers, lines = rows.take(pa.array(good, pa.int64())), numbers[good], [lines[place] for place in good]
+        bad = bad.joined(BadRows.of(problems, kept=texts))
+    return replace(source, rows=rows, numbers=numbers, lines=lines, unreadable=bad)
+
+
+_ONLY_REASONS = f"has only its reasons ({REASONS}); write the row's fields beside them, or remove the line"
+
+
+def _has_only_reasons(line: bytes) -> bool:
+    if f'"{REASONS}"'.encode() not in line:
+        return False
+    try:
+        row = parse_json(line)
+    except ValueError:
+        return False
+    return isinstance(row, dict) and row.keys() == {REASONS}
+
+
+def _line_in_reasons(line: bytes) -> str:
+    """The line that an earlier load could not read and kept with its reasons; else the line that has the reasons."""
+    reasons = parse_json(line)[REASONS]
+    first = reasons[0] if isinstance(reasons, list) and reasons else None
+    kept = first.get("line") if isinstance(first, dict) else None
+    return kept if isinstance(kept, str) else line.decode(errors="replace")
+
+
+def _of_line(line: str, table: pa.Schema) -> KeptRow:
+    """The fields of a JSON object that the table has; the line itself when it is not a JSON object."""
+    try:
+        row = parse_json(line)
+    except ValueError:
+        return line
+    if not isinstance(row, dict):
+        return line
+    exact = json.loads(line, parse_float=Decimal) if any(_has_decimals(field.type) for field in table) else row
+    return {
+        field.name: _decimals_as_text(exact[field.name]) if _has_decimals(field.type) else row[field.name]
+        for field in table
+        if field.name in row
+    }
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    return "decimal" in str(kind)
+
+
+def _decimals_as_text(value: Any) -> Any:
+    """A JSON value in which no number loses digits: JSON's numbers with a point become text."""
+    match value:
+        case Decimal():
+            return str(value)
+        case dict():
+            return {name: _decimals_as_text(item) for name, item in value.items()}
+        case list():
+            return [_decimals_as_text(item) for item in value]
+        case _:
+            return value
+
+
+def _of_columns(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]]:
+    columns: Mapping[str, list[Any]] = {
+        name: _json_values(rows.column(name), table.field(name).type)
+        for name in rows.schema.names
+        if name in table.names
+    }
+    return [{name: values[row] for name, values in columns.items()} for row in range(rows.num_rows)]
+
+
+def _json_values(values: Any, target: pa.DataType) -> list[Any]:
+    types = pa.types
+    if types.is_duration(values.type):
+        return list(pc.cast(values, pa.int64()).to_pylist())
+    listed = values.to_pylist()
+    if types.is_string(values.type) and not types.is_string(target):
+        return [_of_text(value, target) for value in listed]
+    return [_json_value(value, values.type) for value in listed]
+
+
+def _of_text(value: str | None, target: pa.DataType) -> Any:
+    """A CSV value as the JSON value that a column of the type reads. Text that does not fit the type stays text."""
+    types = pa.types
+    text = "" if value is None else value.strip()
+    if (types.is_integer(target) or types.is_duration(target)) and _WHOLE.fullmatch(text):
+        return int(text)
+    if types.is_floating(target) and _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    if types.is_boolean(target) and text.lower() in ("true", "false", "1", "0"):
+        return text.lower() in ("true", "1")
+    return value
+
+
+def _json_value(value: Any, kind: pa.DataType) -> Any:
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case Decimal():
+            return str(value)
+        case bytes():
+            return _json_bytes(value)
+        case dict():
+            return {str(name): _json_value(item, kind.field(name).type) for name, item in value.items()}
+        case list() if pa.types.is_map(kind):
+            return [
+                {"key": _json_value(key, kind.key_type), "value": _json_value(item, kind.item_type)}
+                for key, item in value
+            ]
+        case list():
+            return [_json_value(item, kind.value_type) for item in value]
+        case _ if hasattr(value, "isoformat"):
+            return value.isoformat()
+        case _ if pa.types.is_floating(kind):
+            return float(value)
+        case _:
+            return str(value)
+
+
+def _json_bytes(value: bytes) -> Any:
+    """Bytes as the text that a binary column reads. Other bytes are an object, which no binary column takes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(value).decode()}
