@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from deployer.tables.indexes import CaughtUp
     from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.ingest.loaded_files import LoadedBefore
     from deployer.tables.leaf_split import SplitResult
+
+
+LISTED = 5  #: files that were loaded before, each with its line
 
 
 def result_from(told: Mapping[str, Any]) -> IngestResult:
@@ -40,8 +44,18 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
     if result.bad_rows:
         bad = count(result.bad_rows, "bad row was", "bad rows were")
         stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
+    _print_loaded_before(result.loaded_before)
     _print_splits(result.splits)
     _print_indexes(result.indexes)
+
+
+def _print_loaded_before(files: Sequence[LoadedBefore]) -> None:
+    from deployer.cli.output import note
+
+    for file in files[:LISTED]:
+        note(f"{file}; its rows are in the table twice now, unless something removed them")
+    if len(files) > LISTED:
+        note(f"{len(files) - LISTED:,} more files were loaded before")
 
 
 def _print_splits(splits: SplitResult | None) -> None:

@@ -11,6 +11,7 @@ from deployer.live.clustered import Clustered
 from deployer.live.key_ranges import KeyRange
 
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
+SOURCES = "deployer.sources"
 RESTORE = "restore"  #: the kind of a restore's intent and of its mark
 ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
 
@@ -28,12 +29,13 @@ class MarkedFile:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Which job made the commit, of which kind, how many rows it wrote and where."""
+    """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`)."""
 
     job_id: str
     kind: str
     rows: int
     files: tuple[MarkedFile, ...] = ()
+    sources: str = ""
 
     def to_properties(self) -> dict[str, str]:
         """As transaction properties; files are columns of one compact JSON object, keys in base64."""
@@ -53,12 +55,13 @@ class Mark:
                 "cluster_min": [_texts(file.clustered.low) if file.clustered else [] for file in files],
                 "cluster_max": [_texts(file.clustered.high) if file.clustered else [] for file in files],
             }
-        return {
+        properties = {
             JOB: self.job_id,
             KIND: self.kind,
             ROWS: str(self.rows),
             FILES: json.dumps(columns, separators=(",", ":")),
         }
+        return properties | {SOURCES: self.sources} if self.sources else properties
 
     @staticmethod
     def of(properties: Mapping[str, str] | None) -> Mark | None:
@@ -75,7 +78,8 @@ class Mark:
                     rows, clustered or [("", (), ())] * len(rows), strict=True
                 )
             )
-            return Mark(properties[JOB], properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0), files)
+            kind, wrote = properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0)
+            return Mark(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""))
         except (ValueError, KeyError, TypeError):
             return None
 

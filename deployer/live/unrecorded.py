@@ -108,7 +108,7 @@ def appended(
         if removed:
             updates.append(FilesReplaced(tuple(removed), added, version, mark.job_id, mark.kind))
         else:
-            updates.append(FilesAdded(added, version, mark.job_id, mark.rows, mark.kind))
+            updates.append(FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources))
     return updates
 
 
@@ -168,7 +168,7 @@ class _View:
         self.held.update((file.fragment_id, file) for file in added)
         if removed:
             return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
-        return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind)
+        return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources)
 
     def file_of(self, fragment: Fragment, marked: MarkedFile) -> File:
         """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""

@@ -226,9 +226,14 @@ def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
     hints = get_type_hints(cls, include_extras=True)
     table = [(f.name, *_codec(hints[f.name]), _required(f)) for f in fields(cls)]
     names = frozenset(name for name, *_ in table)
+    sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
 
     def encode_all(value: Any) -> dict[str, JSON]:
-        return {name: to_json(getattr(value, name)) for name, to_json, _, _ in table}
+        found = {name: to_json(getattr(value, name)) for name, to_json, _, _ in table}
+        for name, default in sparse.items():
+            if found[name] == default:
+                del found[name]
+        return found
 
     def decode_all(document: Any) -> Any:
         if not isinstance(document, Mapping):

@@ -126,7 +126,7 @@ REARRANGES = frozenset({"compact", "cluster"})  #: kinds of jobs whose rows the 
 class Job:
     """A job that is done; kept until the table is emptied, so that the same job id adds nothing twice.
 
-    `rows` are those that it wrote.
+    `rows` are those that it wrote. `sources` are the files that a load read, as JSON; empty when they are not known.
     """
 
     job_id: str
@@ -134,6 +134,7 @@ class Job:
     rows: int
     lance_version: int
     at: int
+    sources: str = field(default="", metadata={"sparse": True})
 
     @property
     def added(self) -> int:

@@ -61,7 +61,9 @@ PARTITIONS = _schema(
     children=pa.list_(pa.string()),
     split_point=pa.binary(),
 )
-JOBS = _schema(job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64())
+JOBS = _schema(
+    job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64(), sources=pa.string()
+)
 INTENTS = _schema(job_id=pa.string(), kind=pa.string(), started_at=pa.int64(), base_lance_version=pa.int64())
 
 # Of these three, what is a map is JSON.
@@ -113,8 +115,10 @@ _MAPS = frozenset({"trigger", "options", "progress", "figures"})
 def format_of(parts: Parts) -> int:
     """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
-    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files.
+    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads.
     """
+    if "jobs" in parts and "sources" in parts["jobs"].column_names:
+        return 4
     if "files" in parts and "clustering" in parts["files"].column_names:
         return 3
     return 2 if parts.keys() & _SINCE_FORMAT_2 else 1
@@ -139,7 +143,7 @@ def to_parts(state: State) -> Parts:
             "table": pa.table(row, schema=TABLE),
             "partitions": _table(state.partitions.values(), PARTITIONS),
             "files": state.files.to_arrow(),
-            "jobs": _table(state.jobs.values(), JOBS),
+            "jobs": _jobs(state.jobs.values()),
             "intents": _table(state.intents.values(), INTENTS),
             "services": _encoded(state.services.values(), SERVICES),
             "runs": _encoded(state.runs.values(), RUNS),
@@ -209,7 +213,7 @@ class _ArrowJobs(Mapping[str, Job]):
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:
-        columns = [self._table[field.name].to_pylist() for field in JOBS]
+        columns = [self._table[name].to_pylist() for name in self._table.column_names]  # the last may be missing
         return {row[0]: Job(*row) for row in zip(*columns, strict=True)}
 
     def __getitem__(self, job_id: str) -> Job:
@@ -236,6 +240,12 @@ def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
     listed = list(rows)
     columns = [pa.array([getattr(row, field.name) for row in listed], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _jobs(jobs: Iterable[Job]) -> pa.Table:
+    """Without the column of files when no job has any, so that older readers read it."""
+    listed = list(jobs)
+    return _table(listed, JOBS if any(job.sources for job in listed) else JOBS.remove(JOBS.get_field_index("sources")))
 
 
 def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:

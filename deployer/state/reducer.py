@@ -202,8 +202,8 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
                 raise Inapplicable(f"job {job_id} is done already")
             intent = Intent(job_id, kind, at, base_lance_version)
             return replace(state, intents=_layered(state.intents).changed({job_id: intent}))
-        case FilesAdded(files, lance_version, job_id, rows, kind):
-            state = _finish(state, job_id, kind, rows, lance_version, at)
+        case FilesAdded(files, lance_version, job_id, rows, kind, sources):
+            state = _finish(state, job_id, kind, rows, lance_version, at, sources)
             return replace(_seen(state, lance_version), files=_with_files(state.files, files, ()))
         case FilesReplaced(removed, added, lance_version, job_id, kind):
             state = _finish(state, job_id, kind, sum(file.rows for file in added), lance_version, at)
@@ -333,7 +333,9 @@ def _changed_properties(properties: TableProperties, changes: Mapping[str, JSON]
     return TableProperties(**{**now, **values})
 
 
-def _finish(state: TableState, job_id: str | None, kind: str, rows: int, lance_version: int, at: int) -> TableState:
+def _finish(
+    state: TableState, job_id: str | None, kind: str, rows: int, lance_version: int, at: int, sources: str = ""
+) -> TableState:
     if job_id is None:
         return state
     if job_id in state.jobs:
@@ -341,7 +343,7 @@ def _finish(state: TableState, job_id: str | None, kind: str, rows: int, lance_v
     intents = _layered(state.intents)
     if intent := intents.get(job_id):
         kind, intents = intent.kind, intents.changed({}, [job_id])
-    job = Job(job_id, kind, rows, lance_version, at)
+    job = Job(job_id, kind, rows, lance_version, at, sources)
     return replace(state, jobs=_layered(state.jobs).changed({job_id: job}), intents=intents)
 
 

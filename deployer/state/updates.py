@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployer.state.location import Location, LocationOrNone
 from deployer.state.model import (
@@ -117,6 +117,7 @@ class FilesAdded:
     job_id: str | None = None
     rows: int = 0
     kind: str = "ingest"  #: of the job, when no `CommitStarted` told
+    sources: str = field(default="", metadata={"sparse": True})  #: files that the job read, as `Job` has them
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,16 +72,18 @@ def commit_append(
     written: Sequence[Written],
     schema: bytes,
     dataset: lance.LanceDataset | None = None,
+    sources: str = "",
 ) -> Committed:
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
-    again and again, is what a commit before gave: nothing is read then unless somebody else commits.
+    again and again, is what a commit before gave: nothing is read then unless somebody else commits. `sources` are the
+    files that the rows are from, as `Job` has them.
 
     Raises Conflict when the table was changed or removed meanwhile: nothing is committed then and the fragments can be
     removed. Raises OutcomeUnknown when Lance did not answer and the commit cannot be found: then nothing may be.
     """
-    pending = Pending.of(job_id, kind, written, schema, entry.dataset)
+    pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
     with store.turn(entry.table_id, pending.to_bytes) as turn:
         done = _done_by_another(store, root, entry, pending, turn)
         if done is None and turn.answer is None:

@@ -27,8 +27,10 @@ class Pending:
     dataset: int
 
     @staticmethod
-    def of(job_id: str, kind: str, written: Sequence[Written], schema: bytes, dataset: int) -> Pending:
-        mark = Mark(job_id, kind, sum(each.rows for each in written), tuple(each.marked for each in written))
+    def of(
+        job_id: str, kind: str, written: Sequence[Written], schema: bytes, dataset: int, sources: str = ""
+    ) -> Pending:
+        mark = Mark(job_id, kind, sum(each.rows for each in written), tuple(each.marked for each in written), sources)
         return Pending(mark, tuple(each.metadata for each in written), schema_fingerprint(schema), dataset)
 
     @property

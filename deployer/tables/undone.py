@@ -31,8 +31,8 @@ def _told(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
     """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
     for update in reversed(entry.updates):
         match update:
-            case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version) if of == job_id:
-                return Job(job_id, kind, rows, version, entry.at)
+            case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:
+                return Job(job_id, kind, rows, version, entry.at, sources)
             case CommitStarted(job_id=of) | CommitAbandoned(job_id=of) if of == job_id:
                 return False
     return None

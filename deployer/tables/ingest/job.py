@@ -20,11 +20,12 @@ from deployer.tables.ingest.bad_row_files import check_bad_rows_file, write_bad_
 from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
+from deployer.tables.ingest.loaded_files import LoadedBefore, LoadedFiles, identified, loaded_before, refuse_other_files
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.source_files import is_on_s3
-from deployer.tables.ingest.sources import Format, ReadOptions, find_sources, refuse_credentials, splits_of
+from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, refuse_credentials, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
 from deployer.tables.progress import OnProgress, untold
 
@@ -77,6 +78,7 @@ class IngestResult:
     already_done: bool = False
     indexes: CaughtUp = CaughtUp()
     splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
+    loaded_before: tuple[LoadedBefore, ...] = ()  #: files of this load that an earlier one had loaded
 
 
 def ingest(
@@ -112,10 +114,13 @@ def _load(
     started = time.monotonic()
     job_id = request.job_id or uuid.uuid4().hex
     if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
+        refuse_other_files(job, _files_of(request), table.address)
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
         check_bad_rows_file(request.bad_rows, table.schema)
-    plan = _plan(table, request)
+    sources = _sources(table, request)
+    files = _identified(sources)
+    plan = _plan(table, request, sources)
     engine, reason = _engine(request.engine, plan)
     on_engine(engine, reason)
     for note in notes_on(split.source for split in plan.splits):
@@ -139,22 +144,55 @@ def _load(
         empty = Job(job_id, "ingest", 0, table.state.lance_version, 0)
         return _result(table, empty, 0, 0, bad_rows, engine, reason, started)
     try:
-        done = commit_append(table.store, table.root, table.entry, job_id, "ingest", loaded.written, table.state.schema)
+        done = commit_append(
+            table.store,
+            table.root,
+            table.entry,
+            job_id,
+            "ingest",
+            loaded.written,
+            table.state.schema,
+            sources=files.to_text() if files else "",
+        )
     except Conflict:
         discard(table.location, loaded.written)
         raise
     if done.already_done:
         discard(table.location, loaded.written)
+        refuse_other_files(done.job, files, table.address)
     size = sum(each.bytes for each in loaded.written)
-    return _result(
+    result = _result(
         table, done.job, len(loaded.written), size, bad_rows, engine, reason, started, already_done=done.already_done
     )
+    if done.already_done or files is None:
+        return result
+    return replace(result, loaded_before=loaded_before(files, table.state.jobs.values()))
 
 
-def _plan(table: OpenTable, request: IngestRequest) -> LoadPlan:
+def _files_of(request: IngestRequest) -> LoadedFiles | None:
+    """The request's files; None when they cannot be read, such as those that are gone since their job was done."""
+    try:
+        return _identified(find_sources(request.paths, request.format))
+    except DeployerError:
+        return None
+
+
+def _identified(sources: Sequence[Source]) -> LoadedFiles | None:
+    """The files; None when one cannot be read: whoever reads its rows says why."""
+    try:
+        return identified(sources)
+    except (DeployerError, OSError):
+        return None
+
+
+def _sources(table: OpenTable, request: IngestRequest) -> list[Source]:
     sources = with_dialects(find_sources(request.paths, request.format), request.options)
     if any(_same_place(source.path, table.location) for source in sources):
         raise DeployerError("a table cannot be loaded into itself", where=table.address, remedy="copy it first")
+    return sources
+
+
+def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -> LoadPlan:
     reading = plan_reading(
         sources,
         table.schema,

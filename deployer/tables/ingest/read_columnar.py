@@ -52,6 +52,12 @@ def _as_read(field: pa.Field) -> pa.Field:
         return field
 
 
+def dataset_files(source: Source) -> dict[str, int]:
+    """The data files of a Lance dataset, by path in it, with their sizes in bytes (0: not known)."""
+    fragments = _lance(source).get_fragments()
+    return {file.path: file.file_size_bytes or 0 for each in fragments for file in each.metadata.files}
+
+
 def read_units(source: Source, start: int, stop: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of units start to stop, only the columns given, in the order of the source."""
     if source.format == "parquet":
