@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from deployer.errors import Conflict
+from deployer.errors import Conflict, InvalidInput
 from deployer.state.model import Job
 from deployer.tables.commit import Committed, commit_append, discard
 from deployer.tables.dataset import OpenTable, open_to_change
@@ -25,6 +25,37 @@ if TYPE_CHECKING:
     import lance
 
 LISTED = 20  #: how many bad rows a refusal tells of
+
+
+Appendable = Any  #: what `as_arrow` takes
+
+
+def as_arrow(rows: Appendable, where: str) -> pa.Table | pa.RecordBatch:
+    """Rows of a DataFrame (pandas, polars) or a list of dicts as an Arrow table; Arrow's own are returned as they are.
+
+    The index of a pandas DataFrame is left out. Raises InvalidInput for anything else, and for values without a type.
+    """
+    if isinstance(rows, pa.Table | pa.RecordBatch):
+        return rows
+    try:
+        if hasattr(rows, "iloc") and hasattr(rows, "columns"):
+            return pa.Table.from_pandas(rows, preserve_index=False)
+        if hasattr(rows, "__arrow_c_stream__"):
+            return pa.table(rows)
+        if isinstance(rows, list | tuple) and all(isinstance(row, Mapping) for row in rows):
+            names = dict.fromkeys(name for row in rows for name in row)
+            return pa.table({str(name): pa.array([row.get(name) for row in rows]) for name in names})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as failure:
+        raise InvalidInput(
+            f"the rows cannot be made an Arrow table: {str(failure).splitlines()[0]}",
+            where=where,
+            remedy="give each column values of one type, or a pyarrow.Table",
+        ) from None
+    raise InvalidInput(
+        f"{type(rows).__name__} is not a kind of rows that can be appended",
+        where=where,
+        remedy="give a pyarrow.Table or RecordBatch, a pandas or polars DataFrame, or a list of dicts",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +84,19 @@ class Appender:
         self._target = _Target.of(opened)
         self._dataset: lance.LanceDataset | None = None
 
-    def append(self, rows: pa.Table | pa.RecordBatch, job_id: str | None = None) -> Committed:
+    def append(self, rows: Appendable, job_id: str | None = None) -> Committed:
         """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
 
+        `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts.
+
         Columns are matched by name and cast where no value changes; missing ones take their default, else null. Raises
-        Refused for rows that do not fit, InvalidInput for columns that do not; Conflict when the table was changed
-        meanwhile: `refresh` and append again.
+        Refused for rows that do not fit, InvalidInput for columns that do not and for rows of other kinds; Conflict
+        when the table was changed meanwhile: `refresh` and append again.
         """
         opened = self._target.opened
         dataset = self._dataset or opened.dataset()
         job_id = job_id or uuid.uuid4().hex
-        written = self._written(dataset, rows)
+        written = self._written(dataset, as_arrow(rows, opened.address))
         if not written:
             return Committed(Job(job_id, "append", 0, int(dataset.version), 0), already_done=False, dataset=dataset)
         try:

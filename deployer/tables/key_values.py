@@ -33,7 +33,12 @@ class Interval:
 
 
 def from_python(field: pa.Field, value: Any) -> KeyValue:
-    """A Python value of the column as the state store keeps it. Raises InvalidInput when it is none of the type."""
+    """A Python value of the column as the state store keeps it; dates and times may be text, as in CSV.
+
+    Raises InvalidInput when it is not a value of the type.
+    """
+    if isinstance(value, str) and pa.types.is_temporal(field.type):
+        value = from_text(field, value)
     try:
         array = pa.array([value], field.type)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError) as failure:

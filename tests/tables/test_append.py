@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import lance
+import pandas
 import pyarrow as pa
 import pytest
 
@@ -157,3 +159,33 @@ def test_a_writer_that_was_stopped_with_the_turn_holds_nobody_up(appender: Appen
     with lake.store.turn(table_id):
         pass
     assert lake.open().count() == 5
+
+
+ROW = {"carrier": "AA", "flight": 1}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([ROW, {**ROW, "delay": 2}], id="dicts"),
+        pytest.param(pandas.DataFrame([ROW, {**ROW, "delay": 2}], index=["x", "y"]), id="pandas"),
+        pytest.param(pa.RecordBatchReader.from_batches(FLIGHTS, flights(2).to_batches()), id="reader"),
+    ],
+)
+def test_rows_of_other_kinds(rows: Any, appender: Appender, lake: Lake) -> None:
+    assert appender.append(rows).job.rows == 2
+    assert lake.open().count() == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("AA,1", "str is not a kind of rows that can be appended"),
+        ([("AA", 1)], "list is not a kind of rows"),
+        ([{"carrier": 1}, {"carrier": "AA"}], "cannot be made an Arrow table"),
+        ([{**ROW, "nope": 1}], "no column 'nope'"),
+    ],
+)
+def test_rows_that_cannot_be_appended_are_refused_in_words(rows: Any, said: str, appender: Appender) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        appender.append(rows)

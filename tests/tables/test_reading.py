@@ -308,3 +308,15 @@ def test_other_readers_open_the_dataset(lake: Lake) -> None:
     table = lake.table()
     lake.ingest(lake.file(flights(10)))
     assert lance.dataset(table.opened.location).count_rows() == 10
+
+
+def test_keys_that_are_times_may_be_text(lake: Lake) -> None:
+    schema = pa.schema([pa.field("at", pa.timestamp("us", "UTC"), nullable=False), pa.field("day", pa.date32())])
+    lake.table(schema, ("at",), splits=())
+    lake.ingest(lake.text("in.csv", "at,day\n2024-03-04T10:00:01Z,2024-03-04\n2024-03-05T10:00:01Z,2024-03-05\n"))
+    table = lake.open()
+    assert table.keys(("2024-03-04T10:00:01Z",)).to_table().num_rows == 1
+    assert table.range({"day": Interval("2024-03-05", None)}).to_table().num_rows == 1
+    for wrong in ("2024-03-04T10:00:01", "soon"):
+        with pytest.raises(InvalidInput, match="is not a value of timestamp"):
+            table.keys((wrong,))
