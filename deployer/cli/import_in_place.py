@@ -30,7 +30,7 @@ def adopt_one(workspace: Workspace, lake: Lake, found: Adoptable) -> dict[str, A
         live = read_live(workspace.root(lake)).tables.get(spec.address)
         applied = is_applied(workspace, lake, spec)
         if live and live.location == found.location and applied:
-            return reported(workspace, [spec], copied=False)[0]  # all was done before
+            return reported(workspace, [spec], copied=False, managed=True)[0]
         if live.location != found.location if live else applied or diff(spec, declared):
             raise declared_already(spec)
     return _adopt(workspace, lake, [found])[0]

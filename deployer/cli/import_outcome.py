@@ -11,8 +11,13 @@ from deployer.errors import Conflict
 from deployer.specs.model import Lake, TableSpec
 
 
-def reported(workspace: Workspace, tables: list[TableSpec], *, copied: bool) -> list[dict[str, Any]]:
-    """What is live of the imported tables, and where it is declared, for people and for programs."""
+def reported(
+    workspace: Workspace, tables: list[TableSpec], *, copied: bool, managed: bool = False
+) -> list[dict[str, Any]]:
+    """What is live of the imported tables, and where it is declared, for people and for programs.
+
+    `managed`: they were under management before, and nothing was done.
+    """
     lake = workspace.lake()
     live = read_live(workspace.root(lake)).tables
     declared = {table.address: table for table in lake.tables}
@@ -23,7 +28,8 @@ def reported(workspace: Workspace, tables: list[TableSpec], *, copied: bool) -> 
             "location": live[table.address].location,
             "file": declared[table.address].sources[""].file,
             "copied": copied,
-            "row_keys": list(table.row_keys),
+            "managed": managed,
+            "row_keys": list(live[table.address].spec.row_keys),
         }
         for table in tables
     ]

@@ -75,11 +75,15 @@ def import_table(
         print_json({"imported": done, "failed": failed})
     else:
         for each in done:
+            if each["managed"]:
+                where = f"{each['rows']:,} rows, declared in {each['file']}"
+                stdout().print(f"{each['address']} is managed already: {where}; nothing was done", soft_wrap=True)
+                continue
             how = f"{each['rows']:,} rows copied" if each["copied"] else f"{each['rows']:,} rows where they are"
             stdout().print(f"imported {each['address']}: {how}, declared in {each['file']}", soft_wrap=True)
         for text in dict.fromkeys(text for each in done for text in each.get("notes", ())):
             note(text)
-        if any(not each["row_keys"] for each in done):
+        if any(not each["row_keys"] and not each["managed"] for each in done):
             note(f"without row keys, rows lie in no order: {_KEYS_LATER}")
         for name, why in failed.items():
             note(f"left out {name}: {why}")

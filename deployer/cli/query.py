@@ -39,9 +39,12 @@ SafeCsv = Annotated[
         "that a spreadsheet shows them and does not run them as formulas; quote all text. Numbers stay as they are.",
     ),
 ]
+MOST_ROWS = 2**63 - 1  #: what Arrow counts rows with
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", "-n", min=0, help=f"At most so many rows; a table shows {SHOWN}, 0 means all."),
+    typer.Option(
+        "--limit", "-n", min=0, max=MOST_ROWS, help=f"At most so many rows; a table shows {SHOWN}, 0 means all."
+    ),
 ]
 
 
@@ -99,8 +102,11 @@ def query(
 
     root = root_to_read(project, stack, specs)
     opened = open_table(root, table)
-    found_keys = [parse_keys(opened.schema, opened.row_keys, text) for text in keys or ()]
-    found_ranges = parse_ranges(opened.schema, ranges or ())
+    then = opened.keys_at(at if keys or ranges else None)
+    if keys and then.row_keys != opened.row_keys:
+        note(f"the row keys of that version are {', '.join(then.row_keys)}")
+    found_keys = [parse_keys(then.schema, then.row_keys, text) for text in keys or ()]
+    found_ranges = parse_ranges(then.schema, ranges or ())
     names = [name.strip() for name in columns.split(",")] if columns is not None else None
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
@@ -134,10 +140,10 @@ def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: 
 
     from deployer.cli.lake_data import print_rows, rows_as_json
     from deployer.cli.output import note, print_json
-    from deployer.cli.streams import data_stream
+    from deployer.cli.streams import bytes_stream, data_stream
     from deployer.errors import InvalidInput
     from deployer.files.private import replacing
-    from deployer.tables.export import write_csv, write_json_lines, write_parquet
+    from deployer.tables.export import write_csv, write_json_lines, write_parquet, write_parquet_to
 
     if safe_csv and (as_json or format is not RowFormat.CSV):
         raise InvalidInput("--safe-csv changes CSV only", remedy="add --format csv, or leave --safe-csv out")
@@ -147,7 +153,8 @@ def _write_rows(rows: Rows, format: RowFormat, output: Path | None, *, as_json: 
         return len(found)
     if format is RowFormat.PARQUET:
         if output is None:
-            raise InvalidInput("Parquet cannot be written to a terminal", remedy="give a file: --output FILE")
+            write_parquet_to(rows.schema, rows.batches, bytes_stream())
+            return None
         count = write_parquet(rows.schema, rows.batches, output)
         note(f"wrote {count:,} rows to {output}")
         return count

@@ -13,7 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from deployer.errors import InvalidInput
 from deployer.masked_streams import MaskedStream, masked_stream
@@ -169,6 +169,17 @@ def data_stream(*, as_json: bool = False) -> TextIO:
     if stream.isatty():
         return cast(TextIO, _Records(stream, visible))
     return cast(TextIO, _Records(stream, _refuse_commands)) if _may_be_log(stream) else stream
+
+
+def bytes_stream() -> BinaryIO:
+    """Stdout for bytes, where a file or a program takes them. Raises InvalidInput for a terminal and for what may be
+    the log of a CI system."""
+    stream = real(sys.stdout)
+    if stream.isatty() or _may_be_log(stream):
+        where = "a terminal" if stream.isatty() else "the log of a CI system, which stdout may be"
+        raise InvalidInput(f"Parquet cannot be written to {where}", remedy="give a file: --output FILE")
+    stream.flush()
+    return stream.buffer
 
 
 class _Records:

@@ -25,7 +25,8 @@ class TableHealth:
     """`small_files` are those that COMPACT calls small; `deleted` is the share of deleted rows in files.
 
     `meets` is how many other files of its leaf a file's row keys overlap with, on average by rows; None without row
-    keys. `depth` is the overlap depth that CLUSTER recorded last, and when (ms); None where it never ran.
+    keys. `depth` is the overlap depth that CLUSTER recorded last, and when (ms); None where it never ran, or not since
+    the table was rewritten.
     """
 
     files: int
@@ -72,9 +73,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
     )
     files = list(state.files)
     keyed = state.properties.row_keys and all(file.min_key is not None for file in files)
-    health = TableHealth(
-        state.files.count, small_files(state), share, meets(files) if keyed else None, _depth(runs_of(state, "CLUSTER"))
-    )
+    health = TableHealth(state.files.count, small_files(state), share, meets(files) if keyed else None, depth(state))
     return ServicesReport(health, services, tuple(runs_of(state)))
 
 
@@ -95,9 +94,12 @@ def meets(files: Iterable[File]) -> float:
     return met / rows if rows else 0.0
 
 
-def _depth(runs: Iterable[Run]) -> tuple[float, int] | None:
-    for run in runs:
-        depth = run.figures.after.get("depth")
-        if isinstance(depth, int | float) and run.ended_at is not None:
-            return float(depth), run.ended_at
+def depth(state: TableState) -> tuple[float, int] | None:
+    """The overlap depth that CLUSTER recorded last, and when (ms). A rewrite puts rows in another order, so what was
+    recorded before one says nothing."""
+    rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
+    for run in runs_of(state, "CLUSTER"):
+        recorded = run.figures.after.get("depth")
+        if isinstance(recorded, int | float) and run.ended_at is not None and run.ended_at >= rewritten:
+            return float(recorded), run.ended_at
     return None

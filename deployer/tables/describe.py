@@ -24,12 +24,15 @@ from deployer.state.reader import StateReader
 from deployer.tables.dataset import ReadTable
 from deployer.tables.indexes import IndexInfo, index_infos
 from deployer.tables.partition_sizes import sizes_of
-from deployer.tables.versions import last_rows_at
+from deployer.tables.versions import foreign_write_at, last_rows_at
 
 
 @dataclass(frozen=True, slots=True)
 class TableSummary:
-    """One line of `deployer tables`; `last_write` is when rows were last added, None for never."""
+    """One line of `deployer tables`.
+
+    `last_write` is when deployer last added rows, or others last changed any; None for never.
+    """
 
     name: str
     rows: int
@@ -109,14 +112,33 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
 
 
 def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
-    writes = [job.at for job in state.jobs.values() if job.added]
-    last = dt.datetime.fromtimestamp(max(writes) / 1000, dt.UTC) if writes else None
     files = state.files
-    if last is None and files.rows:  # others wrote them all, such as before the table was imported
-        last = last_rows_at(open_dataset(dataset_location(root, entry), state.lance_version))
     return TableSummary(
-        entry.full_name, files.rows, files.bytes, files.count, len(state.leaves()), last, state.properties.online
+        entry.full_name,
+        files.rows,
+        files.bytes,
+        files.count,
+        len(state.leaves()),
+        _last_write(entry, state, root),
+        state.properties.online,
     )
+
+
+def _last_write(entry: TableEntry, state: TableState, root: str) -> dt.datetime | None:
+    """Opens the dataset only if it has versions above that of the last load."""
+    jobs = [job for job in state.jobs.values() if job.added]
+    last = max(jobs, key=lambda job: job.at, default=None)
+    at = None if last is None else dt.datetime.fromtimestamp(last.at / 1000, dt.UTC)
+    rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
+    known = last.lance_version if last is not None and last.at >= rewritten else 0
+    if known == state.lance_version:
+        return at
+    if at is None and not state.files.rows and state.lance_version <= 1:
+        return None
+    dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+    if at is None and state.files.rows:  # others wrote them all, such as before the table was imported
+        return foreign_write_at(dataset, known) or last_rows_at(dataset)
+    return foreign_write_at(dataset, known) or at
 
 
 def describe(table: ReadTable) -> TableDescription:

@@ -62,6 +62,44 @@ def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Pa
     return rows
 
 
+def write_parquet_to(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[bytes]) -> None:
+    """All rows as a Parquet file that goes to a stream, which may be a pipe."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetWriter(_Forward(sink), schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    except pa.ArrowNotImplementedError as failure:
+        raise InvalidInput(
+            f"it cannot be written as Parquet: {failure}", remedy="give other --columns, or another --format"
+        ) from None
+    sink.flush()
+
+
+class _Forward:
+    """A stream that is only written forward, with the position that Arrow asks for and a pipe does not know."""
+
+    closed = False
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self._sink, self._position = sink, 0
+
+    def write(self, data: bytes) -> int:
+        self._sink.write(data)
+        self._position += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Leaves the stream open: it is the process's own."""
+
+
 def plain_values(column: Any) -> list[Any]:
     """Values as JSON can hold them."""
     return [_plain(value) for value in column.to_pylist()] if _needs_plain(column.type) else column.to_pylist()

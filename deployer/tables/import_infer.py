@@ -129,13 +129,7 @@ def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) ->
 def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:
     """The first rows, as text. Rows of another width than the header are left out, with a note."""
     names = source.dialect.names
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(
-            f"column {twice!r} is there twice",
-            where=source.name,
-            remedy="rename it in the file" + header_question(names),
-        )
+    _require_distinct(names, source, "rename it in the file" + header_question(names))
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
     unreadable = BadRows()
 
@@ -159,8 +153,16 @@ def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> 
     return rows
 
 
+def _require_distinct(names: Sequence[str], source: Source, remedy: str) -> None:
+    """Raises InvalidInput for data that has several columns of one name."""
+    for name in dict.fromkeys(names):
+        if (count := names.count(name)) > 1:
+            raise InvalidInput(f"{count} columns are called {name!r}", where=source.name, remedy=remedy)
+
+
 def _columnar(source: Source, limit: int) -> pa.Table:
     schema = schema_of(source)
+    _require_distinct(schema.names, source, "rename it in the data")
     batches = (
         batch for split in splits_of([source]) for batch in read_units(source, split.start, split.stop, schema.names)
     )

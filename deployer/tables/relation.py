@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 
@@ -49,6 +50,8 @@ class _Part:
         self, schema: pa.Schema, columns: list[str] | None = None, filter: Any = None, **_: Any
     ) -> pads.Scanner:
         """The rows that hold the condition. Lance reads the columns that its text mentions, and Arrow applies it."""
+        if isinstance(filter, pa.Scalar):  # a condition without columns, such as `on true`
+            filter = pc.scalar(bool(filter.as_py()))
         names = self._dataset.schema.names
         wanted = names if columns is None else columns
         said = str(filter) if filter is not None else ""

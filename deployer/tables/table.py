@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,15 +16,14 @@ from deployer.state import open_reader
 from deployer.tables.conditions import check_condition, filter_failure
 from deployer.tables.dataset import ReadTable, find_entry, read_entry
 from deployer.tables.key_values import Interval, require_ordered, unknown_column
+from deployer.tables.keys_then import KeysThen, keys_at
 from deployer.tables.predicate import KeyPredicate, key_predicate
-from deployer.tables.versions import TableVersion, dataset_at, history
+from deployer.tables.versions import At, TableVersion, dataset_at, history
 from deployer.tables.where_ranges import ranges_in
 from deployer.tables.zoned_literals import refuse_zoned_literals
 
 if TYPE_CHECKING:
     import lance
-
-At = str | int | dt.datetime
 
 WORTH_CHOOSING = 5  #: fragments; fewer are opened sooner than a condition is understood
 
@@ -110,7 +108,7 @@ class Table:
         Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
         other columns open all. `where` does as these where it compares such columns with literals, in conditions that
         all have to hold. Of another version than the newest, `at`, every fragment is opened, since zone maps are of the
-        newest.
+        newest; `keys` are then values of the row keys that the version had.
 
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
@@ -125,7 +123,8 @@ class Table:
             dataset = dataset if is_newest else open_dataset(then.uri, version)
         else:
             is_newest = True
-        predicate = self._predicate(keys, ranges, dataset)
+        then = self.keys_at(None if is_newest or not (keys or ranges) else at)
+        predicate = self._predicate(keys, ranges, dataset, then)
         fragments = dataset.get_fragments()
         if is_newest and self.opened.without:
             fragments = [each for each in fragments if each.fragment_id not in self.opened.without]
@@ -153,16 +152,24 @@ class Table:
             return self.count()
         return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
 
+    def keys_at(self, at: At | None) -> KeysThen:
+        """The columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
+        return keys_at(self.opened, at)
+
     def _predicate(
-        self, keys: Sequence[Sequence[Any]], ranges: Mapping[str, Interval] | None, dataset: lance.LanceDataset
+        self,
+        keys: Sequence[Sequence[Any]],
+        ranges: Mapping[str, Interval] | None,
+        dataset: lance.LanceDataset,
+        then: KeysThen,
     ) -> KeyPredicate:
-        if keys and not self.row_keys:
+        if keys and not then.row_keys:
             raise InvalidInput("the table has no row keys", where=self.opened.address, remedy="use `where`")
         for name in ranges or ():
-            require_ordered(name, self.schema)
-        others = [name for name in ranges or () if name not in self.row_keys]
+            require_ordered(name, then.schema)
+        others = [name for name in ranges or () if name not in then.row_keys]
         ids = {name: field_ids(dataset, [name])[0] for name in others}
-        return key_predicate(self.schema, self.row_keys, self.opened.kinds, keys, ranges, ids)
+        return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
 
     def _chosen(self, fragments: Sequence[Any], predicate: KeyPredicate) -> list[Any]:
         """Those that can hold a row of the predicate."""
@@ -176,7 +183,8 @@ class Table:
         clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
         names = dataset.schema.names
         found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]
-        return self._predicate((), ranges_in(where, dataset.schema, {*self.row_keys, *found}), dataset)
+        ranges = ranges_in(where, dataset.schema, {*self.row_keys, *found})
+        return self._predicate((), ranges, dataset, self.keys_at(None))
 
     def dataset(self) -> lance.LanceDataset:
         """The Lance dataset at this version, which readings share."""

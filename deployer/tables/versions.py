@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _NUMBERED = re.compile(r"\s*(\d+):(\d+)\s*")  #: a version of one of the table's datasets, such as 1:3
+At = str | int | dt.datetime  #: a version, or a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,23 @@ def _rows_added(transaction: Any) -> int | None:
     return sum(int(fragment.physical_rows) for fragment in fragments)
 
 
+_WRITES = frozenset({"Append", "Delete", "Update", "Overwrite", "Restore", "DataReplacement"})
+
+
+def foreign_write_at(dataset: lance.LanceDataset, above: int) -> dt.datetime | None:
+    """When others last changed rows, of the versions above one that the dataset keeps."""
+    versions = versions_of(dataset)
+    for version in sorted(versions, reverse=True):
+        if version <= max(above, 1):
+            return None
+        transaction = transaction_of(dataset, version)
+        if transaction is None or marks_of(transaction.transaction_properties):
+            continue
+        if type(transaction.operation).__name__ in _WRITES:
+            return versions[version]
+    return None
+
+
 def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
     """When rows were last added, of the versions that the dataset keeps; else when the oldest of them was committed."""
     versions = versions_of(dataset)
@@ -182,7 +200,7 @@ def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
     return versions[min(versions)] if versions else None
 
 
-def dataset_at(table: ReadTable, at: str | int | dt.datetime) -> tuple[int, lance.LanceDataset, int]:
+def dataset_at(table: ReadTable, at: At) -> tuple[int, lance.LanceDataset, int]:
     """The number of the dataset that the table had then, the dataset, and the version of it.
 
     `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those

@@ -244,3 +244,16 @@ def test_a_dataset_belongs_to_one_table(deployer: Deployer, project: Path) -> No
     assert ran.code == 1
     assert "belongs to table air.trips" in ran.err
     assert not (project / "specs" / "again.yaml").exists()
+
+
+def test_a_table_that_is_managed_is_not_imported_again(deployer: Deployer, project: Path) -> None:
+    assert deployer("up", "--yes").code == 0
+    (project / "rows.csv").write_text("id,delay\n1,2\n2,3\n", encoding="utf-8")
+    assert deployer("ingest", "air.flights", "rows.csv").code == 0
+    (location,) = (project / "lakes/demo/air").glob("flights-*.lance")
+    ran = deployer("import", "table/air.flights", str(location))
+    assert ran.code == 0, ran.err
+    assert ran.out.startswith("table/air.flights is managed already: 2 rows, declared in specs/flights.yaml; nothing")
+    assert "without row keys" not in ran.err
+    (found,) = deployer("import", "table/air.flights", str(location), "--json").json["imported"]
+    assert found["managed"] and found["row_keys"] == ["id"]

@@ -196,7 +196,7 @@ def test_a_file_without_a_header_line_is_asked_about(deployer: Deployer, tmp_pat
     (tmp_path / "digits.csv").write_text("0,0,5,13\n", encoding="utf-8")
     ran = deployer("schema", "infer", str(tmp_path / "digits.csv"))
     assert ran.code == 1
-    assert "column '0' is there twice" in ran.err
+    assert "2 columns are called '0'" in ran.err
     assert "is there a header line? If the first line is a row, give --no-header" in ran.err
 
 
@@ -242,8 +242,9 @@ def test_a_part_of_the_rows_says_nothing_about_nulls_or_keys(deployer: Deployer,
         ("t.jsonl", '{"a": 1}\n{"a": "x"}\n', "values of several types"),
         ("t.jsonl", "[1]\n", "not a JSON object"),
         ("t.xyz", "a\n", "format cannot be told"),
+        ("t.csv", "0,1,0\n0,2,0\n", "2 columns are called '0'; rename it in the file; is there a header line?"),
     ],
-    ids=["name", "mixed", "no-object", "format"],
+    ids=["name", "mixed", "no-object", "format", "no-header"],
 )
 def test_what_cannot_be_a_table_is_said(deployer: Deployer, tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deployer.cli.report_services import DRAWN, runs_drawn
-from deployer.services.health import meets
+from deployer.services.health import depth, meets
 from deployer.services.runs import queue_run, start_run
 from deployer.state import open_store
-from deployer.state.model import File
+from deployer.state.location import Location
+from deployer.state.model import Dataset, File, TableState
 from deployer.state.services import Figures, Run, RunStatus, ServiceKind
 from tests.cli.conftest import Deployer
 from tests.cli.test_review_report import HOSTILE, parsed
@@ -131,3 +133,13 @@ def test_how_many_files_a_file_overlaps(ranges: list[tuple[str, str, str]], expe
         File(number, leaf, 10, 100, low.encode(), high.encode()) for number, (low, high, leaf) in enumerate(ranges)
     ]
     assert meets(files) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("rewritten", "expected"), [(None, (1.53, 200)), (150, (1.53, 200)), (300, None)])
+def test_the_overlap_depth_is_gone_when_the_table_is_rewritten(
+    rewritten: int | None, expected: tuple[float, int] | None
+) -> None:
+    run = Run("1", "CLUSTER", "SUCCEEDED", "on demand", "ann", None, 100, ended_at=200)
+    run = replace(run, figures=Figures(after={"depth": 1.53}))
+    datasets = () if rewritten is None else (Dataset(2, Location("a.lance"), "current", rewritten),)
+    assert depth(TableState(runs={"1": run}, datasets=datasets)) == expected

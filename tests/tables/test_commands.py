@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow.parquet as pq
 import pytest
 
@@ -89,7 +94,6 @@ def test_query_formats(loaded: Run) -> None:
     assert code == 0 and "timestamp[us, America/New_York]" in out and "3 more rows (--limit 0 shows all)" in notes
     assert loaded("query", "flights", "--format", "parquet", "--output", "out.parquet")[0] == 0
     assert pq.read_table("out.parquet").num_rows == 4
-    assert "give a file: --output FILE" in loaded("query", "flights", "--format", "parquet")[2]
 
 
 @pytest.mark.parametrize(
@@ -130,3 +134,78 @@ def test_tables_describe_history_and_sql(loaded: Run) -> None:
         (1, "create", ""),
     ]
     assert told(loaded, "sql", "select count(*) n from air.flights")["rows"] == [{"n": 4}]
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"), [("on true", 16), ("on false", 0), ("on a.flight = b.flight where null", 0)]
+)
+def test_conditions_without_columns(condition: str, rows: int, loaded: Run) -> None:
+    query = f"select count(*) n from flights a join air.flights b {condition}"  # noqa: S608
+    assert told(loaded, "sql", query)["rows"] == [{"n": rows}]
+
+
+@pytest.mark.parametrize("command_name", ["query", "sql"])
+def test_a_limit_that_is_too_large_is_a_wrong_option(command_name: str, loaded: Run) -> None:
+    what = "flights" if command_name == "query" else "select * from flights"
+    code, _, notes = loaded(command_name, what, "--limit", "9" * 21)
+    assert code != 0 and "--limit" in notes and "is not in the range" in notes and "Traceback" not in notes
+    assert loaded(command_name, what, "--limit", str(2**63 - 1), "--json")[0] == 0
+
+
+@pytest.mark.parametrize("place", ["pipe", "file"])
+def test_parquet_goes_to_a_pipe(place: str, loaded: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "deployer", "query", "flights", "--format", "parquet"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "GITHUB_ACTIONS")}
+    if place == "pipe":
+        data = subprocess.run(program, check=True, capture_output=True, env=environment).stdout
+    else:
+        with (tmp_path / "out").open("wb") as file:
+            subprocess.run(program, check=True, stdout=file, env=environment)
+        data = (tmp_path / "out").read_bytes()
+    assert pq.read_table(io.BytesIO(data)).num_rows == 4
+    refused = subprocess.run(program, check=False, capture_output=True, env={**environment, "CI": "1"})
+    assert refused.returncode == 1 and b"the log of a CI system" in refused.stderr
+
+
+def test_keys_of_an_older_version_are_of_its_row_keys(loaded: Run) -> None:
+    spec = Path("specs/flights.yaml")
+    changed = TABLE.replace("row_keys: [carrier, flight]", "row_keys: [flight, carrier]").replace(
+        "split_points: [B6, [DL, 500]]", "split_points: [500]"
+    )
+    spec.write_text(changed, encoding="utf-8")
+    assert loaded("up", "--yes")[0] == 0
+    query = ("query", "flights", "--columns", "flight", "--format", "csv")
+    code, out, notes = loaded(*query, "--keys", "DL", "--at", "1:2")
+    assert (code, out.split()) == (
+        0,
+        ["flight", "3", "700"],
+    ) and "row keys of that version are carrier, flight" in notes
+    assert loaded(*query, "--range", "carrier=DL..DL", "--at", "1:2")[1].split() == ["flight", "3", "700"]
+    assert loaded(*query, "--keys", "3")[1].split() == ["flight", "3"]
+    renamed = changed.replace("name: flight, ", "name: number, renamed_from: flight, ")
+    renamed = renamed.replace("row_keys: [flight", "row_keys: [number")
+    spec.write_text(renamed, encoding="utf-8")
+    code, _, notes = loaded("up", "--yes")
+    assert code == 0, notes
+    version = told(loaded, "history", "flights")["versions"][1]["version"]
+    assert loaded(*query, "--keys", "3", "--at", str(version))[1].split() == ["flight", "3"]
+
+
+@pytest.mark.parametrize("write", ["append", "delete", "overwrite"])
+def test_the_last_write_may_be_by_others(write: str, loaded: Run) -> None:
+    def last_write() -> str:
+        return str(told(loaded, "tables")["tables"][0]["last_write"])
+
+    before = last_write()
+    (location,) = Path("lakes/demo/air").glob("flights-*.lance")
+    dataset = lance.dataset(str(location))
+    if write == "delete":
+        dataset.delete("flight = 3")
+    else:
+        lance.write_dataset(dataset.to_table(), str(location), mode=write)
+    after = last_write()
+    assert after > before
+    assert loaded("tables")[0] == 0 and loaded("up", "--yes")[0] == 0  # whatever records it
+    assert last_write() == after
+    assert loaded("ingest", "flights", "in.csv", "--null-value", "NA")[0] == 0
+    assert last_write() > after

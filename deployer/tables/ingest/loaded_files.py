@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from deployer.errors import InvalidInput
+from deployer.files.reading import parse_json
 from deployer.state.model import Job
 from deployer.tables.ingest.source_files import file_size, open_bytes
 from deployer.tables.ingest.sources import Format, Source
@@ -53,11 +54,11 @@ class LoadedFiles:
     def of_text(text: str) -> LoadedFiles | None:
         """The files that a job's record has; None for a record without files, or of another form."""
         try:
-            columns = json.loads(text)
+            columns = parse_json(text)
             rows = zip(columns["names"], columns["bytes"], columns["digests"], strict=True)
             named = tuple(LoadedFile(str(name), int(size), str(digest)) for name, size, digest in rows)
             return LoadedFiles(int(columns["count"]), str(columns["digest"]), named)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def __str__(self) -> str:
