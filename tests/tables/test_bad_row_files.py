@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.errors import InvalidInput, Refused
+from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.tables.ingest.bad_rows import BadRowLimit
 from deployer.tables.ingest.job import IngestRequest
 from tests.tables.lakes import Lake
@@ -137,6 +137,35 @@ def test_a_file_that_is_there_is_not_replaced(name: str, lake: Lake) -> None:
     with pytest.raises(InvalidInput, match=r"exists already.*another name"):
         lake.ingest(path, bad_rows=lake.folder / name)
     assert (lake.folder / name).read_bytes() == before and lake.open().count() == 1
+
+
+def test_a_load_that_is_repeated_finds_its_own_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table(SCHEMA, ("id",), splits=())
+    path, other = lake.text("in.csv", "id\n1\nx\n"), lake.text("other.csv", "id\n1\ny\n")
+    aside = lake.folder / "bad.jsonl"
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("deployer.tables.ingest.job.commit_append", killed)
+        lake.ingest(path, bad_rows=aside, job_id="daily")
+    with pytest.raises(InvalidInput, match="exists already"):
+        lake.ingest(other, bad_rows=aside, job_id="daily")
+    assert lake.ingest(path, bad_rows=aside, job_id="daily").rows == 1
+    assert lake.ingest(path, bad_rows=aside, job_id="daily").already_done
+
+
+def test_a_load_that_lost_a_race_leaves_no_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.table(SCHEMA, ("id",), splits=())
+
+    def lost(*_: object, **__: object) -> None:
+        raise Conflict("the table was changed")
+
+    monkeypatch.setattr("deployer.tables.ingest.job.commit_append", lost)
+    with pytest.raises(Conflict):
+        lake.ingest(lake.text("in.csv", "id\n1\nx\n"), bad_rows=lake.folder / "bad.jsonl")
+    assert not (lake.folder / "bad.jsonl").exists()
 
 
 def test_a_load_without_bad_rows_writes_no_file(lake: Lake) -> None:

@@ -26,9 +26,12 @@ class _Row:
     kept: KeptRow | None
 
 
-def check_bad_rows_file(path: str | Path, table: pa.Schema) -> None:
-    """Raises InvalidInput when bad rows cannot be written to `path`: a file is never replaced or added to."""
-    if _exists(str(path)):
+def check_bad_rows_file(path: str | Path, table: pa.Schema, *, may_be_own: bool) -> None:
+    """Raises InvalidInput when bad rows cannot be written to `path`: a file is never replaced or added to.
+
+    `may_be_own`: a file that is there may be of an earlier attempt of the same load. `write_bad_rows` checks it then.
+    """
+    if not may_be_own and _exists(str(path)):
         raise _exists_already(path)
     if not _is_parquet(path) and REASONS in table.names:
         raise InvalidInput(
@@ -58,7 +61,7 @@ def _exists(path: str) -> bool:
 
 def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
     """Writes the rows to a new file at `path`, which may be an s3:// address: Parquet if its name ends so, else JSON
-    lines. Raises InvalidInput when it cannot be written."""
+    lines. A file with the same content stays. Raises InvalidInput when it cannot be written."""
     rows = [*_rows(bad)]
     data = _as_parquet(rows) if _is_parquet(path) else _as_json_lines(rows)
     if is_on_s3(str(path)):
@@ -67,6 +70,8 @@ def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
         folder, _, name = str(path).rpartition("/")
         if not S3Objects(folder).put_new(name, data):
             raise _exists_already(path)
+        return
+    if _exists(str(path)) and Path(path).read_bytes() == data:
         return
     if _exists(str(path)):
         raise _exists_already(path)
@@ -78,6 +83,17 @@ def write_bad_rows(path: str | Path, bad: Mapping[str, BadRows]) -> None:
         raise InvalidInput(
             f"bad rows cannot be written: {failure}", where=path, remedy="give another --bad-rows"
         ) from None
+
+
+def remove_bad_rows(path: str | Path) -> None:
+    """Removes what `write_bad_rows` wrote for a load that did not happen, so that the load can be repeated."""
+    if not is_on_s3(str(path)):
+        Path(path).unlink(missing_ok=True)
+        return
+    from deployer.state.objects_s3 import S3Objects
+
+    folder, _, name = str(path).rpartition("/")
+    S3Objects(folder).delete([name])
 
 
 def _is_parquet(path: str | Path) -> bool:

@@ -16,7 +16,7 @@ from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import CaughtUp, catch_up
-from deployer.tables.ingest.bad_row_files import check_bad_rows_file, write_bad_rows
+from deployer.tables.ingest.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
 from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
@@ -117,7 +117,7 @@ def _load(
         refuse_other_files(job, _files_of(request), table.address)
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
-        check_bad_rows_file(request.bad_rows, table.schema)
+        check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
     sources = _sources(table, request)
     files = _identified(sources)
     plan = _plan(table, request, sources)
@@ -156,6 +156,8 @@ def _load(
         )
     except Conflict:
         discard(table.location, loaded.written)
+        if bad_rows and request.bad_rows is not None:
+            remove_bad_rows(request.bad_rows)
         raise
     if done.already_done:
         discard(table.location, loaded.written)

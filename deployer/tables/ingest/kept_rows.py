@@ -50,9 +50,10 @@ def without_reasons(source: SourceRows, table: pa.Schema) -> SourceRows:
         rows = rows.drop_columns([REASONS])
     empty = [place for place, line in enumerate(lines) if _has_only_reasons(line)]
     if empty:
+        left_out = set(empty)
         problems = [Problem(int(numbers[place]), "", _ONLY_REASONS, None) for place in empty]
         texts = {int(numbers[place]): _line_in_reasons(lines[place]) for place in empty}
-        good = [place for place in range(len(lines)) if place not in set(empty)]
+        good = [place for place in range(len(lines)) if place not in left_out]
         rows, numbers, lines = rows.take(pa.array(good, pa.int64())), numbers[good], [lines[place] for place in good]
         bad = bad.joined(BadRows.of(problems, kept=texts))
     return replace(source, rows=rows, numbers=numbers, lines=lines, unreadable=bad)
