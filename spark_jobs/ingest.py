@@ -129,6 +129,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
     flags = {
         "--no-header": not request.options.header,
         "--ignore-extra": request.ignore_extra,
+        "--missing-as-null": request.missing_as_null,
         "--no-indexes": not request.indexes,
         "--no-services": not request.services,
     }
@@ -163,6 +164,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--timezone", help="of times without an offset")
     parser.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
+    parser.add_argument("--missing-as-null", action="store_true", help="load null into columns that no file has")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--max-bad-rows", help="more bad rows than this number, or share such as 5%%, refuse the load")
     parser.add_argument("--job-id")
@@ -185,6 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         not given.no_indexes,
         not given.no_services,
         None if given.max_bad_rows is None else BadRowLimit.parse(given.max_bad_rows),
+        given.missing_as_null,
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

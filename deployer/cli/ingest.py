@@ -57,6 +57,9 @@ def ingest(
     date_format: DateFormats = None,
     timezone: TimeZone = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
+    missing_as_null: Annotated[
+        bool, typer.Option("--missing-as-null", help="Load null into columns that no file and no folder has.")
+    ] = False,
     bad_rows: Annotated[
         str | None,
         typer.Option(
@@ -141,6 +144,7 @@ def ingest(
         not no_indexes,
         not no_services,
         None if max_bad_rows is None else BadRowLimit.parse(max_bad_rows),
+        missing_as_null,
     )
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on

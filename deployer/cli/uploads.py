@@ -9,6 +9,7 @@ from pathlib import Path
 from deployer.cli.meter import Meter
 from deployer.errors import InvalidInput
 from deployer.state.objects_s3 import S3Objects
+from deployer.tables.ingest.folder_names import folders_of
 from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, find_sources
 
@@ -38,8 +39,9 @@ def upload_files(
         for number, source in enumerate(sources):
             file = Path(source.path)
             meter.tell(job_id, file.name, done, total, "bytes")
-            objects.upload(f"{folder}/{number}/{file.name}", file)
-            addresses.append(f"{root.rstrip('/')}/{folder}/{number}/{file.name}")
+            key = "/".join((folder, str(number), *folders_of(source.folders), file.name))
+            objects.upload(key, file)
+            addresses.append(f"{root.rstrip('/')}/{key}")
             done += file.stat().st_size
     return (*(path for path in paths if is_on_s3(path)), *addresses)
 

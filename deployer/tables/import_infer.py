@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -14,7 +14,7 @@ from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
-from deployer.tables.import_text import typed, usual_nulls
+from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.headers import header_question
@@ -22,11 +22,13 @@ from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
 from deployer.tables.ingest.text_blocks import line_blocks, open_range
+from deployer.tables.ingest.text_values import parsed
 from deployer.tables.ingest.time_texts import DateFormats
 from deployer.tables.key_candidates import key_candidate
 
 SAMPLE_ROWS = 1_000_000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_FOLDER_TYPES = (pa.int64(), pa.date32())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +90,9 @@ def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sam
     found: dict[Format, list[pa.Table]] = {}
     left, complete = limit, True
     notes: list[str] = []
+    types = _folder_types(sources)
     for source in sources:
-        rows = _rows(source, options, left + 1, notes)
+        rows = _with_folders(_rows(source, options, left + 1, notes), source, types)
         complete = complete and rows.num_rows <= left
         rows = rows.slice(0, left)
         left -= rows.num_rows
@@ -124,6 +127,26 @@ def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) ->
             return _columnar(source, limit)
         case _:
             assert_never(source.format)
+
+
+def _folder_types(sources: Sequence[Source]) -> dict[str, pa.DataType]:
+    """The types of the columns that folders give: int64, date32 or string, by the values in all of their names."""
+    values: dict[str, set[str]] = {}
+    for source in sources:
+        for name, text in source.folders:
+            values.setdefault(name, set()).update([] if text is None else [text])
+    return {
+        name: (type_of_texts(pa.array(sorted(texts), pa.string()), _FOLDER_TYPES) if texts else None) or pa.string()
+        for name, texts in values.items()
+    }
+
+
+def _with_folders(rows: pa.Table, source: Source, types: Mapping[str, pa.DataType]) -> pa.Table:
+    for name, text in source.folders:
+        if name not in rows.schema.names:
+            value = pa.chunked_array([parsed(pa.array([text], pa.string()), types[name])[0]])
+            rows = rows.append_column(name, value.take(pa.array([0] * rows.num_rows, pa.int64())))
+    return rows
 
 
 def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:

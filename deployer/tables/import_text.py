@@ -59,11 +59,13 @@ def typed(rows: pa.Table, given: DateFormats, *, numbers: bool) -> TypedText:
 
 def usual_nulls(rows: pa.Table) -> dict[str, list[str]]:
     """Texts such as NA that stand for null, with the columns that prove it: without these texts, all other values are
-    numbers, dates or booleans. `rows` has text only."""
+    numbers, dates or booleans. Columns that are not text, such as those of folders, are passed over."""
     found: dict[str, list[str]] = {}
     usual = pa.array(sorted(USUAL_NULLS))
     for name in rows.schema.names:
         values = rows.column(name).combine_chunks()
+        if not pa.types.is_string(values.type):
+            continue
         texts = pc.unique(values).drop_null()
         nulls = texts.filter(pc.is_in(texts, usual))
         if not len(nulls) or len(nulls) == len(texts):

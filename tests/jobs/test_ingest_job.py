@@ -32,6 +32,7 @@ def test_the_command_line_prints_its_result(lake: Lake, capsys: pytest.CaptureFi
         "",
         "--bad-rows",
         str(lake.folder / "bad.jsonl"),
+        "--missing-as-null",
     ]
     assert main([*options, *arguments]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -117,6 +117,7 @@ REQUESTS = {
         "--job",
         "spark",
         False,
+        missing_as_null=True,
     ),
 }
 

@@ -133,7 +133,8 @@ def test_json_lines(lake: Lake) -> None:
         '{"id": 5, "name": "b"}',
     ]
     aside = lake.folder / "bad.jsonl"
-    assert lake.ingest(lake.text("in.jsonl", "\n".join(lines)), bad_rows=aside).rows == 2
+    path = lake.text("in.jsonl", "\n".join(lines))
+    assert lake.ingest(path, bad_rows=aside, missing_as_null=True).rows == 2
     found = reasons(aside)
     assert [(each["row"], each["column"]) for each in found] == [(2, "name"), (3, ""), (4, ""), (5, "id")]
 

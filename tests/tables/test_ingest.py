@@ -101,9 +101,9 @@ def test_folders_and_globs_take_each_file_once(lake: Lake) -> None:
     assert result.rows == 30  # the glob names _hidden.parquet, which the folder leaves out
 
 
-def test_missing_nullable_columns_become_null(lake: Lake) -> None:
+def test_missing_nullable_columns_become_null_when_asked(lake: Lake) -> None:
     lake.table()
-    lake.ingest(lake.file(flights(5).select(["flight", "carrier"])))
+    lake.ingest(lake.file(flights(5).select(["flight", "carrier"])), missing_as_null=True)
     assert lake.open().scan(columns=["delay", "price"]).to_table().to_pylist() == [{"delay": None, "price": None}] * 5
 
 
@@ -120,7 +120,7 @@ def test_instants_keep_their_moment(lake: Lake) -> None:
         "a.csv",
         "carrier,flight,at\nAA,1,2013-05-01T12:00:00Z\nAA,2,2013-05-01 14:00:00+02:00\nAA,3,2013-05-01T08:00-0400\n",
     )
-    lake.ingest(path)
+    lake.ingest(path, missing_as_null=True)
     moments = lake.open().scan(columns=["at"]).to_table()["at"].cast(pa.int64()).to_pylist()
     assert moments == [1_367_409_600_000_000] * 3
 
@@ -138,7 +138,8 @@ def test_null_values_and_quotes(lake: Lake) -> None:
 def test_formats_can_be_named(lake: Lake) -> None:
     lake.table()
     path = lake.text("data.txt", "carrier;flight\nAA;7\n")
-    assert lake.ingest(path, format=Format.CSV, options=ReadOptions(delimiter=";")).rows == 1
+    result = lake.ingest(path, format=Format.CSV, options=ReadOptions(delimiter=";"), missing_as_null=True)
+    assert result.rows == 1
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,8 @@ def test_nothing_named_is_nothing_found(lake: Lake) -> None:
 
 def test_extra_columns_can_be_left_out(lake: Lake) -> None:
     lake.table()
-    assert lake.ingest(lake.text("a.csv", "flight,more,carrier\n1,x,AA\n"), ignore_extra=True).rows == 1
+    path = lake.text("a.csv", "flight,more,carrier\n1,x,AA\n")
+    assert lake.ingest(path, ignore_extra=True, missing_as_null=True).rows == 1
 
 
 def test_the_same_job_adds_nothing_again(lake: Lake) -> None:

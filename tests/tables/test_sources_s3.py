@@ -74,7 +74,7 @@ def test_large_text_is_cut_at_line_ends_unless_it_has_quotes(
     place = upload(lake.text("big.csv", "\n".join(["carrier,flight,delay", *lines])))
     splits = len(splits_of(find_sources([f"{place}/big.csv"], None)))
     assert (splits == 1) if quotes else (splits > 3)
-    assert lake.ingest(f"{place}/big.csv").rows == 2_000
+    assert lake.ingest(f"{place}/big.csv", missing_as_null=True).rows == 2_000
     assert sorted(lake.open().scan().to_table()["flight"].to_pylist()) == list(range(2_000))
 
 
@@ -103,6 +103,13 @@ def test_what_an_address_names(name: str, tmp_path: Path, upload: Upload) -> Non
     place = f"{upload(tmp_path / 'in')}/in"
     found = [source.path for source in find_sources([f"{place}/{given}"], None)]
     assert [path.removeprefix(f"{place}/") for path in found] == expected
+
+
+@pytest.mark.parametrize("given", ["in", "in/day=mon", "in/day=mon/a.csv", "in/*/*.csv"])
+def test_folders_give_columns_there_too(given: str, tmp_path: Path, upload: Upload) -> None:
+    (tmp_path / "in" / "day=mon").mkdir(parents=True)
+    (tmp_path / "in" / "day=mon" / "a.csv").touch()
+    assert [each.folders for each in find_sources([f"{upload(tmp_path / 'in')}/{given}"], None)] == [(("day", "mon"),)]
 
 
 @pytest.mark.parametrize(

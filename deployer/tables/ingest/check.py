@@ -126,7 +126,7 @@ def check(
             values = array = pa.nulls(source.rows.num_rows, relaxed(field.type))
             misfits = None
         if misfits is not None:
-            reason = reason or f"does not fit {_type_name(field)}"
+            reason = reason or f"does not fit {type_name(field)}"
             found.append(_Finding(misfits, field.name, reason, values))
         nulls = forbidden_nulls(array, field.with_nullable(field.nullable and field.name not in row_keys))
         if nulls is not None and misfits is not None:
@@ -177,7 +177,8 @@ def _convert(values: Any, field: pa.Field, *, text: bool) -> tuple[Any, NDArray[
     return parsed(values, target) if text and is_text else lossless(values, target)
 
 
-def _type_name(field: pa.Field) -> str:
+def type_name(field: pa.Field) -> str:
+    """The type of a column of the table, as specs write it."""
     from deployer.specs.arrow import column_of
     from deployer.specs.types import format_type
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from deployer.tables.commit import discard
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.reading import SplitReport, checked_rows
@@ -24,7 +25,10 @@ FLUSH_BYTES = 1024 * 1024 * 1024  #: rows that are held before they are sorted a
 
 
 def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
-    """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load."""
+    """Writes the good rows of all splits; nothing more is written once a bad row is seen that is to refuse the load.
+
+    Raises the error of the first split that has one.
+    """
     reports = {split.number: SplitReport(split.number) for split in plan.splits}
     written: list[Written] = []
     batches = _batches(plan, reports, on_progress)
@@ -32,6 +36,9 @@ def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
         written += _gathered(plan, batches, reports)
     else:
         written += write_stream(plan.layout, batches, plan.ranges.partitions[0])
+    if error := next((report.error for report in reports.values() if report.error), None):
+        discard(plan.layout.location, written)
+        raise error.as_error()
     return Loaded(tuple(written), reports)
 
 
@@ -43,8 +50,8 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
             rows += batch.num_rows
             yield batch
             on_progress(Progress("loading", done, len(plan.splits), "parts", rows))
-        if report.error:
-            raise report.error.as_error()
+        if report.error:  # raised once the writer is done: Lance would tell no more than that there was an error
+            return
         on_progress(Progress("loading", done + 1, len(plan.splits), "parts", rows))
 
 

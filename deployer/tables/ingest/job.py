@@ -22,6 +22,7 @@ from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.loaded_files import LoadedBefore, LoadedFiles, identified, loaded_before, refuse_other_files
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.missing_columns import missing, unnamed_columns
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
 from deployer.tables.ingest.source_files import is_on_s3
@@ -53,6 +54,7 @@ class IngestRequest:
     indexes: bool = True  #: bring the table's indexes up to date once the rows are committed
     services: bool = True  #: for the job that asks: run the table's services that are due then
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
+    missing_as_null: bool = False  #: columns that no file has and that have no default are null, not an error
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
@@ -126,6 +128,9 @@ def _load(
     for note in notes_on(split.source for split in plan.splits):
         on_note(note)
     loaded = with_spark(_for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
+    if absent := plan.reading.absent(loaded.reports.values()):
+        discard(table.location, loaded.written)
+        raise missing(absent, table.address)
     bad = bad_by_file(plan.splits, loaded.reports)
     bad_rows = sum(each.rows for each in bad.values())
     if bad_rows and request.bad_rows is None:
@@ -203,6 +208,11 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -
         ignore_extra=request.ignore_extra,
         listed=LISTED if request.bad_rows is None else None,
     )
+    if not request.missing_as_null:
+        unnamed = unnamed_columns(table.schema, sources, reading.names)
+        if unnamed and all(source.format is not Format.JSON for source in sources):
+            raise missing(unnamed, table.address)
+        reading = replace(reading, unnamed=unnamed)
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)
     return LoadPlan(tuple(splits_of(sources)), reading, table.layout(), leaves, request.bad_rows is not None)

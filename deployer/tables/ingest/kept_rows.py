@@ -20,14 +20,15 @@ from deployer.tables.ingest.bad_rows import BadRows, KeptRow, Problem
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.check import SourceRows
+from deployer.tables.ingest.folder_columns import FolderColumns
 
 REASONS = "_bad"  #: the field of a kept row that lists why the row is bad; `ingest` ignores it
 _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema) -> BadRows:
-    """`bad` with each row as `source` has it, limited to the table's columns."""
+def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema, folders: FolderColumns) -> BadRows:
+    """`bad` with each row as `source` and the `folders` of its file have it, limited to the table's columns."""
     kept: dict[int, KeptRow] = dict(bad.kept)
     if source.lines is not None:
         kept = {number: _of_line(str(line), table) for number, line in kept.items()}
@@ -38,7 +39,9 @@ def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema) -> BadRows:
         found = [_of_line(source.lines[place].decode(errors="replace"), table) for place in places]
     else:
         found = [*_of_columns(source.rows.take(pa.array(places, pa.int64())), table)]
-    return replace(bad, kept=kept | dict(zip(numbers, found, strict=True)))
+    kept |= dict(zip(numbers, found, strict=True))
+    given = {name: _json_values(value, table.field(name).type)[0] for name, value in folders.items()}
+    return replace(bad, kept={number: row if isinstance(row, str) else given | row for number, row in kept.items()})
 
 
 def without_reasons(source: SourceRows, table: pa.Schema) -> SourceRows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -12,8 +12,15 @@ import pyarrow as pa
 from deployer.errors import DeployerError, InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.tables.ingest.folder_columns import (
+    check_folder_columns,
+    folder_columns,
+    schema_with_folders,
+    with_folder_columns,
+)
 from deployer.tables.ingest.headers import names_of_csv, with_header_question
 from deployer.tables.ingest.kept_rows import REASONS, with_rows, without_reasons
+from deployer.tables.ingest.missing_columns import columns_with_values
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
 from deployer.tables.ingest.time_texts import as_iso, check_times, with_remarks
 
@@ -23,7 +30,8 @@ class Reading:
     """How the sources are read for one table; small enough to be sent to tasks.
 
     `names` are the columns of each source by its path; `listed` limits how many bad rows of a split are described
-    (None: all, and the rows are kept), for they are counted in any case. `schema` is the table's (IPC bytes).
+    (None: all, and the rows are kept), for they are counted in any case. `schema` is the table's (IPC bytes). `unnamed`
+    are columns of which it is not known before all rows are read whether any row has them.
     """
 
     schema: bytes
@@ -32,10 +40,17 @@ class Reading:
     options: ReadOptions = ReadOptions()
     ignore_extra: bool = False
     listed: int | None = None
+    unnamed: tuple[str, ...] = ()
 
     @property
     def arrow_schema(self) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(self.schema))
+
+    def absent(self, reports: Iterable[SplitReport]) -> list[str]:
+        """The `unnamed` columns that no split's rows have a value for, if there are rows."""
+        found = [*reports]
+        named = {name for report in found for name in report.named}
+        return [name for name in self.unnamed if name not in named and any(report.rows for report in found)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +72,16 @@ class SplitError:
 
 @dataclass(slots=True)
 class SplitReport:
-    """What became of a split: how many data rows it has, which are bad, and the error that ended it early."""
+    """What became of a split: how many data rows it has, which are bad, and the error that ended it early.
+
+    `named` are those of the reading's `unnamed` columns that its rows have values for.
+    """
 
     number: int
     rows: int = 0
     bad: BadRows = field(default_factory=BadRows)
     error: SplitError | None = None
+    named: set[str] = field(default_factory=set)
 
 
 def plan_reading(
@@ -74,14 +93,18 @@ def plan_reading(
     ignore_extra: bool,
     listed: int | None,
 ) -> Reading:
-    """Looks at every source's columns. Raises InvalidInput for the first source whose columns cannot be the table's."""
+    """Looks at every source's columns, and at those of its folders.
+
+    Raises InvalidInput for the first source whose columns cannot be the table's.
+    """
     check_times(options, table)
     names = {}
     for source in sources:
         columns = _columns(source, table)
+        folder_columns(source, table)
         try:
             match_columns(
-                columns,
+                schema_with_folders(columns, source, table),
                 table,
                 where=source.name,
                 text=source.format.is_text,
@@ -120,7 +143,9 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
     table = reading.arrow_schema
     text = split.source.format.is_text
     try:
-        for source in _source_rows(split, reading, table):
+        columns = folder_columns(split.source, table)
+        for source in with_folder_columns(_source_rows(split, reading, table), columns):
+            report.named |= columns_with_values(source.rows, reading.unnamed)
             if text:
                 source = replace(source, rows=as_iso(source.rows, table, reading.options))
             seen = [int(source.numbers[-1])] if len(source.numbers) else []
@@ -138,8 +163,9 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
             if reading.listed is not None:
                 report.bad = report.bad.joined(bad).first(reading.listed)
             elif bad.rows:
-                report.bad = report.bad.joined(with_rows(bad, source, table))
+                report.bad = report.bad.joined(with_rows(bad, source, table, columns))
             if found.rows.num_rows:
+                check_folder_columns(found.rows, columns, split.source)
                 yield found.rows
     except DeployerError as error:
         report.error = SplitError.of(error)

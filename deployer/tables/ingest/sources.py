@@ -5,13 +5,14 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import assert_never
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.files.reading import NotAFile, check_regular
+from deployer.tables.ingest.folder_names import FolderValues, check_same_folders, folder_values, is_hidden
 from deployer.tables.ingest.source_files import is_on_s3, shown_name, without_codec
 
 
@@ -83,14 +84,18 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file (or Lance dataset) as `name` shows it; `compressed`: by the codec that its suffix names; `version` is
-    Lance's (None: newest)."""
+    """One file (or Lance dataset) as `name` shows it.
+
+    `compressed`: by the codec that its suffix names. `version` is Lance's (None: newest). `folders` are the columns
+    that the names of its folders give.
+    """
 
     path: str
     format: Format
     name: str
     compressed: bool = False
     version: int | None = None
+    folders: FolderValues = ()
     dialect: Dialect = Dialect()
 
     @property
@@ -142,15 +147,17 @@ def find_sources(paths: Sequence[str], format_name: Format | None) -> list[Sourc
     """The sources that files, folders and globs name, each once, in the order of their names within each argument.
 
     They are paths, or s3:// addresses of objects, of what is like a folder there, and globs. A folder gives the files
-    in it, at any depth, whose format is known by their suffix; hidden ones are left out.
-    Raises NotFound and InvalidInput.
+    in it, at any depth, whose format is known by their suffix; hidden ones are left out. Folders `column=value` give
+    the same columns to all sources. Raises NotFound and InvalidInput.
     """
     found: dict[str, Source] = {}
     for given in paths:
         for path, is_lance in _expanded(given, format_name):
-            source = _source(path, format_name, is_lance)
+            source = replace(_source(path, format_name, is_lance), folders=folder_values(path, given))
             found.setdefault(path if is_on_s3(path) else str(Path(path).resolve()), source)
-    return list(found.values())
+    sources = list(found.values())
+    check_same_folders([(source.name, source.folders) for source in sources])
+    return sources
 
 
 def _expanded(given: str, format_name: Format | None) -> list[tuple[str, bool]]:
@@ -196,7 +203,7 @@ def _expanded_here(given: str, format_name: Format | None) -> list[Path]:
 def _in_folder(folder: Path, format_name: Format | None) -> list[Path]:
     found: list[Path] = []
     for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "_")):
+        if is_hidden(path.name):
             continue
         if _is_lance(path):
             found.append(path)

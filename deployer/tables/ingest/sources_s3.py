@@ -8,6 +8,7 @@ from fnmatch import translate
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.state.objects_s3 import S3Objects
+from deployer.tables.ingest.folder_names import is_hidden
 from deployer.tables.ingest.source_files import SCHEME
 
 _GLOB = re.compile(r"[*?[]")
@@ -35,7 +36,7 @@ def expanded(given: str, wanted: Callable[[str], bool]) -> list[tuple[str, bool]
         if depth is None:
             continue
         below = place[depth:]
-        hidden = any(part.startswith((".", "_")) for part in below)
+        hidden = any(map(is_hidden, below))
         if not below or (not hidden and (is_lance or wanted(below[-1]))):
             found.append(("/".join((f"{SCHEME}{bucket}", *filter(None, (folder, path)))), is_lance))
     if not found:
