@@ -55,7 +55,7 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
     sources = with_dialects(find_sources(paths, format_name), options)
     notes = notes_on(sources)
     sample = _sample(sources, options, limit)
-    if sample.csv is not None and (nulls := usual_nulls(sample.csv)):
+    if sample.csv is not None and (nulls := usual_nulls(_parted(sample.csv, sample.folders)[0])):
         options = replace(options, null_values=(*options.null_values, *nulls))
         notes += [_null_note(text, columns) for text, columns in nulls.items()]
         sample = _sample(sources, options, limit)
@@ -64,8 +64,9 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
     formats: DateFormats = ()
     for rows, numbers in ((sample.csv, True), (sample.json, False)):
         if rows is not None:
-            text = typed(rows, options.date_formats, numbers=numbers)
-            found.append(text.rows)
+            in_files, in_folders = _parted(rows, sample.folders)
+            text = typed(in_files, options.date_formats, numbers=numbers)
+            found.append(_with_columns(text.rows, in_folders))
             formats += text.date_formats
             notes += text.notes
     options = replace(options, date_formats=tuple(dict.fromkeys((*options.date_formats, *formats))))
@@ -77,11 +78,15 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """The first rows of sources: those of CSV as text, those of JSON with types where JSON has them, and others."""
+    """The first rows of sources: those of CSV as text, those of JSON with types where JSON has them, and others.
+
+    `folders` are the columns that folders give, which have their types.
+    """
 
     csv: pa.Table | None
     json: pa.Table | None
     others: tuple[pa.Table, ...]
+    folders: tuple[str, ...]
     complete: bool
     notes: tuple[str, ...]
 
@@ -99,7 +104,20 @@ def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sam
         found.setdefault(source.format, []).append(rows)
     csv, json = found.pop(Format.CSV, []), found.pop(Format.JSON, [])
     others = tuple(rows for tables in found.values() for rows in tables)
-    return _Sample(_joined(csv) if csv else None, _joined(json) if json else None, others, complete, tuple(notes))
+    text, documents = _joined(csv) if csv else None, _joined(json) if json else None
+    return _Sample(text, documents, others, tuple(types), complete, tuple(notes))
+
+
+def _parted(rows: pa.Table, folders: Sequence[str]) -> tuple[pa.Table, pa.Table]:
+    """The columns that are not of folders, and those that are."""
+    there = [name for name in folders if name in rows.schema.names]
+    return rows.drop_columns(there), rows.select(there)
+
+
+def _with_columns(rows: pa.Table, more: pa.Table) -> pa.Table:
+    for name in more.schema.names:
+        rows = rows.append_column(name, more.column(name))
+    return rows
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -59,13 +59,11 @@ def typed(rows: pa.Table, given: DateFormats, *, numbers: bool) -> TypedText:
 
 def usual_nulls(rows: pa.Table) -> dict[str, list[str]]:
     """Texts such as NA that stand for null, with the columns that prove it: without these texts, all other values are
-    numbers, dates or booleans. Columns that are not text, such as those of folders, are passed over."""
+    numbers, dates or booleans. `rows` has text only."""
     found: dict[str, list[str]] = {}
     usual = pa.array(sorted(USUAL_NULLS))
     for name in rows.schema.names:
         values = rows.column(name).combine_chunks()
-        if not pa.types.is_string(values.type):
-            continue
         texts = pc.unique(values).drop_null()
         nulls = texts.filter(pc.is_in(texts, usual))
         if not len(nulls) or len(nulls) == len(texts):
@@ -95,12 +93,16 @@ def _typed_column(values: Any, numbers: bool) -> Any:
 def type_of_texts(texts: Any, kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     """The first of the types that all texts (an Array) have; None without one.
 
-    Text with leading zeros, such as 007, is not a number, and 6.0 is not an integer: other files may have 6.5.
+    Text with leading zeros, such as 007, is not a number, and 6.0 is not an integer: other files may have 6.5. A time
+    has a colon: 01 is not an hour.
     """
+    without_colon = pc.any(pc.invert(pc.match_substring(texts, ":"))).as_py()
     zeros = pc.any(pc.match_substring_regex(texts, _LEADING_ZERO)).as_py()
     written_as_floats = pc.any(pc.match_substring_regex(texts, "[.eE]")).as_py()
     for kind in kinds:
         if (zeros and _is_number(kind)) or (pa.types.is_integer(kind) and written_as_floats):
+            continue
+        if pa.types.is_time(kind) and without_colon:
             continue
         if all(parsed(part, kind)[1] is None for part in (texts.slice(0, _TRIED), texts)):
             return kind

@@ -76,12 +76,12 @@ def test_a_bad_row_is_kept_whole_and_loads_once_repaired(form: str, engine: Any,
         request.getfixturevalue("spark")
     lake.table(SCHEMA, ("id",), splits=())
     aside, path = lake.folder / "bad.jsonl", source(lake, form)
-    assert lake.ingest(path, engine=engine, bad_rows=aside).rows == 1
+    assert lake.ingest(path, engine=engine, bad_rows=aside, missing_as_null=True).rows == 1
     (row,) = read(aside)
     assert row.pop("_bad") == [{"file": str(path), "row": 2, "column": "id", "reason": "is null, and it is a row key"}]
     assert row["id"] is None and row["name"] == GOOD["name"] and row["price"] == str(PRICE)
     repaired = write(aside, [{**read(aside)[0], "id": 2}])
-    assert lake.ingest(repaired, engine=engine).rows == 1
+    assert lake.ingest(repaired, engine=engine, missing_as_null=True).rows == 1
     first, second = stored(lake)
     assert {**first, "id": 2} == second and second["price"] == PRICE and second["took"].seconds == 5
 
@@ -89,7 +89,7 @@ def test_a_bad_row_is_kept_whole_and_loads_once_repaired(form: str, engine: Any,
 def test_values_that_do_not_fit_are_kept_as_they_are(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     path = lake.text("in.csv", "id,name,ok,ratio\n007,a,1,1e3\nx,b,yes,1;5\n")
-    lake.ingest(path, bad_rows=lake.folder / "bad.jsonl")
+    lake.ingest(path, bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
     (row,) = read(lake.folder / "bad.jsonl")
     assert [reason["column"] for reason in row.pop("_bad")] == ["id", "ratio", "ok"]
     assert row == {"id": "x", "name": "b", "ok": "yes", "ratio": "1;5"}
@@ -99,21 +99,21 @@ def test_lines_without_fields_are_kept_as_text(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     csv = lake.text("in.csv", "id,name\n1,a\n2,b,c\n")
     json_lines = lake.text("in.jsonl", '{"id": 2}\n{oops\n[3]\n')
-    assert lake.ingest(csv, json_lines, bad_rows=lake.folder / "bad.jsonl").rows == 2
+    assert lake.ingest(csv, json_lines, bad_rows=lake.folder / "bad.jsonl", missing_as_null=True).rows == 2
     found = [(reason["row"], reason["line"]) for row in read(lake.folder / "bad.jsonl") for reason in row["_bad"]]
     assert found == [(2, "2,b,c"), (2, "{oops"), (3, "[3]")]
     with pytest.raises(Refused, match="row 1: the row has only its reasons"):
-        lake.ingest(lake.folder / "bad.jsonl")
+        lake.ingest(lake.folder / "bad.jsonl", missing_as_null=True)
     again = lake.folder / "again.jsonl"
     with pytest.raises(InvalidInput, match="all 3 rows are bad"):
-        lake.ingest(lake.folder / "bad.jsonl", bad_rows=again)
+        lake.ingest(lake.folder / "bad.jsonl", bad_rows=again, missing_as_null=True)
     assert [row["_bad"][0]["line"] for row in read(again)] == ["2,b,c", "{oops", "[3]"]
 
 
 def test_fields_that_were_to_be_ignored_are_not_kept(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     path = lake.text("in.jsonl", '{"id": 1, "more": {"a": 1}}\n{"id": null, "name": "b", "more": {"a": 1}}\n')
-    lake.ingest(path, bad_rows=lake.folder / "bad.jsonl", ignore_extra=True)
+    lake.ingest(path, bad_rows=lake.folder / "bad.jsonl", ignore_extra=True, missing_as_null=True)
     (row,) = read(lake.folder / "bad.jsonl")
     assert row.keys() == {"id", "name", "_bad"}
 
@@ -121,21 +121,21 @@ def test_fields_that_were_to_be_ignored_are_not_kept(lake: Lake) -> None:
 def test_bytes_that_are_not_text_never_load_as_others(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     rows = pa.table({"id": pa.array([1, None], pa.int64()), "raw": pa.array([b"\xff", b"\xff"], pa.binary())})
-    lake.ingest(lake.file(rows), bad_rows=lake.folder / "bad.jsonl")
+    lake.ingest(lake.file(rows), bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
     (row,) = read(lake.folder / "bad.jsonl")
     assert row["raw"] == {"base64": "/w=="}
     with pytest.raises(Refused, match="column 'raw'"):
-        lake.ingest(write(lake.folder / "fixed.jsonl", [{**row, "id": 2}]))
+        lake.ingest(write(lake.folder / "fixed.jsonl", [{**row, "id": 2}]), missing_as_null=True)
 
 
 @pytest.mark.parametrize("name", ["bad.jsonl", "bad.parquet"])
 def test_a_file_that_is_there_is_not_replaced(name: str, lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     path = lake.text("in.csv", "id\n1\nx\n")
-    lake.ingest(path, bad_rows=lake.folder / name)
+    lake.ingest(path, bad_rows=lake.folder / name, missing_as_null=True)
     before = (lake.folder / name).read_bytes()
     with pytest.raises(InvalidInput, match=r"exists already.*another name"):
-        lake.ingest(path, bad_rows=lake.folder / name)
+        lake.ingest(path, bad_rows=lake.folder / name, missing_as_null=True)
     assert (lake.folder / name).read_bytes() == before and lake.open().count() == 1
 
 
@@ -149,11 +149,11 @@ def test_a_load_that_is_repeated_finds_its_own_file(lake: Lake, monkeypatch: pyt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr("deployer.tables.ingest.job.commit_append", killed)
-        lake.ingest(path, bad_rows=aside, job_id="daily")
+        lake.ingest(path, bad_rows=aside, job_id="daily", missing_as_null=True)
     with pytest.raises(InvalidInput, match="exists already"):
-        lake.ingest(other, bad_rows=aside, job_id="daily")
-    assert lake.ingest(path, bad_rows=aside, job_id="daily").rows == 1
-    assert lake.ingest(path, bad_rows=aside, job_id="daily").already_done
+        lake.ingest(other, bad_rows=aside, job_id="daily", missing_as_null=True)
+    assert lake.ingest(path, bad_rows=aside, job_id="daily", missing_as_null=True).rows == 1
+    assert lake.ingest(path, bad_rows=aside, job_id="daily", missing_as_null=True).already_done
 
 
 def test_a_load_that_lost_a_race_leaves_no_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,13 +164,13 @@ def test_a_load_that_lost_a_race_leaves_no_file(lake: Lake, monkeypatch: pytest.
 
     monkeypatch.setattr("deployer.tables.ingest.job.commit_append", lost)
     with pytest.raises(Conflict):
-        lake.ingest(lake.text("in.csv", "id\n1\nx\n"), bad_rows=lake.folder / "bad.jsonl")
+        lake.ingest(lake.text("in.csv", "id\n1\nx\n"), bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
     assert not (lake.folder / "bad.jsonl").exists()
 
 
 def test_a_load_without_bad_rows_writes_no_file(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
-    lake.ingest(lake.text("in.csv", "id\n1\n"), bad_rows=lake.folder / "bad.jsonl")
+    lake.ingest(lake.text("in.csv", "id\n1\n"), bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
     assert not (lake.folder / "bad.jsonl").exists()
 
 
@@ -178,8 +178,8 @@ def test_a_table_with_the_field_of_the_reasons(lake: Lake) -> None:
     lake.table(pa.schema([pa.field("id", pa.int64()), pa.field("_bad", pa.string())]), ())
     path = lake.text("in.jsonl", '{"id": 1, "_bad": "a"}\n{"id": "x", "_bad": "b"}\n')
     with pytest.raises(InvalidInput, match=r"has a column '_bad'.*\.parquet"):
-        lake.ingest(path, bad_rows=lake.folder / "bad.jsonl")
-    assert lake.ingest(path, bad_rows=lake.folder / "bad.parquet").rows == 1
+        lake.ingest(path, bad_rows=lake.folder / "bad.jsonl", missing_as_null=True)
+    assert lake.ingest(path, bad_rows=lake.folder / "bad.parquet", missing_as_null=True).rows == 1
     assert lake.open().scan().to_table()["_bad"].to_pylist() == ["a"]
     (row,) = pq.read_table(lake.folder / "bad.parquet").to_pylist()
     assert json.loads(row["source"]) == {"id": "x", "_bad": "b"}
@@ -204,10 +204,10 @@ def test_a_load_ends_with_too_many_bad_rows(
         "max_bad_rows": BadRowLimit.parse(limit) if limit else None,
     }
     if loaded:
-        assert lake.ingest(path, engine=engine, **options).rows == 10 - bad
+        assert lake.ingest(path, engine=engine, **options, missing_as_null=True).rows == 10 - bad
     else:
         with pytest.raises(InvalidInput) as raised:
-            lake.ingest(path, engine=engine, **options)
+            lake.ingest(path, engine=engine, **options, missing_as_null=True)
         what = (
             "all 10 rows are bad" if limit is None else f"{bad} of 10 rows are bad, which is more than --max-bad-rows"
         )
