@@ -11,7 +11,7 @@ import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from deployer.compute.failures import job_failed
@@ -54,7 +54,7 @@ def run(
     `cluster` is asked when the load turns out to need Spark; what it raises ends the load with nothing written.
     Raises Interrupted, which reports what became of the load, for Ctrl-C and SIGTERM.
     """
-    request = replace(request, job_id=request.job_id or uuid.uuid4().hex)
+    job_id = request.job_id or uuid.uuid4().hex
 
     def with_spark(plan: LoadPlan, progress: OnProgress) -> Loaded:
         return load_with_spark(job_session(cluster), plan, progress)
@@ -63,9 +63,9 @@ def run(
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         try:
             with raising_terminated():
-                return ingest(opened, request, with_spark, on_progress, on_engine, on_note)
+                return ingest(opened, request, with_spark, on_progress, on_engine, on_note, job_id)
         except (KeyboardInterrupt, Interrupted) as stop:
-            raise _interrupted(store, root, opened.entry, str(request.job_id), stop) from None
+            raise _interrupted(store, root, opened.entry, job_id, stop) from None
 
 
 def _interrupted(store: StateStore, root: str, entry: TableEntry, job_id: str, stop: BaseException) -> Interrupted:

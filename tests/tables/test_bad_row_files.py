@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.errors import Conflict, InvalidInput, Refused
+from deployer.errors import Conflict, Interrupted, InvalidInput, Refused
 from deployer.tables.ingest.bad_rows import BadRowLimit
 from deployer.tables.ingest.job import IngestRequest
 from tests.tables.lakes import Lake
@@ -147,7 +147,7 @@ def test_a_load_that_is_repeated_finds_its_own_file(lake: Lake, monkeypatch: pyt
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(Interrupted):
         patched.setattr("deployer.tables.ingest.job.commit_append", killed)
         lake.ingest(path, bad_rows=aside, job_id="daily", missing_as_null=True)
     with pytest.raises(InvalidInput, match="exists already"):

@@ -64,7 +64,8 @@ def test_a_file_that_was_loaded_before_is_named(lake: Lake) -> None:
     assert (again.job_id, again.lance_version) == ("first", 2) and again.file.endswith("one.parquet")
     assert str(again).startswith(f"{one} was loaded before, as version 2 (20")
     assert [each.lance_version for each in lake.ingest(one, two).loaded_before] == [3, 3]
-    assert lake.ingest(lake.text("new.csv", "carrier,flight\nAA,1\n")).loaded_before == ()
+    new = lake.text("new.csv", "carrier,flight\nAA,1\n")
+    assert lake.ingest(new, missing_as_null=True).loaded_before == ()
 
 
 def test_files_are_known_when_the_process_died_before_it_recorded_them(

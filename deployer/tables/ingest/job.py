@@ -90,15 +90,19 @@ def ingest(
     on_progress: OnProgress = untold,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
     on_note: Callable[[str], None] = lambda _note: None,
+    new_id: str | None = None,
 ) -> IngestResult:
     """Loads all sources as one version of the table, or nothing. Then splits leaves above the limit that the table
     declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
 
+    `new_id` is the load's id where the request has none (None: a random one).
     Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
     InvalidInput when too many rows are bad, or all of them, which are set aside then too,
     Conflict when the table was changed meanwhile.
     """
-    result = _load(table, request, with_spark, on_progress, on_engine, on_note)
+    result = _load(
+        table, request, request.job_id or new_id or uuid.uuid4().hex, with_spark, on_progress, on_engine, on_note
+    )
     result = replace(result, splits=split_after_load(table.store, table.root, table.entry.table_id, on_progress))
     if not request.indexes:
         return result
@@ -108,13 +112,13 @@ def ingest(
 def _load(
     table: OpenTable,
     request: IngestRequest,
+    job_id: str,
     with_spark: LoadWithSpark,
     on_progress: OnProgress,
     on_engine: Callable[[str, str], None],
     on_note: Callable[[str], None],
 ) -> IngestResult:
     started = time.monotonic()
-    job_id = request.job_id or uuid.uuid4().hex
     if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
         refuse_other_files(job, _files_of(request), table.address)
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
