@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from deployer.cli.standard_input import refuse_standard_input
+from deployer.errors import InvalidInput
 from tests.cli.conftest import Deployer
 
 
@@ -69,3 +71,9 @@ def test_what_cannot_be_read(
 def test_messages_name_it(deployer: Deployer, monkeypatch: pytest.MonkeyPatch) -> None:
     send(monkeypatch, b"id,delay\n1,x\n")
     assert "standard input: row 1" in deployer("ingest", "air.flights", "-", "--format", "csv").err
+
+
+def test_a_cluster_does_not_read_it() -> None:
+    with pytest.raises(InvalidInput, match="cannot read the standard input"):
+        refuse_standard_input(["a.csv", "-"])
+    refuse_standard_input(["a.csv"])

@@ -37,7 +37,7 @@ def test_the_command_line_prints_its_result(lake: Lake, capsys: pytest.CaptureFi
     assert main([*options, *arguments]) == 0
     result = json.loads(capsys.readouterr().out)
     assert (result["table"], result["rows"], result["bad_rows"]) == ("air.flights", 1, 1)
-    assert main(arguments) == InvalidInput.exit_code
+    assert main(["--delimiter", ",", *arguments]) == InvalidInput.exit_code
     assert capsys.readouterr().err.startswith("error: ")
 
 
