@@ -61,6 +61,7 @@ def infer(
                 "rows": found.rows,
                 "row_keys": list(found.row_keys),
                 "notes": list(found.notes),
+                "ingest_options": ingest_options(found.options),
             }
         )
         return 0
@@ -86,7 +87,7 @@ def spec_text(spec: TableSpec, found: Inferred) -> str:
     text = table_to_yaml(spec)
     text += "".join(f"# {visible(each)}\n" for each in found.notes)
     if options := ingest_options(found.options):
-        text += f"# To load it: deployer ingest {spec.full_name} FILE {' '.join(map(shlex.quote, options))}\n"
+        text += f"# To load it: deployer ingest {spec.full_name} FILE {visible(shlex.join(options))}\n"
     if found.row_keys:
         text += f"# Unique and never null in the {found.rows:,} rows that were read:\n"
         text += f"# row_keys: [{', '.join(map(visible, found.row_keys))}]\n"

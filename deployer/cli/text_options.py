@@ -53,13 +53,16 @@ def read_options(
     date_formats: list[str] | None = None,
     timezone: str | None = None,
 ) -> ReadOptions:
-    """How text is read. Raises InvalidInput for a delimiter that is not one character, and for wrong date formats."""
+    """How text is read. Raises InvalidInput for wrong delimiters and date formats."""
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.sources import ReadOptions
     from deployer.tables.ingest.time_texts import date_format
 
-    if delimiter is not None and len(delimiter) != 1:
-        raise InvalidInput(f"--delimiter {delimiter!r} is not one character", remedy="give one, such as ';'")
+    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+        raise InvalidInput(
+            f"--delimiter {delimiter!r} is not one character of ASCII other than quotes and line ends",
+            remedy="give one, such as ';'",
+        )
     nulls = tuple(null_values) if null_values else ("",)
     formats = tuple(date_format(text) for text in date_formats or ())
     return ReadOptions(nulls, delimiter, encoding, not no_header, formats, timezone)

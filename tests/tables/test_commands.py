@@ -109,6 +109,7 @@ def test_query_formats(loaded: Run) -> None:
         (["history", "none"], "there is no table 'none'"),
         (["ingest", "flights", "none.csv"], "no such file, folder or glob"),
         (["ingest", "flights", "in.csv", "--delimiter", "ab"], "is not one character"),
+        (["ingest", "flights", "in.csv", "--delimiter", "§"], "is not one character of ASCII"),
     ],
 )
 def test_mistakes_get_words(arguments: list[str], says: str, loaded: Run) -> None:
