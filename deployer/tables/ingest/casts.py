@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.tables.ingest.nested_casts import cast_nested, is_nested_pair
+from deployer.tables.ingest.documents import check_document
+from deployer.tables.ingest.nested_casts import cast_nested, is_entries, is_nested_pair
+from deployer.tables.ingest.numbers import decimals_to_decimals, floats_to_decimals, integers_to_decimals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,6 +48,9 @@ def castable(source: pa.DataType, target: pa.DataType, *, text: bool = False) ->
         )
     if _family(source) == _family(target) == "list":
         return castable(source.value_type, target.value_type, text=text)
+    if is_entries(source) and pa.types.is_map(target):
+        key, value = source.value_type
+        return castable(key.type, target.key_type, text=text) and castable(value.type, target.item_type, text=text)
     if pa.types.is_map(source) and pa.types.is_map(target):
         return castable(source.key_type, target.key_type, text=text) and castable(
             source.item_type, target.item_type, text=text
@@ -154,12 +159,14 @@ def _cast(values: Any, target: pa.DataType) -> Any:
     if is_nested_pair(source, target):
         return cast_nested(values, target, _cast)
     types = pa.types
-    if types.is_integer(source) and types.is_decimal(target):
-        values = pc.cast(values, pa.decimal128(20, 0))
-    rounds = (
-        (types.is_floating(target) and not types.is_null(source))
-        or (types.is_floating(source) and types.is_decimal(target))
-        or (types.is_date(target) and types.is_temporal(source))
+    if types.is_decimal(target) and types.is_integer(source):
+        return integers_to_decimals(values, target)
+    if types.is_decimal(target) and types.is_decimal(source):
+        return decimals_to_decimals(values, target)
+    if types.is_floating(source) and types.is_decimal(target):
+        return floats_to_decimals(values, target)
+    rounds = (types.is_floating(target) and not types.is_null(source)) or (
+        types.is_date(target) and types.is_temporal(source)
     )
     result = pc.cast(values, target, safe=not (rounds and types.is_floating(target)))
     if rounds and _family(source) != "text":
@@ -180,15 +187,13 @@ def _require_equal(before: Any, after: Any) -> None:
 
 
 def _storage(values: Any, target: Any) -> Any:
-    """What an extension type keeps: of a UUID its 16 bytes, of JSON its text, which must be JSON."""
+    """What an extension type keeps: of a UUID its 16 bytes, of JSON its text, which must be what Lance can store."""
     if target.extension_name == "arrow.uuid" and _family(values.type) == "text":
         raw = [None if text is None else UUID(text).bytes for text in values.to_pylist()]
         return pa.array(raw, target.storage_type)
     storage = _cast(values, target.storage_type)
     if target.extension_name == "arrow.json":
-        import json
-
         for text in storage.to_pylist():
             if text is not None:
-                json.loads(text)
+                check_document(text)
     return storage

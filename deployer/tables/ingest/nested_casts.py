@@ -20,13 +20,19 @@ Cast = Callable[[Any, pa.DataType], Any]  #: an Array as another type; raises Va
 
 
 def is_nested_pair(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether both are structs, both lists of any kind, or both maps."""
+    """Whether both are structs, both lists of any kind, or both maps, which lists of entries may become, too."""
     types = pa.types
     return bool(
         (types.is_struct(source) and types.is_struct(target))
-        or (types.is_map(source) and types.is_map(target))
+        or ((types.is_map(source) or is_entries(source)) and types.is_map(target))
         or (_is_list(source) and _is_list(target))
     )
+
+
+def is_entries(kind: pa.DataType) -> bool:
+    """Whether it is a list of structs of a key and a value."""
+    item = kind.value_type if pa.types.is_list(kind) else kind
+    return bool(pa.types.is_struct(item) and [field.name for field in item] == ["key", "value"] and item is not kind)
 
 
 def cast_nested(values: Any, target: Any, cast: Cast, *, leave_out: bool = False) -> Any:
@@ -91,8 +97,14 @@ def _list(values: Any, target: Any, cast: Cast) -> Any:
 def _map(values: Any, target: Any, cast: Cast) -> Any:
     offsets = np.asarray(values.offsets)
     start, length = int(offsets[0]), int(offsets[-1] - offsets[0])
-    keys = cast(values.keys.slice(start, length), target.key_type)
-    items = cast(values.items.slice(start, length), target.item_type)
+    if pa.types.is_map(values.type):
+        keys, items = values.keys.slice(start, length), values.items.slice(start, length)
+    else:
+        entries = values.values.slice(start, length)
+        _refuse_nulls(entries, target.key_field)
+        keys, items = entries.flatten()
+    keys, items = cast(keys, target.key_type), cast(items, target.item_type)
+    _refuse_nulls(keys, target.key_field)
     _refuse_nulls(items, target.item_field)
     return pa.MapArray.from_arrays(
         pa.array(offsets - start, pa.int32()), keys, items, type=target, mask=values.is_null()

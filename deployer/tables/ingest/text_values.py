@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.tables.ingest.casts import converted, lossless
+from deployer.tables.ingest.numbers import texts_to_decimals, texts_to_floats, texts_to_integers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,8 +19,9 @@ def parsed(values: Any, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | N
     """Strings as `target`, and which of them do not fit (null in the result).
 
     Dates and times are ISO 8601; a timestamp has an offset such as `Z` exactly when its type has a time zone. Numbers
-    are decimal, without separators; booleans are true, false, 1 and 0; durations are whole numbers of the type's unit.
-    Binary columns take the text's bytes. Spaces around anything but text and binary do not count.
+    are decimal, without separators; 6.0 and 1e3 are integers. Booleans are true, false, 1 and 0. Durations are whole
+    numbers of the type's unit. Binary columns take the text's bytes. Spaces around anything but text and binary do not
+    count.
     """
     types = pa.types
     if types.is_dictionary(target):
@@ -32,7 +34,15 @@ def parsed(values: Any, target: pa.DataType) -> tuple[Any, NDArray[np.bool_] | N
         return converted(trimmed, lambda part: _times(part, target), target)
     if types.is_duration(target):
         return converted(trimmed, lambda part: pc.cast(pc.cast(part, pa.int64()), target), target)
-    return converted(trimmed, lambda part: pc.cast(part, target), target)
+    return converted(trimmed, lambda part: _plain(part, target), target)
+
+
+def _plain(values: Any, target: pa.DataType) -> Any:
+    if pa.types.is_integer(target):
+        return texts_to_integers(values, target)
+    if pa.types.is_decimal(target):
+        return texts_to_decimals(values, target)
+    return texts_to_floats(values, target) if pa.types.is_floating(target) else pc.cast(values, target)
 
 
 def _keeps_spaces(target: pa.DataType) -> bool:
