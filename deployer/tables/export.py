@@ -36,11 +36,31 @@ def write_csv(schema: pa.Schema, batches: Iterator[pa.RecordBatch], sink: IO[str
 
 
 def write_json_lines(batches: Iterator[pa.RecordBatch], sink: IO[str]) -> None:
-    """An object for each row: times are ISO 8601, decimals text, binary base64, so that `ingest` reads them again."""
+    """An object for each row: times are ISO 8601, decimals text, binary base64, so that `ingest` reads them again.
+
+    Documents are values as any other.
+    """
     for batch in batches:
-        columns = [plain_values(column) for column in batch.columns]
+        columns = [_json_texts(column) for column in batch.columns]
+        names = [json.dumps(name, ensure_ascii=False) for name in batch.schema.names]
         for row in zip(*columns, strict=True):
-            sink.write(json.dumps(dict(zip(batch.schema.names, row, strict=True)), ensure_ascii=False) + "\n")
+            sink.write(f"{{{', '.join(f'{name}: {value}' for name, value in zip(names, row, strict=True))}}}\n")
+
+
+def _json_texts(column: Any) -> list[str]:
+    is_document = isinstance(column.type, pa.BaseExtensionType) and column.type.extension_name == "arrow.json"
+    if is_document:
+        return ["null" if text is None else _one_line(text) for text in column.to_pylist()]
+    return [json.dumps(value, ensure_ascii=False) for value in plain_values(column)]
+
+
+def _one_line(document: str) -> str:
+    """A document as part of a line; as text where it is not one, which Lance does not store but may be read."""
+    try:
+        json.loads(document)
+    except ValueError:
+        return json.dumps(document, ensure_ascii=False)
+    return document.replace("\r", " ").replace("\n", " ")
 
 
 def write_parquet(schema: pa.Schema, batches: Iterator[pa.RecordBatch], path: Path) -> int:

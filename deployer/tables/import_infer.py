@@ -18,10 +18,10 @@ from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.headers import header_question
+from deployer.tables.ingest.json_rows import row_blocks
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
-from deployer.tables.ingest.text_blocks import line_blocks, open_range
 from deployer.tables.ingest.text_values import parsed
 from deployer.tables.ingest.time_texts import DateFormats
 from deployer.tables.key_candidates import key_candidate
@@ -234,19 +234,17 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch
 def _json(source: Source, limit: int) -> pa.Table:
     rows: list[dict[str, Any]] = []
     splits = splits_of([source])
-    for block in line_blocks(open_range(source, splits[0].start, splits[-1].stop), source.name):
-        for line in block.splitlines():
-            if not line.strip():
-                continue
+    for lines in row_blocks(source, splits[0].start, splits[-1].stop):
+        for line in lines[: limit - len(rows)]:
             try:
                 row = parse_json(line)
             except ValueError as failure:
-                raise _bad_json(source, f"a line is not JSON: {failure}") from None
+                raise _bad_json(source, f"a row is not JSON: {failure}") from None
             if not isinstance(row, dict):
-                raise _bad_json(source, "a line is not a JSON object")
+                raise _bad_json(source, "a row is not a JSON object")
             rows.append(row)
-            if len(rows) >= limit:
-                break
+        if len(rows) >= limit:
+            break
     names = dict.fromkeys(name for row in rows for name in row)
     arrays = {}
     for name in names:
@@ -258,7 +256,7 @@ def _json(source: Source, limit: int) -> pa.Table:
 
 
 def _bad_json(source: Source, what: str) -> InvalidInput:
-    return InvalidInput(what, where=source.name, remedy="give JSON lines, one object a line")
+    return InvalidInput(what, where=source.name, remedy="give JSON lines, one object a line, or an array of objects")
 
 
 def _column(rows: pa.Table, name: str, complete: bool) -> Column:

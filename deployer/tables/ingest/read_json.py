@@ -1,34 +1,42 @@
-"""Reads JSON lines: one object a line. Numbers, booleans and nested values have JSON's types, all else is text."""
+"""Reads JSON: lines of one object each, or one array of objects.
+
+Numbers, booleans and nested values have JSON's types, all else is text. Arrow reads the lines, after they are rewritten
+where it would not read them right.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.json as pa_json
 
 from deployer.files.reading import parse_json
 from deployer.tables.ingest.bad_rows import BadRows, Problem
-from deployer.tables.ingest.check import SourceRows
+from deployer.tables.ingest.check import SourceRows, type_name
+from deployer.tables.ingest.json_rows import row_blocks
+from deployer.tables.ingest.json_values import Misfit, has_decimal, needs_rewriting, rewritten
 from deployer.tables.ingest.source_files import file_size
-from deployer.tables.ingest.text_blocks import line_blocks, open_range
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source, Split
 
 SAMPLE_LINES = 1000
+_LONG_NUMBER = re.compile(rb"[0-9]{38}|[0-9.][eE][-+]?[0-9]")  #: of which Arrow may make another decimal
 MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
 
 
 def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
     """The names that the first lines have, with the types that the table's columns are read as (else null)."""
     names: dict[str, None] = {}
-    for block in line_blocks(open_range(source, 0, file_size(source.path)), source.name):
-        for line in block.splitlines()[:SAMPLE_LINES]:
+    for lines in row_blocks(source, 0, file_size(source.path)):
+        for line in lines[:SAMPLE_LINES]:
             try:
                 row = parse_json(line)
             except ValueError:
@@ -57,23 +65,29 @@ def read_type(kind: pa.DataType) -> pa.DataType:
         return pa.float32()
     if types.is_duration(kind):
         return pa.int64()
-    plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    if types.is_decimal(kind):
+        return pa.decimal256(76, kind.scale)  # Arrow reads too many digits for 38 wrong
+    plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
     return kind if plain else pa.string()
 
 
-def read_json(split: Split, table: pa.Schema, columns: Sequence[str]) -> Iterator[SourceRows]:
-    """The rows of a split. Lines that are no object, or whose values have another JSON type, are unreadable."""
-    wanted = pa.schema([pa.field(name, read_type(table.field(name).type)) for name in columns if name in table.names])
+def read_json(
+    split: Split, table: pa.Schema, columns: Sequence[str], *, ignore_extra: bool = False
+) -> Iterator[SourceRows]:
+    """The rows of a split. Rows that are no object, or whose values have another JSON type, are unreadable.
+
+    They have columns that the table lacks, too, except for some of those that are ignored.
+    """
+    reader = _Reader(table, tuple(name for name in columns if name in table.names), ignore_extra)
     start = 0
-    for block in line_blocks(open_range(split.source, split.start, split.stop), split.source.name):
-        lines = [line for line in block.splitlines() if line.strip()]
-        rows, good, bad = _parse(lines, wanted)
+    for lines in row_blocks(split.source, split.start, split.stop):
+        rows, good, bad = reader.parse(lines)
         numbers = start + 1 + np.array(good, np.int64)
         problems = [Problem(start + 1 + at, column, reason, value) for at, column, reason, value in bad]
         kept = {start + 1 + at: lines[at].decode(errors="replace") for at, *_ in bad}
         start += len(lines)
         unreadable = BadRows.of(problems, kept=kept)
-        yield SourceRows(_as_table_has(rows, table), numbers, unreadable, [lines[at] for at in good])
+        yield SourceRows(rows, numbers, unreadable, [lines[at] for at in good])
 
 
 def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") -> pa.Table:
@@ -82,7 +96,20 @@ def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") ->
     options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=extra)
     data = b"\n".join(lines) + b"\n"
     read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-    return pa_json.read_json(BytesIO(data), read_options=read, parse_options=options)
+    table = pa_json.read_json(BytesIO(data), read_options=read, parse_options=options)
+    if b"Inf" not in data and any(map(_has_infinity, table.select(schema.names).columns)):
+        raise pa.ArrowInvalid("a number is too large for a float")
+    return table
+
+
+def _has_infinity(values: Any) -> bool:
+    if pa.types.is_floating(values.type):
+        return bool(pc.any(pc.is_inf(values)).as_py())
+    if isinstance(values, pa.ChunkedArray) and pa.types.is_nested(values.type):
+        return any(map(_has_infinity, values.chunks))
+    if pa.types.is_list(values.type):
+        return _has_infinity(values.flatten())
+    return pa.types.is_struct(values.type) and any(map(_has_infinity, values.flatten()))
 
 
 def _is_too_deep(line: bytes) -> bool:
@@ -96,50 +123,73 @@ def _is_too_deep(line: bytes) -> bool:
     return False
 
 
-_Bad = tuple[int, str, str, str | None]
+_Bad = tuple[int, str, str, str | None]  #: of a line: its place, the column at fault, the reason and the value
 
 
-def _parse(lines: Sequence[bytes], schema: pa.Schema) -> tuple[pa.RecordBatch, list[int], list[_Bad]]:
-    """The rows that can be read, the places of these among the lines, and what is wrong with the others."""
-    bad: list[_Bad] = []
-    pending, failing = [(0, len(lines))], set[int]()
-    try:
-        if lines:
-            return _batch(_read(lines, schema)), list(range(len(lines))), bad
-    except pa.ArrowInvalid:
-        while pending:
-            start, end = pending.pop()
+class _Reader:
+    """Reads lines for some columns of a table."""
+
+    def __init__(self, table: pa.Schema, columns: Sequence[str], ignore_extra: bool) -> None:
+        self._table, self._columns, self._ignore_extra = table, frozenset(columns), ignore_extra
+        types = [table.field(name).type for name in columns]
+        self._schema = pa.schema([pa.field(name, read_type(kind)) for name, kind in zip(columns, types, strict=True)])
+        self._always_rewrites = any(map(needs_rewriting, types))
+        self._has_decimals = any(map(has_decimal, types))
+
+    def parse(self, lines: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int], list[_Bad]]:
+        """The rows that can be read, the places of these among the lines, and what is wrong with the others."""
+        if not lines:
+            return _nothing(self._schema), [], []
+        if not self._always_rewrites and not (self._has_decimals and any(map(_LONG_NUMBER.search, lines))):
             try:
-                if start < end:
-                    _read(lines[start:end], schema)
-            except pa.ArrowInvalid as failure:
-                if end - start == 1:
-                    failing.add(start)
-                    bad.append((start, *_why(lines[start], schema, failure)))
-                else:
-                    pending += [(start, (start + end) // 2), ((start + end) // 2, end)]
-    good = [i for i in range(len(lines)) if i not in failing]
-    rows = _batch(_read([lines[i] for i in good], schema)) if good else _nothing(schema)
-    return rows, good, bad
+                return _batch(_read(lines, self._schema)), list(range(len(lines))), []
+            except pa.ArrowInvalid:
+                pass
+        bad: list[_Bad] = []
+        written: dict[int, bytes] = {}
+        for place, line in enumerate(lines):
+            try:
+                written[place] = rewritten(line, self._table, self._columns, ignore_extra=self._ignore_extra)
+            except Misfit as misfit:
+                reason = misfit.reason or f"does not fit {type_name(self._table.field(misfit.column))}"
+                bad.append((place, misfit.column, reason, misfit.value))
+        rows, failing = self._readable(written)
+        bad += [(place, *self._why(written[place], lines[place], failure)) for place, failure in failing.items()]
+        return rows, [place for place in written if place not in failing], bad
 
-
-def _why(line: bytes, schema: pa.Schema, failure: Exception) -> tuple[str, str, str | None]:
-    """The column at fault, the reason and the value."""
-    text = line.decode(errors="replace")
-    try:
-        row = parse_json(line)
-    except ValueError as error:
-        return "", f"is not JSON: {error}", text
-    if not isinstance(row, dict):
-        return "", "is not a JSON object", text
-    for field in schema:
+    def _readable(self, lines: Mapping[int, bytes]) -> tuple[pa.RecordBatch, dict[int, Exception]]:
+        """The rows of those lines that Arrow can read, and why it cannot read the others."""
+        places, failing = list(lines), dict[int, Exception]()
+        pending = [places]
         try:
-            _read([line], pa.schema([field]), extra="ignore")
+            if places:
+                return _batch(_read([*lines.values()], self._schema)), failing
         except pa.ArrowInvalid:
-            value = row.get(field.name)
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            return field.name, f"does not fit {field.type}", shown
-    return "", f"cannot be read: {str(failure).splitlines()[0]}", text
+            while pending:
+                part = pending.pop()
+                try:
+                    if part:
+                        _read([lines[place] for place in part], self._schema)
+                except pa.ArrowInvalid as failure:
+                    if len(part) == 1:
+                        failing[part[0]] = failure
+                    else:
+                        pending += [part[: len(part) // 2], part[len(part) // 2 :]]
+        good = [lines[place] for place in places if place not in failing]
+        return _batch(_read(good, self._schema)) if good else _nothing(self._schema), failing
+
+    def _why(self, line: bytes, original: bytes, failure: Exception) -> tuple[str, str, str | None]:
+        """The column at fault, the reason and the value."""
+        row = json.loads(original)
+        for field in self._schema:
+            try:
+                _read([line], pa.schema([field]), extra="ignore")
+            except pa.ArrowInvalid:
+                value = row.get(field.name)
+                shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                return field.name, f"does not fit {type_name(self._table.field(field.name))}", shown
+        text = original.decode(errors="replace")
+        return "", f"cannot be read: {str(failure).splitlines()[0]}", text
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:
@@ -149,22 +199,3 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 def _nothing(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
-
-
-def _as_table_has(rows: pa.RecordBatch, table: pa.Schema) -> pa.RecordBatch:
-    """The rows with maps, which JSON lists as keys and values, made maps."""
-    arrays = []
-    for name, values in zip(rows.schema.names, rows.columns, strict=True):
-        is_map = name in table.names and pa.types.is_map(table.field(name).type)
-        arrays.append(_map(values) if is_map and pa.types.is_list(values.type) else values)
-    return pa.RecordBatch.from_arrays(arrays, names=rows.schema.names)
-
-
-def _map(values: Any) -> Any:
-    lengths = np.asarray(values.value_lengths().fill_null(0))
-    entries = values.flatten()
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32(), mask=None)
-    if values.null_count:
-        hidden = np.append(np.asarray(values.is_null()), False)
-        offsets = pa.array(np.asarray(offsets), pa.int32(), mask=hidden)
-    return pa.MapArray.from_arrays(offsets, entries.field(0), entries.field(1))

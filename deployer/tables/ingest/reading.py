@@ -191,7 +191,7 @@ def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[S
         case Format.JSON:
             from deployer.tables.ingest.read_json import read_json
 
-            for read in read_json(split, table, table.names):
+            for read in read_json(split, table, table.names, ignore_extra=reading.ignore_extra):
                 rows = without_reasons(read, table)
                 match_columns(
                     rows.rows.schema,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 BLOCK_BYTES = 4 * 1024 * 1024  #: how much is parsed at a time
 LONGEST_LINE = 64 * 1024 * 1024  #: bytes; a compressed file of a few megabytes may have one of some gigabytes
 SAMPLE_BYTES = 64 * 1024  #: how much is looked at to guess how long a row is
+ROW_BYTES = 100  #: about how long a row of an array is, which line ends do not tell
 COMPRESSION = 5  #: about how many times larger a gzip file is when read
 
 
@@ -34,7 +35,10 @@ def ranges(source: Source, target: int) -> list[tuple[int, int, int, int]]:
         factor = COMPRESSION if source.compressed else 1
         return [(0, size, size * factor // 100, size * factor)]
     with open_bytes(source.path) as data:
-        per_row = _row_bytes(data[:SAMPLE_BYTES])
+        start_of_file = data[:SAMPLE_BYTES]
+        per_row = _row_bytes(start_of_file)
+        if source.format == "json" and begins_array(start_of_file):
+            return [(0, size, size // ROW_BYTES, size)]
         if source.format == "csv" and data.find(b'"', 0, size) >= 0:
             return [(0, size, size // per_row, size)]
         found, start = [], 0
@@ -44,6 +48,11 @@ def ranges(source: Source, target: int) -> list[tuple[int, int, int, int]]:
             found.append((start, stop, (stop - start) // per_row, stop - start))
             start = stop
         return found
+
+
+def begins_array(start: bytes) -> bool:
+    """Whether the first bytes of a JSON file are those of an array."""
+    return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def _row_bytes(sample: bytes) -> int:
