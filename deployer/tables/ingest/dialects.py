@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from deployer.errors import InvalidInput
+from deployer.tables.ingest.not_data import check_is_data
 from deployer.tables.ingest.source_files import open_text, without_codec
 from deployer.tables.ingest.sources import Dialect, Format, ReadOptions, Source
 from deployer.tables.ingest.undecodable import has_nul, not_in_encoding
@@ -21,7 +22,10 @@ SAMPLE_LINES = 100  #: lines after the header that a detected delimiter must fit
 
 
 def with_dialects(sources: Iterable[Source], options: ReadOptions) -> list[Source]:
-    """The sources, with the dialects of text files. Raises InvalidInput for a file whose header cannot be read."""
+    """The sources, with the dialects of text files.
+
+    Raises InvalidInput for a file that is not data, and for one whose header cannot be read.
+    """
     options = replace(options, encoding=_known_encoding(options.encoding))
     return [_with_dialect(source, options) for source in sources]
 
@@ -49,6 +53,7 @@ def _known_encoding(name: str) -> str:
 
 
 def _with_dialect(source: Source, options: ReadOptions) -> Source:
+    check_is_data(source)
     if not source.format.is_text:
         return source
     source = replace(source, dialect=Dialect(encoding=options.encoding))
