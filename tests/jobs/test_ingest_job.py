@@ -70,7 +70,7 @@ def test_a_refusal_is_the_same_with_spark(lake: Lake, spark: Any) -> None:
     said = []
     for engine in ("driver", "spark"):
         with pytest.raises(Refused) as raised:
-            lake.ingest(path, engine=engine)
+            lake.ingest(path, engine=engine, missing_as_null=True)
         said.append(str(raised.value))
     assert said[0] == said[1] and "50 rows cannot be loaded" in said[0]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -77,7 +78,10 @@ def rewritten(line: bytes, table: pa.Schema, columns: frozenset[str], *, ignore_
                 raise Misfit(name, "", value if isinstance(value, str) else _text(value)) from None
         elif not ignore_extra and name not in table.names:
             parts.append(f"{_text(name)}:null")
-    return f"{{{','.join(parts)}}}".encode()
+    try:
+        return f"{{{','.join(parts)}}}".encode()
+    except UnicodeEncodeError:
+        raise Misfit("", "has half a character, such as \\ud800 alone", text) from None
 
 
 def _object(fields: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -87,39 +91,64 @@ def _object(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+
+
 def _as(value: Any, kind: Any) -> str:
     """The value as JSON text for a column or field of this type. Raises ValueError when it does not fit."""
+    return "null" if value is None else _writer(kind)(value)
+
+
+@cache
+def _writer(kind: Any) -> Callable[[Any], str]:
+    """Writes values that are not null."""
     types = pa.types
-    if value is None:
-        return "null"
     if is_document(kind):
-        return json.dumps(_document(value), ensure_ascii=False)
+        return lambda value: _ENCODER.encode(_document(value))
     if types.is_dictionary(kind):
-        return _as(value, kind.value_type)
+        return _writer(kind.value_type)
     if types.is_map(kind):
-        entries = (
-            f'{{"key":{_key(key, kind.key_type)},"value":{_as(item, kind.item_type)}}}' for key, item in _entries(value)
-        )
-        return f"[{','.join(entries)}]"
-    if types.is_struct(kind) and isinstance(value, dict):
+        return lambda value: _map(value, kind)
+    if types.is_struct(kind):
         known = {field.name: field.type for field in kind}
-        texts = {name: _as(item, known[name]) if name in known else _text(item) for name, item in value.items()}
-        return f"{{{','.join(f'{_text(name)}:{text}' for name, text in texts.items())}}}"
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    if is_list and isinstance(value, list):
-        return f"[{','.join(_as(item, kind.value_type) for item in value)}]"
-    if isinstance(value, _Number):
-        return _number(value, kind)
-    return _text(value)
-
-
-def _number(value: _Number, kind: Any) -> str:
-    types = pa.types
+        return lambda value: _struct(value, known) if isinstance(value, dict) else _text(value)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return lambda value: _list(value, kind.value_type) if isinstance(value, list) else _text(value)
     if types.is_integer(kind) or types.is_duration(kind):
-        return str(exact_integer(value))
+        return lambda value: _integer(value) if isinstance(value, _Number) else _text(value)
     if types.is_decimal(kind):
-        return json.dumps(format(exact_decimal(value, kind), "f"))
-    if types.is_floating(kind) and abs(float(value)) == float("inf") and "I" not in value:
+        return lambda value: _decimal(value, kind) if isinstance(value, str) else _text(value)
+    if types.is_floating(kind):
+        return lambda value: _float(value) if isinstance(value, _Number) else _text(value)
+    return _text
+
+
+def _map(value: Any, kind: Any) -> str:
+    entries = (
+        f'{{"key":{_key(key, kind.key_type)},"value":{_as(item, kind.item_type)}}}' for key, item in _entries(value)
+    )
+    return f"[{','.join(entries)}]"
+
+
+def _struct(value: dict[str, Any], known: dict[str, pa.DataType]) -> str:
+    texts = {name: _as(item, known[name]) if name in known else _text(item) for name, item in value.items()}
+    return f"{{{','.join(f'{_text(name)}:{text}' for name, text in texts.items())}}}"
+
+
+def _list(value: list[Any], kind: pa.DataType) -> str:
+    return f"[{','.join(_as(item, kind) for item in value)}]"
+
+
+def _integer(value: _Number) -> str:
+    return value if value.removeprefix("-").isdigit() else str(exact_integer(value))
+
+
+def _decimal(value: str, kind: pa.DataType) -> str:
+    return f'"{exact_decimal(value, kind):f}"'
+
+
+def _float(value: _Number) -> str:
+    if abs(float(value)) == float("inf") and "I" not in value:
         raise ValueError("the number is too large")
     return value
 
@@ -132,7 +161,7 @@ def _key(key: Any, kind: pa.DataType) -> str:
         if pa.types.is_boolean(kind) and key in ("true", "false"):
             return key
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            return _number(_Number(key), kind)
+            return _as(_Number(key), kind)
     return _as(key, kind)
 
 
@@ -174,4 +203,4 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 def _text(value: Any) -> str:
     """A value as it is written in JSON, with the digits of its numbers."""
     write = _WRITERS.get(type(value))
-    return json.dumps(value, ensure_ascii=False) if write is None else write(value)
+    return _ENCODER.encode(value) if write is None else write(value)

@@ -92,7 +92,11 @@ def test_what_is_not_a_map_is_refused(value: str, lake: Lake) -> None:
     ("kind", "good", "bad"),
     [
         (pa.int32(), {"6.0": 6, "1e3": 1000, "-0.0": 0}, ["6.5", "2147483648.0", "1e-1", "NaN", "9" * 200]),
-        (pa.decimal128(10, 2), {"10.95": Decimal("10.95"), "1e3": Decimal(1000)}, ["10.955", "1" + "0" * 128, "1e40"]),
+        (
+            pa.decimal128(10, 2),
+            {"10.95": Decimal("10.95"), "1e3": Decimal(1000)},
+            ["10.955", "1" + "0" * 128, "1e40", f'"{"9" * 200}"'],
+        ),
         (pa.decimal128(38, 30), {"1": Decimal(1)}, ["1234567890123456789", "1e9"]),
         (pa.float64(), {"1e308": 1e308, "6": 6.0}, ["1e400", "9" * 400]),
         (pa.float32(), {"1.5": 1.5}, ["1e39"]),
@@ -118,6 +122,12 @@ def test_ignored_fields_may_have_any_type_in_each_row(engine: Any, lake: Lake) -
     with pytest.raises(InvalidInput, match="the table has no column 'extra'"):
         load(lake, *rows, engine=engine)
     assert sorted(load(lake, *rows, ignore_extra=True, engine=engine)) == [1, 2, 3, 4, 5]
+
+
+def test_half_a_character_is_refused(lake: Lake) -> None:
+    table(lake, v=pa.json_())
+    with pytest.raises(Refused, match=r"row 2: the row .* has half a character"):
+        load(lake, "1", r'"\ud800"')
 
 
 ROWS = [{"v": i, "s": f'ü [{{]}},\\" {i}'} for i in range(500)]
