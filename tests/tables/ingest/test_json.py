@@ -34,7 +34,7 @@ def load(lake: Lake, *rows: str, **request: Any) -> list[Any]:
     """What column `v` of the table has after lines `{"v": …}` were loaded."""
     lines = (f'{{"v": {row}}}' for row in rows)
     lake.ingest(lake.text("in.jsonl", "\n".join(lines)), table="t", **request)
-    return lake.open("t").scan(columns=["v"]).to_table()["v"].to_pylist()
+    return list(lake.open("t").scan(columns=["v"]).to_table()["v"].to_pylist())
 
 
 @pytest.mark.parametrize("engine", ENGINES, indirect=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
+from deployer.specs.types import format_type
 from deployer.tables.import_infer import infer
 from deployer.tables.ingest.casts import lossless
 from deployer.tables.ingest.sources import ReadOptions
@@ -109,4 +110,5 @@ def test_a_number_of_any_length_that_does_not_fit_is_refused(name: str, text: st
 
 def test_floats_stay_floats_where_types_are_inferred(lake: Lake) -> None:
     path = lake.text("a.csv", "a,b\n6.0,6\n7.0,7\n")
-    assert [str(column.type.name) for column in infer([str(path)], None, ReadOptions()).columns] == ["float64", "int64"]
+    columns = infer([str(path)], None, ReadOptions()).columns
+    assert [format_type(column.type) for column in columns] == ["float64", "int64"]
