@@ -7,7 +7,6 @@ Command modules import nothing heavy at their top: Spark, Lance and Pulumi load 
 
 from __future__ import annotations
 
-import errno
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -51,6 +50,7 @@ from deployer.cli import (
 from deployer.cli.output import print_error, stderr
 from deployer.cli.streams import own_streams, shown_streams
 from deployer.errors import DeployerError, EngineFailed, Interrupted
+from deployer.files.full_disk import DISK_FULL
 
 app = typer.Typer(
     name="deployer",
@@ -173,10 +173,6 @@ def _run(arguments: Sequence[str]) -> int:
         return words.exit_code
 
 
-#: The numbers of errors when nothing more can be written: no space, a quota, a limit of the process.
-_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-
-
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
     """The engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
     from deployer.cli.aws_remedies import remedies_for
@@ -188,7 +184,7 @@ def _of_the_lake(error: EngineFailed) -> EngineFailed:
 
 def _of_the_system(error: OSError) -> DeployerError | None:
     """An error of the file system, or of S3 as Lance passes it on; None for one that nobody could mend."""
-    if error.errno in _DISK_FULL:
+    if error.errno in DISK_FULL:
         return DeployerError(
             f"the disk is full: {error.strerror or error}",
             where=error.filename,

@@ -24,7 +24,7 @@ from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.engine.plugin_search import find_plugin
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
-from deployer.files.temporary import settle_temporary_folder
+from deployer.files.full_disk import settle_temporary_folder
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, ResourcePlan, make_plan

@@ -85,14 +85,3 @@ def _remove(folder: Path) -> None:
                 each.unlink()
         if [each.name for each in folder.iterdir()] in ([_LOCK], []):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def settle_temporary_folder() -> None:
-    """Names a folder for temporary files where none can be written to, as on full disks.
-
-    Pulumi's SDK asks for its name while it is imported. Who writes a file there is refused by the disk.
-    """
-    try:
-        tempfile.gettempdir()
-    except FileNotFoundError:
-        tempfile.tempdir = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 (nothing is written there)

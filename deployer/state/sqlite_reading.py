@@ -24,9 +24,11 @@ from pathlib import Path
 from urllib.parse import quote
 
 from deployer.errors import OutcomeUnknown
+from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
 from deployer.state.sqlite_file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
 from deployer.state.sqlite_logs import Row, missing_store
 
+_IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
 _ATTEMPTS = 50  #: how often a statement is run again because somebody wrote meanwhile
 
 
@@ -112,9 +114,18 @@ class SqliteReading:
         self._local.connection = None
 
     def _copied(self) -> Connection:
-        """The content of a private copy, in memory."""
+        """The content of a private copy, in memory. The copy is made in memory too where the disk is full."""
+        settle_temporary_folder()
+        try:
+            return self._copied_by_way_of(None)
+        except OSError as failure:
+            if failure.errno not in DISK_FULL or not Path(_IN_MEMORY).is_dir():
+                raise
+            return self._copied_by_way_of(_IN_MEMORY)
+
+    def _copied_by_way_of(self, temporary: str | None) -> Connection:
         connection = _opened(":memory:")
-        with tempfile.TemporaryDirectory(prefix="deployer-state-") as folder:
+        with tempfile.TemporaryDirectory(prefix="deployer-state-", dir=temporary) as folder:
             copy = Path(folder, self.path.name)
             shutil.copyfile(self.path, copy)
             shutil.copyfile(f"{self.path}-wal", f"{copy}-wal")
