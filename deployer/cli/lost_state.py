@@ -28,10 +28,14 @@ def refuse_lost_tables(workspace: Workspace, root: str, applied: Collection[str]
     tables = sorted(address for address in applied if address.startswith("table/"))
     if not tables:
         return
+    where_it_is = (
+        "restore the state's DynamoDB table from a backup, or check the region and the account"
+        if root.startswith("s3://")
+        else f"mount the disk of the root, or {RECOVERY}"
+    )
     raise Refused(
         f"the state store is missing, and Pulumi's state of stack {workspace.stack} has {count(len(tables), 'table')} "
         f"of this lake: {', '.join(tables[:3])}{', …' if len(tables) > 3 else ''}; nothing was changed",
         where=root,
-        remedy=f"mount the disk of the root, or {RECOVERY}. `deployer up --new-state` makes a new state store and "
-        "creates the tables without rows",
+        remedy=f"{where_it_is}. `deployer up --new-state` makes a new state store and creates the tables without rows",
     )
