@@ -298,7 +298,7 @@ def test_deep_json_in_files(tmp_path: Path, project: Path, deployer: Deployer) -
     assert "not an export of a stack: it is nested more than 100 deep" in ran.err
     assert deployer("up", "--yes").code == 0
     (tmp_path / "rows.jsonl").write_text(f'{{"id": 1}}\n{{"id": 2, "b": {deep}}}\n', encoding="utf-8")
-    ran = deployer("ingest", "flights", str(tmp_path / "rows.jsonl"), "--ignore-extra")
+    ran = deployer("ingest", "flights", str(tmp_path / "rows.jsonl"), "--ignore-extra", "--missing-as-null")
     assert ran.code == 3
     assert "row 2: the row" in ran.err
     assert "is not JSON: its values are nested more than 250 deep" in ran.err

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from deployer.files.reading import MAX_JSON_DEPTH
 from deployer.tables.ingest.numbers import exact_decimal, exact_integer
 
 
@@ -64,7 +65,7 @@ def rewritten(line: bytes, table: pa.Schema, columns: frozenset[str], *, ignore_
             line, parse_int=_Number, parse_float=_Number, parse_constant=_Number, object_pairs_hook=_object
         )
     except RecursionError:
-        raise Misfit("", "has values that are nested too deep", text) from None
+        raise Misfit("", f"is not JSON: its values are nested more than {MAX_JSON_DEPTH} deep", text) from None
     except ValueError as failure:
         raise Misfit("", f"is not JSON: {failure}", text) from None
     if not isinstance(row, dict):
