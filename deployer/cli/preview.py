@@ -12,6 +12,7 @@ from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, NewState, 
 from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
+    from deployer.cli.planning import Planned
     from deployer.cli.workspace import Workspace
     from deployer.plan.plan import Plan
 
@@ -88,19 +89,22 @@ def preview(
         print_plan(plan, form, against)
     else:
         from deployer.cli.planning import plan_up
+        from deployer.cli.validate import note_unread
 
         workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
         if policy_only:
             return _policy_only(workspace, plan_up(workspace, allow_destroy or ()).plan, form)
         if out is None:
-            plan = plan_up(workspace, allow_destroy or ()).plan
-            print_plan(plan, form)
+            planned = plan_up(workspace, allow_destroy or ())
+            print_plan(planned.plan, form)
         else:
-            plan = _saved(workspace, allow_destroy or (), out, form)
+            planned = _saved(workspace, allow_destroy or (), out, form)
+        note_unread(workspace, planned.lake.files)
+        plan = planned.plan
     return 2 if exit_code and (plan.unreadable or not plan.is_empty) else 0
 
 
-def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: Format) -> Plan:
+def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: Format) -> Planned:
     """Save the plan, and print it with the digest of its file; one that cannot be saved is printed all the same."""
     from deployer.cli.planning import plan_up
     from deployer.cli.saved_plan import save_plan
@@ -115,7 +119,7 @@ def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: 
         print_plan(planned.plan, form)
         raise
     print_plan(planned.plan, form, saved=saved)
-    return planned.plan
+    return planned
 
 
 def _policy_only(workspace: Workspace, plan: Plan, form: Format) -> int:

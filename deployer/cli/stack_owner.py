@@ -31,7 +31,7 @@ def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None
             f"stack {other} manages the lake at {workspace.root(lake)}, not {owner}",
             where=live.instance.address,
             remedy=_remedy(
-                owner, others, "give this stack a lake of its own: another `root`, such as one with ${stack}"
+                owner, others, "give this stack a lake of its own: another `root`, such as `lakes/${stack}`"
             ),
         )
     tables = {address: table for address, table in tables.items() if address not in held}

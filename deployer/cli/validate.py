@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.errors import InvalidSpecs
 
 if TYPE_CHECKING:
+    from deployer.cli.workspace import Workspace
     from deployer.specs.model import Lake
+
+_SHOWN = 10  #: files that are named
 
 
 def validate(
@@ -16,13 +22,39 @@ def validate(
     """Check the specs and say every problem as `file:line:column: what; what to do`. Exits with 1 when there is one."""
     from deployer.cli.output import print_json, stdout
     from deployer.cli.workspace import open_workspace
+    from deployer.specs.lake import read_files
+    from deployer.specs.unread import unread_files
 
-    lake = open_workspace(project, stack, specs).lake()
+    workspace = open_workspace(project, stack, specs)
+    try:
+        lake = workspace.lake()
+    except InvalidSpecs:
+        note_unread(workspace, read_files(workspace.dir, workspace.specs, workspace.stack))
+        raise
     if as_json:
-        print_json(summary_as_json(lake))
+        print_json(summary_as_json(lake) | {"unread": unread_files(workspace.dir, workspace.specs, lake.files)})
     else:
         stdout().print(summary(lake))
+        note_unread(workspace, lake.files)
     return 0
+
+
+def note_unread(workspace: Workspace, read: Collection[str]) -> None:
+    """Names the spec files below the folder of the specs that are not among those read, and the remedy."""
+    from deployer.cli.output import note
+    from deployer.specs.unread import unread_files
+
+    unread = unread_files(workspace.dir, workspace.specs, read)
+    if not unread:
+        return
+    shown = ", ".join(unread[:_SHOWN]) + (f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else "")
+    verb = "is" if len(unread) == 1 else "are"
+    top = workspace.specs if workspace.specs.is_dir() else workspace.specs.parent
+    folder = Path(unread[0]).parent
+    below = folder.relative_to(top.relative_to(workspace.dir)) if top.is_relative_to(workspace.dir) else folder
+    pattern = "*.yaml" if below == Path() else f"{below.as_posix()}/*.yaml"
+    note(f"{shown} {verb} not read: no file includes {'it' if len(unread) == 1 else 'them'}")
+    note(f'to read such files, add the document `include: ["{pattern}"]` to a spec file in {top.name}/')
 
 
 def summary(lake: Lake) -> str:

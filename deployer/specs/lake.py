@@ -66,6 +66,12 @@ def declared_root(
     return None if problems else root
 
 
+def read_files(project_dir: Path, specs_path: Path, stack: str | None = None) -> list[str]:
+    """The files that `load_lake` reads, also of specs that have problems; relative to the project."""
+    project = Path(project_dir).resolve()
+    return read_sources(project, project / specs_path, Environment(stack)).files
+
+
 @contextmanager
 def _collection_paused() -> Iterator[None]:
     """Specs are trees without cycles: looking for some in a million new nodes takes longer than reading them."""

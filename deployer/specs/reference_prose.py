@@ -24,7 +24,7 @@ row_keys: [carrier]
 ```
 
 - Every `*.yaml` and `*.yml` file directly in the folder of specs is read, and what they `include`. A file that is
-  reached twice is read once.
+  reached twice is read once. `validate` and `preview` name spec files in subfolders that no file includes.
 - Files are YAML with the scalars of YAML 1.2: `true` and `false` are the only booleans, and `no`, `on`, `1_000` and
   `1:30` are text. Anchors, aliases and merge keys (`<<`) work; duplicate keys, tabs and unknown fields are problems.
   Quote types that hold `: `, and inside of `{…}` those that hold a comma or brackets: `{type: "decimal128(10, 2)"}`.
@@ -72,6 +72,9 @@ set:
     - { name: tailnum, description: Tail number of the plane. }
     - { name: engine, remove: true }
 ```
+
+`${stack}` is the name of the stack, without a declaration: `root: lakes/${stack}` gives each stack a lake of its own.
+Specs may declare a variable `stack` of their own instead.
 
 A value that is one `${name}` and nothing else has the variable's type; inside of `{…}` and `[…]` write it in quotes.
 Keys and `include` take no variables. A document `stack: prod` with `include: [prod/*.yaml]` reads files for one stack

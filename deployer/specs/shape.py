@@ -8,7 +8,14 @@ from functools import cache
 from deployer.errors import Problem
 from deployer.specs.json_schema import KINDS
 from deployer.specs.rules import Rule
-from deployer.specs.shape_checks import Problems, compiled, missing_fields, resolved_schema, unknown_field
+from deployer.specs.shape_checks import (
+    Problems,
+    compiled,
+    deeper_fields,
+    missing_fields,
+    resolved_schema,
+    unknown_field,
+)
 from deployer.specs.words import one_of, said
 from deployer.specs.yaml import Node
 
@@ -80,7 +87,8 @@ def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
                 if len(problems) > before:
                     broken.add(key)
             elif not (anchors and key.startswith("x-")):
-                broken.add(unknown_field(key, child, properties, tuple(checks), name, problems))
+                homes = deeper_fields(schema).get(key, ())
+                broken.add(unknown_field(key, child, properties, tuple(checks), name, problems, homes))
         missing_fields(document, properties, required, broken, f"this {name}", problems)
         return frozenset(broken)
 

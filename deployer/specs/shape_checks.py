@@ -55,10 +55,19 @@ DESCRIBING = frozenset(("$defs", "$schema", "default", "description", "examples"
 
 
 def unknown_field(
-    key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, problems: Problems
+    key: str,
+    child: Node,
+    present: Mapping[str, Node],
+    known: Sequence[str],
+    owner: str,
+    problems: Problems,
+    homes: Sequence[str] = (),
 ) -> str:
-    """Reports an unknown field; the field that was meant, as far as can be told."""
-    meant, remedy = fields_remedy(key, child, present, known, owner)
+    """Reports an unknown field; the field that was meant, as far as can be told.
+
+    `homes` are the paths of the mappings one level deeper that have a field of that name.
+    """
+    meant, remedy = fields_remedy(key, child, present, known, owner, homes)
     problems.append(Problem(child.key_at, f"unknown field `{key}` of {owner}", remedy, Rule.UNKNOWN_FIELD))
     return meant
 
@@ -71,6 +80,16 @@ def missing_fields(
         if key not in present and key not in meant:
             problems.append(Problem(node.at, f"`{key}` is missing in {owner}", f"add `{key}:`", Rule.MISSING_FIELD))
             meant.add(key)
+
+
+def deeper_fields(schema: Schema) -> Mapping[str, Sequence[str]]:
+    """Fields of the mappings that are properties of an object, by name, with the properties that have them."""
+    found: dict[str, list[str]] = {}
+    for name, child in schema.get("properties", {}).items():
+        branches = [resolved_schema(each) for each in child.get("anyOf", [child])]
+        for key in dict.fromkeys(key for branch in branches for key in branch.get("properties", {})):
+            found.setdefault(key, []).append(name)
+    return found
 
 
 def resolved_schema(schema: Schema) -> Schema:
@@ -279,6 +298,7 @@ def _object(schema: Schema) -> Check:
     name_check = compiled(schema["propertyNames"]) if "propertyNames" in schema else None
     owner = schema.get("title", "")
     exactly_one = schema.get("maxProperties") == 1
+    deeper = cache(lambda: deeper_fields(schema))  # at the first use, because definitions refer to each other
 
     def check(node: Node, label: str, problems: Problems) -> None:
         value = node.value
@@ -301,7 +321,9 @@ def _object(schema: Schema) -> Check:
                     name_check(Node(key, child.file, child.key_line, child.key_column), f"a name in {label}", problems)
                 rest_check(child, f"`{key}`", problems)
             else:
-                meant.add(unknown_field(key, child, value, tuple(checks), owner, problems))
+                path = f"{label[1:-1]}." if label[0] == "`" else ""  # not for `item 2 of …`
+                homes = [f"{path}{name}" for name in deeper().get(key, ())]
+                meant.add(unknown_field(key, child, value, tuple(checks), owner, problems, homes))
         missing_fields(node, value, required, meant, f"this {owner.lower()}", problems)
         if exactly_one and not meant and len(value) != 1:
             what = f"{label} has {len(value)} of {', '.join(checks)}"

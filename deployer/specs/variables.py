@@ -16,6 +16,7 @@ _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)(\}?)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 #: Keys of the same Pulumi namespace that are settings of the tool and not variables.
 SETTINGS = ("specs", "aws", "jobs", "target_hosts")
+STACK = "stack"  #: the variable that needs no declaration: the name of the stack
 
 Scalar = bool | int | float | str
 
@@ -68,6 +69,8 @@ def read_variables(documents: Sequence[Node], environment: Environment, problems
         for stack, values in _mapping(_mapping(document).get("stacks")).items():
             _set_by_stack(found, values, stack == environment.stack, problems)
     _set_by_config(found, environment, problems)
+    if environment.stack is not None:
+        found.setdefault(STACK, Variable(STACK, "string", Position(environment.file), environment.stack))
     return found
 
 

@@ -121,10 +121,15 @@ def wanted_remedy(node: Node, wanted: str) -> str:
 
 
 def fields_remedy(
-    key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str
+    key: str, child: Node, present: Mapping[str, Node], known: Sequence[str], owner: str, homes: Sequence[str] = ()
 ) -> tuple[str, str]:
-    """Which field an unknown one means (itself when that cannot be told), and the advice."""
+    """Which field an unknown one means (itself when that cannot be told), and the advice.
+
+    `homes` are paths of mappings that have a field of just that name.
+    """
     synonym = SYNONYMS.get(key.lower().replace("-", "_"))
+    if homes and synonym not in known:
+        return key, f"`{key}` belongs under {' or '.join(f'`{home}`' for home in homes)}"
     meant = synonym if synonym in known else nearest(key.replace("-", "_"), known)
     if meant is None:
         free = [name for name in known if name not in present]

@@ -43,6 +43,7 @@ def test_sound_specs_are_counted(project: Path) -> None:
         "tables": ["db.t"],
         "files": ["specs/lake.yaml"],
         "problems": [],
+        "unread": [],
     }
 
 

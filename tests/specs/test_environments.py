@@ -217,3 +217,13 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, text: str, said: str) ->
     with pytest.raises(InvalidSpecs) as caught:
         load(tmp_path, specs, "prod")
     assert any(said in str(problem) for problem in caught.value.problems)
+
+
+def test_the_name_of_the_stack_is_a_variable_unless_specs_declare_one(tmp_path: Path) -> None:
+    text = "kind: Instance\nname: demo\nroot: lakes/${stack}\n"
+    assert load(tmp_path, text, "qa").instance.root == "lakes/qa"
+    declared = text + "---\nkind: Variables\nvariables:\n  stack: { default: own }\n"
+    assert load(tmp_path, declared, "qa").instance.root == "lakes/own"
+    with pytest.raises(InvalidSpecs) as caught:
+        load(tmp_path, text.replace("stack}", "stak}"), "qa")
+    assert caught.value.problems[0].remedy == "did you mean stack?"
