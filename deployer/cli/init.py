@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,8 @@ def init(
         ),
     ] = False,
 ) -> int:
-    """Write a project that `up` accepts as it is: specs, Pulumi.yaml, program, pinned requirements and workflows."""
+    """Write a project that `up` accepts as it is: specs, Pulumi.yaml, program, example data, pinned requirements and
+    workflows."""
     from deployer.cli.output import stdout
     from deployer.errors import InvalidInput
     from deployer.starter.write import write_project, write_requirements
@@ -37,5 +39,7 @@ def init(
         stdout().print(str(path))
     if not requirements:
         stdout().print()
-        stdout().print(f"now: cd {folder} && deployer up")
+        stdout().print(f"now: cd {shlex.quote(str(folder))}")
+        for command in ("up", "ingest trips data/trips.csv", "query trips"):
+            stdout().print(f"     deployer {command}")
     return 0

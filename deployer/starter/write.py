@@ -17,6 +17,7 @@ FILES = {
     "Pulumi.yaml.txt": "Pulumi.yaml",
     "README.md.txt": "README.md",
     "policies/rules.yaml.txt": "policies/rules.yaml",
+    "data/trips.csv.txt": "data/trips.csv",
     "gitignore.txt": ".gitignore",
     "specs/instance.yaml.txt": "specs/instance.yaml",
     "specs/trips.yaml.txt": "specs/trips.yaml",

@@ -11,7 +11,7 @@ import yaml
 
 from deployer.starter.write import FILES, PROGRAM, packaged
 from tests.cli.conftest import Deployer
-from tests.projects import REPOSITORY
+from tests.projects import REPOSITORY, table
 
 
 @pytest.mark.parametrize("name", ["my lake 1", "2nd", "plain"])
@@ -25,10 +25,31 @@ def test_the_project_is_applied_unchanged(
         assert deployer("up", "--yes", "--stack", stack).code == 0
         assert deployer("preview", "--exit-code", "--stack", stack).code == 0
     assert (Path("lakes/dev").is_dir(), Path("lakes/prod").is_dir()) == (True, True)
-    Path("trips.csv").write_text("trip_id,started_at,origin,distance\n1,2026-01-01T00:00:00Z,a,2.5\n", encoding="utf-8")
-    assert deployer("ingest", "trips", "trips.csv", "--json").json["rows"] == 1
     assert "deletion_protection" in deployer("render").out
     assert "deletion_protection" not in deployer("render", "--stack", "prod").out
+
+
+def test_the_printed_commands_load_the_example_data(
+    deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = [line.strip() for line in deployer("init", str(tmp_path / "new")).out.partition("now: ")[2].splitlines()]
+    assert printed[0] == f"cd {tmp_path / 'new'}" and len(printed) == 4
+    monkeypatch.chdir(tmp_path / "new")
+    for command in printed[1:]:
+        ran = deployer(*command.removeprefix("deployer ").split(), *(["--yes"] if command.endswith(" up") else []))
+        assert ran.code == 0, ran
+    assert "Harbour" in ran.out
+    rows = len(Path("data/trips.csv").read_text(encoding="utf-8").splitlines()) - 1
+    assert len(deployer("query", "trips", "--json", "--limit", "0").json["rows"]) == rows
+
+
+def test_specs_in_subfolders_are_read(deployer: Deployer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployer("init", str(tmp_path / "new"))
+    monkeypatch.chdir(tmp_path / "new")
+    Path("specs/sales/north").mkdir(parents=True)
+    Path("specs/sales/north/orders.yaml").write_text(table("orders", database="sales"), encoding="utf-8")
+    ran = deployer("validate", "--json").json
+    assert sorted(ran["tables"]) == ["demo.trips", "sales.orders"] and ran["unread"] == []
 
 
 def test_the_provider_is_found_where_the_requirements_are_installed(tmp_path: Path, deployer: Deployer) -> None:
