@@ -17,8 +17,9 @@ from itertools import takewhile
 
 from deployer.live.services import fault_of, trigger_of
 from deployer.plan.words import count, size
+from deployer.services.compact.leaf_planning import plan_by_leaf
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.planning import Piece, is_small
+from deployer.services.compact.planning import Piece, Sizes, is_small, plan_in_order
 from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
@@ -178,8 +179,10 @@ def condition(state: TableState, kind: ServiceKind, trigger: Trigger, share: Del
             return count(rows, "row") + " written"
         if trigger.bytes is not None and written >= trigger.bytes:
             return f"{size(written)} written"
-    if trigger.small_files is not None and (small := small_files(state)) >= trigger.small_files:
-        return count(small, "small file")
+    if trigger.small_files is not None and small_files(state) >= trigger.small_files:
+        merged = merged_files(state)  # a plan, so only where there are enough small files
+        if merged >= trigger.small_files:
+            return count(merged, "small file")
     if trigger.deleted_share is not None and (deleted := share()) >= trigger.deleted_share:
         return f"{100 * deleted:.3g}% deleted rows"
     return ""
@@ -213,11 +216,31 @@ def _written(state: TableState, last: Run | None) -> tuple[int, int]:
 
 def small_files(state: TableState) -> int:
     """Files that COMPACT would call small, by its own options where the table has it."""
+    sizes = _sizes(state)
+    return sum(is_small(Piece(file), sizes) for file in state.files)
+
+
+def merged_files(state: TableState) -> int:
+    """Small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
+
+    What only the dataset tells, such as deleted rows, does not count.
+    """
+    sizes, leaves = _sizes(state), state.leaves()
+    files = sorted(state.files, key=lambda file: file.fragment_id)
+    small = {file.fragment_id for file in files if is_small(Piece(file), sizes)}
+    if state.properties.row_keys or state.properties.sort_keys:
+        tasks = plan_by_leaf([Piece(file) for file in files if not file.keeps_clustering], leaves, sizes)
+    else:  # what CLUSTER arranged is joined with nothing
+        pieces = [Piece(file, kind=str(file.fragment_id) if file.keeps_clustering else "") for file in files]
+        tasks = plan_in_order(pieces, leaves[0].partition_id, sizes)
+    return sum(fragment in small for task in tasks for fragment in task.fragments)
+
+
+def _sizes(state: TableState) -> Sizes:
     service: Service | None = state.services.get("COMPACT")
     usable = service is not None and not service.unsafe_raw and not fault_of(service)
     options = CompactOptions.of(service.options if service is not None and usable else {})
-    sizes = options.sizes(storage_from_json(state.properties.storage).max_rows_per_file)
-    return sum(is_small(Piece(file), sizes) for file in state.files)
+    return options.sizes(storage_from_json(state.properties.storage).max_rows_per_file)
 
 
 def deleted_share(table: ReadTable) -> float:

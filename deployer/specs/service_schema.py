@@ -128,7 +128,7 @@ _CONDITIONS: Mapping[str, Json] = {
     "commits": count("Runs after so many commits.", 1, 1_000_000_000),
     "rows": count("Runs after so many rows were written.", 1, 2**53),
     "bytes": size("Runs after so much was written."),
-    "small_files": count("Runs when the table has so many small files.", 1, 1_000_000_000),
+    "small_files": count("Runs when COMPACT would merge so many small files.", 1, 1_000_000_000),
     "deleted_share": share("Runs when this share of the rows is deleted in files."),
 }
 _TRIGGER = object_schema(

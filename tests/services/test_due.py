@@ -122,3 +122,26 @@ def test_a_service_that_fails_is_told_and_leaves_the_load_done(lake: Lake) -> No
     found = {each.service: each for each in run_due_services(lake.root, "air.flights")}
     assert found["COMPACT"].done is None and "COMPACT has no option `targets`" in found["COMPACT"].failure
     assert found["CLEAN"].done.status == "SKIPPED"
+
+
+def test_small_files_count_where_compact_would_merge_them(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.table(splits=[("AA",), ("B6",), ("DL",), ("UA",)])
+    attach(lake, {"small_files": 3})
+    append(lake, 1, 60)
+    assert len({file.partition for file in lake.open().opened.state.files}) == lake.open().opened.state.files.count >= 3
+    assert due(lake) == []  # one small file in each leaf: there is nothing to merge
+    append(lake, 1, 60)
+    [found] = due(lake)
+    assert found.why == f"{lake.open().opened.state.files.count} small files"
+    done = compact_table(lake.root, "flights")
+    assert done.status == "SUCCEEDED" and due(lake) == []
+
+
+def test_small_files_of_a_table_without_keys_count(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.table(row_keys=(), splits=())
+    attach(lake, {"small_files": 3})
+    append(lake, 3)
+    [found] = due(lake)
+    assert found.why == "3 small files"
