@@ -19,10 +19,19 @@ RESERVED = "_row"  # Lance's own columns: _rowid, _rowaddr, _row_last_updated_at
 
 @dataclass(slots=True)
 class Composed:
-    """Columns in order. `complete` is false when some could not be told, so that a name may be there after all."""
+    """Columns in order. `complete` is false when some could not be told, so that a name may be there after all.
+
+    `unsound` are the names of columns that have problems of their own; None where not even the names are known.
+    """
 
     columns: tuple[Declared, ...]
     complete: bool
+    unsound: frozenset[str] | None
+
+    def lacks(self, name: str) -> bool:
+        """Whether no column has that name, also none of those with problems."""
+        names = {declared.column.name for declared in self.columns}
+        return self.unsound is not None and name not in names | self.unsound
 
 
 @dataclass(slots=True)
@@ -37,6 +46,7 @@ class Schemas:
     def compose(self, document: Document, name: str, chain: tuple[str, ...] = ()) -> Composed:
         """The columns of a Table or Schema document: those of its `schemas` first, then its own."""
         complete = not document.broken & {"schemas", "columns"}
+        unsound: frozenset[str] | None = None if "schemas" in document.broken else frozenset()
         parts: list[tuple[str | None, Position | None, Iterable[Declared]]] = []
         used: set[str] = set()
         for reference in _items(document.get("schemas")):
@@ -48,13 +58,18 @@ class Schemas:
             used.add(target)
             composed = self._refer(target, reference, chain)
             complete = complete and composed.complete
+            unsound = None if unsound is None or composed.unsound is None else unsound | composed.unsound
             parts.append((target, reference.at, composed.columns))
         broken = "columns" in document.broken
-        own = read_columns(sound_columns(document.node) if broken else _items(document.get("columns")))
+        sound = sound_columns(document.node) if broken else _items(document.get("columns"))
+        if broken:
+            named = _names_of_others(document.node, sound)
+            unsound = None if unsound is None or named is None else unsound | named
+        own = read_columns(sound)
         for declared in own:
             self._check_own(declared)
         parts.append((None, None, own))
-        return Composed(self._joined(parts, name), complete)
+        return Composed(self._joined(parts, name), complete, unsound)
 
     def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> Composed:
         document = self.documents.get(target)
@@ -63,12 +78,12 @@ class Schemas:
             if not self.incomplete or nearest(target, names):
                 remedy = reference_remedy(target, names, f"declare it: `kind: Schema` with `name: {target}`")
                 self.problems.append(Problem(reference.at, f"unknown schema `{target}`", remedy, Rule.UNKNOWN_SCHEMA))
-            return Composed((), False)
+            return Composed((), False, None)
         if target in chain:
             cycle = " → ".join((*chain[chain.index(target) :], target))
             what = f"schemas form a cycle: {cycle}"
             self.problems.append(Problem(reference.at, what, "remove one of the references", Rule.SCHEMA_CYCLE))
-            return Composed((), False)
+            return Composed((), False, None)
         return self.of(target, chain)
 
     def of(self, name: str, chain: tuple[str, ...] = ()) -> Composed:
@@ -103,6 +118,18 @@ class Schemas:
                     Problem(at, _clash(declared, schema, *first, name), _RENAME, Rule.DUPLICATE_COLUMN)
                 )
         return tuple(declared for declared, _ in columns.values())
+
+
+def _names_of_others(document: Node, sound: Sequence[Node]) -> frozenset[str] | None:
+    """Names of the document's columns other than the sound ones; None where one has no name, or there is no list."""
+    columns = document.value.get("columns") if isinstance(document.value, dict) else None
+    if columns is None or not isinstance(columns.value, list):
+        return None
+    known = {id(node) for node in sound}
+    others = [node for node in columns.value if id(node) not in known]
+    names = [node.value.get("name") if isinstance(node.value, dict) else None for node in others]
+    texts = [node.value for node in names if node is not None and isinstance(node.value, str)]
+    return frozenset(texts) if len(texts) == len(others) else None
 
 
 _RENAME = "rename or remove one of them"

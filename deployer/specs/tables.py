@@ -43,12 +43,12 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
     columns = tuple(declared.column for declared in composed.columns)
     if not columns and composed.complete:
         report(document.node.at, Rule.NO_COLUMNS, f"{label} has no columns", "add `columns:` or `schemas:`")
-        composed = Composed((), False)
+        composed = Composed((), False, None)
     by_name = {column.name: column for column in columns}
     storage = _storage(document)
     _check_storage(document, storage, composed.columns, label, report)
-    row_keys = _keys(document, "row_keys", by_name, composed.complete, report)
-    sort_keys = _keys(document, "sort_keys", by_name, composed.complete, report)
+    row_keys = _keys(document, "row_keys", by_name, composed.lacks, report)
+    sort_keys = _keys(document, "sort_keys", by_name, composed.lacks, report)
     for key in _items(document.get("sort_keys")):
         if key.value in row_keys:
             what = f"`{key.value}` is a row key already"
@@ -158,7 +158,7 @@ def _check_storage(
 
 
 def _keys(
-    document: Document, field: str, columns: Mapping[str, Column], complete: bool, report: Report
+    document: Document, field: str, columns: Mapping[str, Column], lacks: Callable[[str], bool], report: Report
 ) -> tuple[str, ...]:
     keys: list[str] = []
     for node in _items(document.get(field)):
@@ -169,7 +169,7 @@ def _keys(
         keys.append(key)
         column = columns.get(key)
         if column is None:
-            if complete:
+            if lacks(key):
                 near = nearest(key, tuple(columns))
                 remedy = f"did you mean {near}?" if near else "name one of the table's columns"
                 report(node.at, Rule.UNKNOWN_KEY, f"no column `{key}`, which `{field}` names", remedy)

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, InvalidSpecs
+from deployer.specs import load_lake
 from deployer.specs.json_schema import KINDS, json_schema
 from deployer.specs.shape import check_shape
 from deployer.specs.shape_checks import CHECKED, DESCRIBING, Problems
@@ -158,3 +159,17 @@ def test_every_property_says_what_it_means() -> None:
 
 def test_every_kind_is_described() -> None:
     assert {"Instance", "Schema", "Table", "Variables", "Overlay"} == set(KINDS) <= set(json_schema()["$defs"])
+
+
+def test_an_unknown_row_key_is_found_beside_columns_with_problems(tmp_path: Path) -> None:
+    """A column with a problem hides no other: its name counts as known."""
+    text = (
+        "kind: Instance\nname: demo\nroot: lakes/demo\n---\nkind: Table\ndatabase: air\nname: flights\ncolumns:\n"
+        "  - { name: id, type: int64, nullable: false }\n  - { name: gate, nullable: false, typ: 3 }\n"
+        "row_keys: [id, gate, ident]\n"
+    )
+    (tmp_path / "lake.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidSpecs) as caught:
+        load_lake(tmp_path, Path("lake.yaml"))
+    assert [problem.rule for problem in caught.value.problems if "row_keys" in problem.what] == ["unknown-key"]
+    assert any("`ident`" in problem.what for problem in caught.value.problems)
