@@ -29,7 +29,7 @@ def main(root: str, files: list[str]) -> None:
         if number == len(files) // 2:
             add_column(root)
             print("column", flush=True)
-        run(root, "flights", IngestRequest((file,), engine="driver", job_id=Path(file).stem))
+        run(root, "flights", IngestRequest((file,), engine="driver", job_id=Path(file).stem, missing_as_null=True))
         print(Path(file).stem, flush=True)
 
 
