@@ -258,7 +258,7 @@ def test_what_cannot_be_repaired_is_said(filled: Path, deployer: Deployer) -> No
     file.unlink()
     ran = deployer("state", "repair")
     assert ran.code == 2 and ran.out.startswith("left as it is: table/air.flights: fragment ")
-    assert f"its data file data/{file.name} is missing; restore the file from a backup" in ran.out
+    assert f"its data file data/{file.name} is missing; copy the file back from a backup" in ran.out
     assert deployer("state", "verify").code == 2
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deployer.errors import Corrupt, DeployerError, Refused
+from deployer.errors import Corrupt, Refused
 from deployer.live.lance_storage import objects_at
 from deployer.state import open_store, remove_store
 from deployer.state.backend import Record
@@ -78,13 +78,16 @@ def test_a_rewrite_that_was_never_begun_removes_nothing(lake: Lake) -> None:
             with pytest.raises(Corrupt, match=r"location|cannot be at"):
                 store.table(id)
             assert remove_old_datasets(store, lake.root) == []
-            with pytest.raises(DeployerError):
-                delete_table(store, lake.root, id, allow_destroy=True)
         assert data(lake.root) == before
         backend = backend_of(lake.store)
         newest = backend.records(id, 0)[-1].version
         requests = backend._requests  # type: ignore[attr-defined]
         _take_back(requests, backend._reads.key_of(id), newest)  # type: ignore[attr-defined]
+    append(lake, id, {"type": "rewrite-started", "number": 9, "location": other, "target": "x"})
+    with closing(open_store(lake.root)) as store:
+        delete_table(store, lake.root, id, allow_destroy=True)
+    own = f"lake/{first.opened.entry.location}/"
+    assert data(lake.root) == [path for path in before if not path.startswith(own)]
 
 
 def _take_back(requests: Any, log: str, version: int) -> None:

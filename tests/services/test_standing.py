@@ -11,7 +11,7 @@ import pytest
 from deployer.services.due import due_in, retry_at, scheduled_run_id
 from deployer.services.standing import Standing, standings
 from deployer.specs.schedules import firing_times, last_firing
-from deployer.state.model import File, Files, TableProperties, TableState
+from deployer.state.model import File, Files, Partition, TableProperties, TableState
 from deployer.state.services import Figures, Run, RunStatus, Service
 
 MINUTE, HOUR = 60_000, 3_600_000
@@ -48,6 +48,7 @@ def state(*runs: Run, service: Service = CLEAN, files: int = 0, version: int = 5
         "t",
         TableProperties(online=online),
         lance_version=version,
+        partitions={"root": Partition("root", None)},
         files=Files(File(number, "root", 10, 100, None, None) for number in range(files)),
         services={service.kind: service},
         runs={each.run_id: each for each in runs},
