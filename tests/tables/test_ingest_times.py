@@ -51,7 +51,7 @@ def test_formats_of_all_columns_and_of_one(form: str, engine: Any, lake: Lake) -
         '{"id": 3, "day": "1.2.2012", "local": "1/2/2012 12:00 AM"}\n'
     )
     path = lake.text(f"a.{form}", csv.replace(" 00:00", "") if form == "csv" else json)
-    lake.ingest(path, engine=engine, options=options("%d.%m.%Y", "local=%m/%d/%Y %I:%M %p"))
+    lake.ingest(path, engine=engine, options=options("%d.%m.%Y", "local=%m/%d/%Y %I:%M %p"), missing_as_null=True)
     rows = lake.open().scan().to_table().sort_by("id").to_pydict()
     assert rows["day"] == [date(2012, 12, 31), date(2012, 12, 30), date(2012, 2, 1)]
     assert rows["local"] == [datetime(2012, 12, 31, 17, 6), None, datetime(2012, 1, 2)]  # noqa: DTZ001
@@ -65,7 +65,7 @@ def test_local_times_get_the_offset_of_their_time_zone(engine: Any, lake: Lake) 
         "id,at\n1,2024-01-02 03:04:05\n2,2024-07-02T03:04:05.25\n3,2024-07-02T03:04:05Z\n4,\n5,2024-07-02\n"
         "6,2024-07-02 03:04:05-0400\n",
     )
-    lake.ingest(path, engine=engine, options=options(timezone="Europe/Berlin"))
+    lake.ingest(path, engine=engine, options=options(timezone="Europe/Berlin"), missing_as_null=True)
     assert utc(lake) == [
         "2024-01-02T02:04:05+00:00",
         "2024-07-02T01:04:05.250000+00:00",
@@ -79,7 +79,7 @@ def test_local_times_get_the_offset_of_their_time_zone(engine: Any, lake: Lake) 
 def test_a_format_and_a_time_zone_together(lake: Lake) -> None:
     lake.table(SCHEMA, ("id",), splits=())
     path = lake.text("a.csv", "id,at\n1,31.12.2012 13:00\n")
-    lake.ingest(path, options=options("at=%d.%m.%Y %H:%M", timezone="Europe/Berlin"))
+    lake.ingest(path, options=options("at=%d.%m.%Y %H:%M", timezone="Europe/Berlin"), missing_as_null=True)
     assert utc(lake) == ["2012-12-31T12:00:00+00:00"]
 
 

@@ -171,8 +171,8 @@ def test_bad_rows_are_set_aside_there_once(lake: Lake, upload: Upload) -> None:
     lake.table()
     path = lake.text("in.csv", "carrier,flight,delay\nAA,1,2\nAA,x,2\n")
     aside = f"{upload()}/bad.jsonl"
-    assert lake.ingest(path, bad_rows=aside).bad_rows == 1
+    assert lake.ingest(path, bad_rows=aside, missing_as_null=True).bad_rows == 1
     with pytest.raises(InvalidInput, match="exists already"):
-        lake.ingest(path, bad_rows=aside)
+        lake.ingest(path, bad_rows=aside, missing_as_null=True)
     with pytest.raises(DeployerError, match="column 'flight' 'x' does not fit int32"):
         lake.ingest(aside)

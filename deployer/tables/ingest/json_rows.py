@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import InvalidInput
 from deployer.files.reading import in_mib
 from deployer.tables.ingest.text_blocks import BLOCK_BYTES, LONGEST_LINE, begins_array, line_blocks, open_range
+from deployer.tables.ingest.undecodable import not_in_encoding
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
@@ -19,7 +20,17 @@ _LINE_ENDS = str.maketrans("\r\n", "  ")  # strings in JSON have none
 
 
 def row_blocks(source: Source, start: int, stop: int) -> Iterator[list[bytes]]:
-    """Rows of a range of a file, in blocks. Raises InvalidInput for an array that cannot be read to its end."""
+    """Rows of a range of a file, in blocks.
+
+    Raises InvalidInput for an array that cannot be read to its end, and for text that is not in its encoding.
+    """
+    try:
+        yield from _row_blocks(source, start, stop)
+    except UnicodeError as failure:
+        raise not_in_encoding(source, failure) from None
+
+
+def _row_blocks(source: Source, start: int, stop: int) -> Iterator[list[bytes]]:
     if start == 0 and begins_array(open_range(source, start, stop).read(BLOCK_BYTES)):
         yield from _elements(open_range(source, start, stop), source.name)
         return
