@@ -175,4 +175,4 @@ def test_bad_rows_are_set_aside_there_once(lake: Lake, upload: Upload) -> None:
     with pytest.raises(InvalidInput, match="exists already"):
         lake.ingest(path, bad_rows=aside, missing_as_null=True)
     with pytest.raises(DeployerError, match="column 'flight' 'x' does not fit int32"):
-        lake.ingest(aside)
+        lake.ingest(aside, missing_as_null=True)
