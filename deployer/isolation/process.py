@@ -147,10 +147,13 @@ class _Host:
 
     def end(self, pid: int, seconds: float) -> dict[str, Any] | None:
         """How the process ended; None when the host is gone."""
-        answer = self._ask({"end": pid, "seconds": seconds})
-        if answer is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)
+        answer = None
+        try:
+            answer = self._ask({"end": pid, "seconds": seconds})
+        finally:
+            if answer is None:  # the host is gone, or Ctrl-C ended the wait for it
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(pid, signal.SIGKILL)
         return answer
 
     def close(self) -> str:
