@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from deployer.errors import Corrupt
 from deployer.live.lance_failures import in_words, lance_in_words, lost_data, missing_file
-from deployer.live.lance_io import newest_manifest, open_dataset
+from deployer.live.lance_io import newest_manifest, not_a_manifest, open_dataset
 
 _ATTEMPTS = 3  #: how often the check starts again because others commit, and clean away what the last version had
 _FOOTER = 16  #: bytes at the end of a manifest: the position of its message (8), the format's version (4), the mark
@@ -44,8 +44,7 @@ def _require_manifest(location: str, name: str) -> None:
     try:
         about = os.fstat(opened)
         if not stat.S_ISREG(about.st_mode):
-            remedy = "remove it, or find out who made it"
-            raise Corrupt(f"the manifest {name} is not a file", where=location, remedy=remedy)
+            raise not_a_manifest(name, location)
         footer = os.pread(opened, _FOOTER, max(0, about.st_size - _FOOTER))
     finally:
         os.close(opened)

@@ -86,11 +86,12 @@ def _require_files(location: str) -> None:
     with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:
         for each in found:
             if not each.is_file() and (each.is_symlink() or not each.is_dir()):
-                raise Corrupt(
-                    f"the manifest {each.name} is not a file",
-                    where=location,
-                    remedy="remove it, or find out who made it",
-                )
+                raise not_a_manifest(each.name, location)
+
+
+def not_a_manifest(name: str, location: str) -> Corrupt:
+    """The error for a pipe, a device or a folder in the place of a manifest."""
+    return Corrupt(f"the manifest {name} is not a file", where=location, remedy="remove it, or find out who made it")
 
 
 def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deployer.errors import InvalidInput
-from deployer.tables.ingest.source_files import file_size, open_file
+from deployer.tables.ingest.source_files import open_file
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
@@ -19,13 +19,13 @@ def check_is_data(source: Source) -> None:
     if source.format == "lance":
         return
     try:
-        size = file_size(source.path)
-        start = open_file(source.path).read(8) if size else b""
+        with open_file(source.path) as file:
+            start = file.read(8)
     except OSError:
         return
-    if not size:
+    if not start:
         raise InvalidInput("the file is empty", where=source.name, remedy="remove it, or write it again")
-    if bytes(start).startswith(_MACOS):
+    if start.startswith(_MACOS):
         raise InvalidInput(
             "it holds attributes that macOS stores beside a file, and no data",
             where=source.name,
