@@ -31,6 +31,8 @@ from deployer.state.updates import (
 )
 
 if TYPE_CHECKING:
+    import lance
+
     from deployer.state.reader import StateReader
 
 PLAIN_LANCE, SOMEBODY = "plain Lance", "somebody"
@@ -130,8 +132,10 @@ def index_origin(store: StateReader, root: str, entry: TableEntry, name: str) ->
         made, dropped = index_names(transaction_of(newest, version))
         if name in made | dropped:
             entries = entries_of(store.log(entry.table_id), entry.dataset)
-            certain = name in made - dropped and bool(entries)
-            who = index_builder(entries, name, version) or (PLAIN_LANCE if certain else SOMEBODY)
+            who = index_builder(entries, name, version)
+            if who is None:
+                certain = name in made - dropped and bool(entries) and not has_index(newest, name, version - 1)
+                who = PLAIN_LANCE if certain else SOMEBODY
             return Origin(who, times[version], version)
     return None
 
@@ -141,6 +145,19 @@ def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
     operation = getattr(transaction, "operation", None)
     made, dropped = (getattr(operation, name, None) or () for name in ("new_indices", "removed_indices"))
     return frozenset(index.name for index in made), frozenset(index.name for index in dropped)
+
+
+def has_index(dataset: lance.LanceDataset, name: str, version: int) -> bool:
+    """Whether the dataset had the index in that version; True when the version is not kept, so that it may have had it.
+
+    A commit that brings an index on vectors or on a field of a struct up to date only adds a part to it, and looks like
+    one that builds it for the first time.
+    """
+    try:
+        earlier = dataset.checkout_version(version)
+    except Exception:
+        return True
+    return any(each.name == name for each in earlier.describe_indices())
 
 
 def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import InvalidInput, NotFound
-from deployer.live.drift import entries_of, index_builder, index_names
+from deployer.live.drift import entries_of, has_index, index_builder, index_names
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_refs import versions_of
 from deployer.live.marks import marks_of
@@ -105,7 +105,9 @@ def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list
         if not done and version == 1 and created:
             author = created.author
         rows = sum(mark.rows for mark in marks if mark.kind not in REARRANGES) if marks else _rows_added(transaction)
-        foreign = not kind and (operation in _MARKED_OPERATIONS or _foreign_index(transaction, entries, version))
+        foreign = not kind and (
+            operation in _MARKED_OPERATIONS or _foreign_index(dataset, transaction, entries, version)
+        )
         changes: tuple[str, ...] = ()
         if kind == "rewrite":  # it adds no rows to the table, and its author is who had it swapped in
             rows, author = None, rewriters[-1].author if rewriters else ""
@@ -145,13 +147,14 @@ _MARKED_OPERATIONS = frozenset(
 )
 
 
-def _foreign_index(transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
+def _foreign_index(dataset: lance.LanceDataset, transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
     """Whether others built an index for the first time. Lance takes no mark on commits of indexes, so the log tells.
 
     It does not tell who dropped one or brought one up to date: nobody is accused of these.
     """
     made, dropped = index_names(transaction)
-    return bool(entries) and any(index_builder(entries, name, version) is None for name in made - dropped)
+    unknown = [name for name in made - dropped if entries and index_builder(entries, name, version) is None]
+    return any(not has_index(dataset, name, version - 1) for name in unknown)
 
 
 def _operation(transaction: Any) -> str:

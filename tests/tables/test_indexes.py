@@ -85,6 +85,23 @@ def test_an_index_is_built_anew_when_its_declaration_changes(lake: Lake, case: s
     assert table.changes() == ()
 
 
+def test_history_calls_no_build_of_its_own_foreign(lake: Lake) -> None:
+    flat = IndexSpec("flat", ("embedding",), "ivf_flat", {"num_partitions": 4})
+    codes = IndexSpec("codes", ("embedding",), "ivf_hnsw_pq", {"num_partitions": 4, "num_sub_vectors": 8})
+    table = Indexed(lake, (*ALL, flat, codes))
+    for start in (0, 300, 600, 900):
+        table.add(300, start)
+    table.declare(TREE)
+    table.declare(TREE, flat, TEXT)
+    table.declare(TREE, replace(flat, kind="ivf_hnsw_sq", parameters={}), TEXT)
+    table.add(50, 1_200)
+    kept = table.lake.open().history()
+    assert [version.operation for version in kept if version.foreign] == []
+    assert sum("build index" in version.operation for version in kept) > 10
+    table.dataset.create_index("embedding", "IVF_FLAT", name="theirs", num_partitions=2)
+    assert [version.operation for version in table.lake.open().history() if version.foreign] == ["build index theirs"]
+
+
 def test_indexes_are_added_to_and_dropped_from_tables_with_rows(lake: Lake) -> None:
     table = Indexed(lake, [])
     table.add(1_000)
