@@ -19,7 +19,7 @@ from deployer.cli.policies import judged, opened_policies
 from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
 from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
-from deployer.cli.stack_owner import refuse_others_lake
+from deployer.cli.stack_owner import refuse_other_name, refuse_others_lake
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.engine.plugin_search import find_plugin
@@ -96,6 +96,7 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
 
     config = {SPECS_KEY: str(workspace.specs)}
     refuse_others_lake(workspace, lake, live)
+    refuse_other_name(workspace, lake, live)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
         if not workspace.new_state:

@@ -1,4 +1,4 @@
-"""Whose lake it is: what one stack applied is planned, changed and destroyed by that stack alone."""
+"""Whose lake it is: what one stack applied is planned, changed and destroyed by that stack alone, by one name."""
 
 from __future__ import annotations
 
@@ -47,6 +47,19 @@ def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None
             where=f"instance/{lake.instance.name}",
             remedy=_remedy(owner, others, "remove them from these specs"),
         )
+
+
+def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
+    """Raises Refused when the specs give the live instance another name, which it keeps for ever."""
+    declared = lake.instance
+    if live.instance is None or live.instance.name == declared.name:
+        return
+    raise Refused(
+        f"the lake at {workspace.root(lake)} is instance {live.instance.name}, and an instance keeps its name; "
+        "nothing was changed",
+        where=declared.sources.get("name") or declared.address,
+        remedy=f"write `name: {live.instance.name}` again, or give {declared.name} a `root` of its own",
+    )
 
 
 def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:

@@ -20,6 +20,11 @@ class Declared:
         self._lake = lake
         self._inputs = cache(self._all_inputs)
 
+    @property
+    def root(self) -> str:
+        """The instance's root as the specs declare it."""
+        return self._lake.instance.root
+
     def check(self, address: str, inputs: Properties) -> tuple[CheckFailure, ...]:
         """Why the program may not register this; `inputs` are canonical."""
         declared = self._inputs().get(address)

@@ -40,7 +40,7 @@ class InstanceKind:
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         try:
-            state = stores.reader(inputs.get("root") or id).instance()
+            state = stores.reader(stores.current_root(inputs.get("root") or id)).instance()
         except NotFound:
             return None
         live = live_instance(state)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable, Unreadable
-from deployer.live.reader import ActiveTables, active_tables, lake_of, read_or_why, read_tables, unfinished_tables
+from deployer.live.reader import (
+    ActiveTables,
+    active_tables,
+    lake_of,
+    live_instance,
+    read_or_why,
+    read_tables,
+    unfinished_tables,
+)
 from deployer.provider.deletions import Deletions
 from deployer.specs.root import resolve_root
 from deployer.state import open_reader, open_store
@@ -48,6 +56,7 @@ class Stores:
         self.deletions = deletions
         self.new_state = False  #: whether an instance may be created beside the datasets of one whose state was lost
         self._paths: dict[str, str] = {}
+        self._moved: dict[str, bool] = {}
         self._readers: dict[str, StateReader] = {}
         self._stores: dict[str, StateStore] = {}
         self._at_start: dict[str, ActiveTables] = {}
@@ -60,6 +69,30 @@ class Stores:
         if root not in self._paths:
             self._paths[root] = resolve_root(self.project_dir, root)
         return self._paths[root]
+
+    def current_root(self, root: str) -> str:
+        """The declared root where the lake was moved there from `root`; else `root`.
+
+        A lake was moved when nothing is at `root`, and the lake at the declared root still records `root` as its own.
+        """
+        if self.declared is None or self.path(self.declared.root) == self.path(root):
+            return root
+        if root not in self._moved:
+            self._moved[root] = self._was_moved(root, self.declared.root)
+        return self.declared.root if self._moved[root] else root
+
+    def _was_moved(self, root: str, to: str) -> bool:
+        try:
+            self.reader(root)
+        except NotFound:
+            pass
+        else:
+            return False
+        try:
+            live = live_instance(self.reader(to).instance())
+        except NotFound:
+            return False
+        return live is not None and self.path(live.root) == self.path(root)
 
     def reader(self, root: str) -> StateReader:
         """The state at this root, to be read; NotFound when there is none."""
@@ -118,6 +151,7 @@ class Stores:
             if self._runs:
                 self._at_start.clear()
                 self._live.clear()
+                self._moved.clear()
             self._runs += 1
 
     def forget(self, root: str) -> None:

@@ -71,7 +71,7 @@ class TableKind:
 
     def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
         """Raises Corrupt for a table that is there and cannot be read: it is not missing."""
-        declared_root, table = (str(inputs[ROOT]), id) if inputs.get(ROOT) else _import_id(id)
+        declared_root, table = (stores.current_root(str(inputs[ROOT])), id) if inputs.get(ROOT) else _import_id(id)
         try:
             reader = stores.reader(declared_root)
         except NotFound:

@@ -51,12 +51,41 @@ def test_a_lake_that_was_moved_is_recorded_and_keeps_everything(applied: Path, d
     assert seen.code == 0
     assert f"safe     record root {OLD} → {NEW} (it is there already)" in seen.out
     assert "Plan: 1 to update, 2 unchanged" in seen.out
-    assert deployer("up", "--yes").code == 0
+    ran = deployer("up", "--yes")
+    assert ran.code == 0
+    assert "Done: 1 updated" in ran.out
+    assert [line.split(" (")[0].strip() for line in ran.err.splitlines()] == ["updated instance/demo"]
     assert deployer("preview", "--exit-code").out.strip() == "demo: nothing to do, 3 resources as declared"
     assert deployer("drift").code == 0
     assert {folder.name for folder in (applied / NEW).glob("air/*.lance")} == datasets
     assert json.loads(deployer("sql", "SELECT count(*) AS n FROM air.planes", "--json").out)["rows"] == [{"n": 3}]
     assert not (applied / OLD).exists()
+
+
+def test_other_changes_are_made_with_the_move(applied: Path, deployer: Deployer) -> None:
+    move(applied)
+    set_root(applied, NEW)
+    (applied / "specs" / "flights.yaml").unlink()
+    planes = applied / "specs" / "planes.yaml"
+    planes.write_text(planes.read_text(encoding="utf-8") + "description: Planes.\n", encoding="utf-8")
+    assert "Plan: 2 to update, 1 to delete, 0 unchanged" in deployer("preview").out
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+    assert "Done: 2 updated, 1 deleted" in ran.out
+    assert deployer("preview", "--exit-code").code == 0
+
+
+@pytest.mark.parametrize("command", [("preview",), ("up", "--yes")], ids=" ".join)
+def test_another_name_of_the_instance_is_refused(applied: Path, deployer: Deployer, command: tuple[str, ...]) -> None:
+    file = applied / "specs" / "demo.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("name: demo", "name: lake2"), encoding="utf-8")
+    before = (applied / ".pulumi" / "stacks" / "lakes" / "dev.json").read_bytes()
+    ran = deployer(*command)
+    assert ran.code == 3
+    assert "specs/demo.yaml:2:1: the lake at " in ran.err
+    assert "is instance demo, and an instance keeps its name; nothing was changed" in ran.err
+    assert "write `name: demo` again, or give lake2 a `root` of its own" in ran.err
+    assert (applied / ".pulumi" / "stacks" / "lakes" / "dev.json").read_bytes() == before
 
 
 def test_a_lake_that_is_gone_is_made_anew_at_another_root(applied: Path, deployer: Deployer) -> None:
