@@ -29,14 +29,14 @@ def refusal(change: c.Change, keys: Mapping[str, str] = _NO_KEYS, *, has_rows: b
                 f"existing rows have no value for it: add it nullable and fill it, or say with `using:` of column "
                 f"{name} how its whole value is made"
             )
-        case c.ConvertColumn(column=(name,)) if name in keys:
+        case c.ConvertColumn(column=(name,)) if has_rows and name in keys:
             return (
                 f"column {name} is a {keys[name]}, and its rows would change places: add a column of the new type "
                 f"whose `default:` makes it from {name}, and let that be the {keys[name]}"
             )
-        case c.ConvertColumn(column=(_,), after=after, using=None):
+        case c.ConvertColumn(column=(_,), after=after, using=None) if has_rows:
             return f"values may be lost: say with `using:`, a SQL expression, how they become {format_type(after)}"
-        case c.ConvertColumn(column=(name, _, *_)):
+        case c.ConvertColumn(column=(name, _, *_)) if has_rows:
             return f"values may be lost: say with `using:` of column {name}, a SQL expression, its whole new value"
         case c.ChangeRoot(found=False):
             return f"no data is moved for you: {MOVE}"

@@ -18,7 +18,7 @@ from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS
 from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
-from deployer.plan.support import kept_keys, refuse_unsupported
+from deployer.plan.support import kept_keys, refusal, refuse_unsupported
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.json_form import key_to_json
 from deployer.specs.model import Storage, TableSpec
@@ -140,8 +140,14 @@ def update_table(
             where=spec.address,
             remedy=f"write `renamed_from: {entry.full_name}` if it is that table, else look at `deployer stack export`",
         )
-    refuse_unsupported(changes, kept_keys(live.spec, spec), has_rows=live.statistics.rows > 0)
+    keys = kept_keys(live.spec, spec)
+    refuse_unsupported(changes, keys, has_rows=live.statistics.rows > 0)
     refuse_what_rows_forbid(root, live, changes)
+    if live.statistics.rows == 0 and any(refusal(change, keys) for change in changes):
+        from deployer.tables.empty_dataset import redeclare_empty  # it loads Arrow, which a preview can do without
+
+        live = redeclare_empty(store, root, live, spec, changes)
+        changes = diff(live.spec, spec)
     for change in changes:
         _apply(store, root, live, spec, change, with_spark, on_progress)
     if changes and spec.indexes:

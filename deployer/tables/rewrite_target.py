@@ -17,7 +17,7 @@ from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
 from deployer.live.reader import SPLIT_POINTS
-from deployer.specs.arrow import arrow_type
+from deployer.specs.arrow import arrow_schema, arrow_type
 from deployer.specs.json_form import key_to_json, storage_from_json
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.model import JSON, TableState
@@ -101,14 +101,28 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
     return Target(spec.row_keys, spec.sort_keys, points, spec.storage, kinds, schema, fingerprint)
 
 
+def target_without_rows(spec: TableSpec) -> Target:
+    """The target for a table without rows: all columns are those that `spec` declares. It has no fingerprint."""
+    points = tuple(key_to_json(point) for point in spec.split_points)
+    schema = arrow_schema(spec.columns)
+    return Target(spec.row_keys, spec.sort_keys, points, spec.storage, key_kinds(schema, spec.row_keys), schema, "")
+
+
 def create_target(location: str, table: OpenTable, target: Target) -> None:
     """The new dataset, without rows, with the columns, metadata and settings of the old one; unless it is there."""
+    old = table.dataset().schema
+    create_empty(
+        location, table, target, pa.schema([_with_metadata(field, old.field(field.name)) for field in target.schema])
+    )
+
+
+def create_empty(location: str, table: OpenTable, target: Target, schema: pa.Schema) -> None:
+    """A dataset of this schema, without rows, with the settings of the table's dataset; unless it is there."""
     import lance
 
     if _is_made(location):
         return
     old = table.dataset()
-    schema = pa.schema([_with_metadata(field, old.schema.field(field.name)) for field in target.schema])
     with storage_in_words(location):
         made = lance.write_dataset(
             pa.Table.from_batches([], schema),

@@ -43,7 +43,7 @@ def convert_column(
 
     top = path[0]
     if using is None:
-        _refuse_blobs(column_of(dataset.schema.field(top)))
+        _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:], lambda inner: replace(inner, type=after))
     target = arrow_field(column)
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
@@ -82,7 +82,7 @@ def add_field(
     import lance
 
     top = path[0]
-    _refuse_blobs(column_of(dataset.schema.field(top)))
+    _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
     written, fragments = write_column(dataset, column, _cast(top, arrow_field(column).type), [top], on_progress)
     return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
@@ -98,10 +98,10 @@ def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
     return any(isinstance(kind, MapOf) or (isinstance(kind, ListOf) and kind.large) for kind in kinds)
 
 
-def _refuse_blobs(column: Column) -> None:
-    if _holds_blobs(column.type):
+def _refuse_blobs(dataset: lance.LanceDataset, name: str) -> None:
+    if dataset.get_fragments() and _holds_blobs(column_of(dataset.schema.field(name)).type):
         raise Refused(
-            f"column {column.name} holds blobs, which Lance does not write anew",
+            f"column {name} holds blobs, which Lance does not write anew",
             remedy="add a column for the new values, and drop the field that is to change",
         )
 

@@ -104,10 +104,10 @@ class Changing:
         now = {each.renamed_from or each.name: each.name for each in spec.columns}
         keys = {now.get(key, key) for key in (*self.spec.row_keys, *self.spec.sort_keys)}
         kept = keys & {*spec.row_keys, *spec.sort_keys}
-        return (
+        return bool(rows) and (  # a table without rows takes every change
             edited.unsaid
             or bool(kept & edited.converted.keys())
-            or (edited.wants_values and bool(rows))
+            or edited.wants_values
             or any(breaks_nullability(spec.columns, row) for row in rows)
         )
 
