@@ -14,7 +14,7 @@ from deployer.policy.builtin import BUILTIN
 from deployer.policy.model import Approval, Policy
 from deployer.policy.schema import APPROVAL, policy_schema
 from deployer.specs.rules import Rule
-from deployer.specs.shape_checks import Check, compiled
+from deployer.specs.shape_checks import Check, Problems, compiled
 from deployer.specs.words import nearest, one_of, said
 from deployer.specs.yaml import Node, parse_yaml
 
@@ -26,13 +26,14 @@ def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[P
     parsed = parse_yaml(data, file)
     problems += parsed.problems
     for document in parsed.documents:
-        before = len(problems)
-        found = _read(document, problems)
-        if found is not None and len(problems) == before:
+        wrong = Problems()
+        found = _read(document, wrong)
+        problems += wrong
+        if found is not None and not wrong:
             yield found
 
 
-def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
+def _read(document: Node, problems: Problems) -> Policy | Approval | None:
     properties = document.value
     if not isinstance(properties, dict):
         what = f"a document is {said(document)} and should be a mapping"
@@ -52,7 +53,7 @@ def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
     return None
 
 
-def _policy(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Policy | None:
+def _policy(document: Node, properties: Mapping[str, Node], problems: Problems) -> Policy | None:
     rule = properties.get("rule")
     if rule is None:
         near = next((key for key in properties if nearest(key, ("rule",))), None)
@@ -114,7 +115,7 @@ def _approval_shape() -> Check:
     return compiled(APPROVAL)
 
 
-def _approval(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Approval | None:
+def _approval(document: Node, properties: Mapping[str, Node], problems: Problems) -> Approval | None:
     before = len(problems)
     _approval_shape()(document, "the approval", problems)
     until = _date(properties.get("until"), problems)

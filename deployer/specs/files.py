@@ -13,7 +13,8 @@ from deployer.specs.include_paths import WILD, LeadsOut, matching_files
 from deployer.specs.limits import SubstitutedText, check_files
 from deployer.specs.overlays import applies, apply_overlays
 from deployer.specs.rules import Rule
-from deployer.specs.shape import check_shape
+from deployer.specs.shape import check_shape, sound_part
+from deployer.specs.shape_checks import Problems
 from deployer.specs.variables import Environment, read_variables, substitute
 from deployer.specs.words import nearest
 from deployer.specs.yaml import MAX_BYTES, Node, parse_yaml
@@ -23,16 +24,25 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(slots=True)
 class Document:
-    """A document whose shape was checked; `broken` are the properties that cannot be used as they are."""
+    """A document whose shape was checked; `broken` are the properties that cannot be used as they are, among them
+    those that hold `unresolved` variables."""
 
     node: Node
     kind: str
     broken: frozenset[str]
+    unresolved: frozenset[str] = frozenset()
 
     def get(self, name: str) -> Node | None:
         """A property, unless it is left out or broken."""
         value = self.node.value
         return value.get(name) if isinstance(value, dict) and name not in self.broken else None
+
+    def sound(self, name: str) -> Node | None:
+        """A property without the items and fields of it that are broken, so that problems of the others are found."""
+        value = self.node.value
+        if name not in self.broken or name in self.unresolved or not isinstance(value, dict) or name not in value:
+            return self.get(name)
+        return sound_part(self.kind, name, value[name])
 
 
 @dataclass(slots=True)
@@ -168,7 +178,9 @@ class _Reader:
             if not _shapes_others(node):
                 self.declared.append(node)
                 continue
-            checked = check_shape(node, sources.problems)
+            found = Problems()
+            checked = check_shape(node, found)
+            sources.problems += found
             if checked is None or checked[1]:
                 sources.incomplete = True
             elif checked[0] == "Variables":
@@ -196,16 +208,17 @@ class _Reader:
         if overlays:
             documents = apply_overlays(documents, overlays, stack, sources.incomplete, sources.problems)
         for node in documents:
-            found: list[Problem] = []
+            found = Problems()
             checked = check_shape(node, found)
             sources.problems += [problem for problem in found if problem.at not in unresolved]
             if checked is None:
                 sources.incomplete = True
                 continue
             kind, broken = checked
+            open_ = frozenset[str]()
             if unresolved and isinstance(node.value, dict):
-                broken |= {key for key, child in node.value.items() if _holds(child, unresolved)}
-            sources.documents.append(Document(node, kind, broken))
+                open_ = frozenset(key for key, child in node.value.items() if _holds(child, unresolved))
+            sources.documents.append(Document(node, kind, broken | open_, open_))
 
     def include(self, node: Node, file: Path, chain: tuple[Path, ...]) -> None:
         assert isinstance(node.value, dict)  # noqa: S101

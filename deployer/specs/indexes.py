@@ -20,8 +20,10 @@ Report = Callable[[Position, Rule, str, str], None]
 _OWN = ("kind", "columns", "name")
 
 
-def read_indexes(node: Node | None, columns: Sequence[Column], complete: bool, report: Report) -> tuple[IndexSpec, ...]:
-    """The sound indexes of a list whose shape is sound, by name; `complete`: `columns` are all that the table has."""
+def read_indexes(
+    node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
+) -> tuple[IndexSpec, ...]:
+    """The sound indexes of a list whose shape is sound, by name; `lacks`: whether the table has no column of a name."""
     indexes: dict[str, IndexSpec] = {}
     first_of: dict[str, str] = {}
     for item in _items(node):
@@ -38,17 +40,21 @@ def read_indexes(node: Node | None, columns: Sequence[Column], complete: bool, r
             what = f"index `{index.name}` has {len(index.columns)} columns, and Lance's indexes have one"
             report(_items(properties["columns"])[1].at, Rule.INDEX_COLUMNS, what, "declare an index for each column")
             continue
-        _check_column(index, properties, columns, complete, report)
+        _check_column(index, properties, columns, lacks, report)
     return tuple(indexes[name] for name in sorted(indexes))
 
 
 def _check_column(
-    index: IndexSpec, properties: Mapping[str, Node], columns: Sequence[Column], complete: bool, report: Report
+    index: IndexSpec,
+    properties: Mapping[str, Node],
+    columns: Sequence[Column],
+    lacks: Callable[[str], bool],
+    report: Report,
 ) -> None:
     [named] = _items(properties["columns"])
     column = find_column(columns, index.columns[0])
     if column is None:
-        if complete:
+        if is_unknown(columns, index.columns[0], lacks):
             near = nearest(index.columns[0], tuple(_paths(columns)))
             remedy = f"did you mean {near}?" if near else "name one of the table's columns"
             what = f"no column `{index.columns[0]}`, which index `{index.name}` names"
@@ -92,6 +98,12 @@ def find_column(columns: Sequence[Column], path: str) -> Column | None:
     if column is None or not rest:
         return column
     return find_column(column.type.fields, rest) if isinstance(column.type, Struct) else None
+
+
+def is_unknown(columns: Sequence[Column], path: str, lacks: Callable[[str], bool]) -> bool:
+    """Whether a path that `find_column` does not find is surely wrong: it does not lead to a column with problems."""
+    first = path.partition(".")[0]
+    return lacks(first) or any(column.name == first for column in columns)
 
 
 def _paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:

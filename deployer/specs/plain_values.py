@@ -7,15 +7,18 @@ Without a `default` the member is required. Whole numbers may come as doubles, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from deployer.errors import InvalidInput, Problem
+from deployer.errors import InvalidInput
 from deployer.specs.yaml import Node
+
+if TYPE_CHECKING:
+    from deployer.specs.shape_checks import Check
 
 T = TypeVar("T")
 
 _REQUIRED: Any = object()
-_CHECKS: dict[str, Callable[[Node, str, list[Problem]], None]] = {}  # by the label of the part, made when first needed
+_CHECKS: dict[str, Check] = {}  # by the label of the part, made when first needed
 
 
 def text(form: Mapping[str, Any], name: str, default: str = _REQUIRED) -> str:
@@ -75,10 +78,10 @@ def is_object(value: object) -> bool:
 def refuse_unfit(label: str, schema: Callable[[], Mapping[str, Any]], value: object) -> None:
     """Raises InvalidInput for a value that a part of the JSON Schema does not take. `label` names the part; behind its
     last point is what the value is called."""
-    problems: list[Problem] = []
-    if label not in _CHECKS:
-        from deployer.specs.shape_checks import compiled  # most documents have nothing that it is needed for
+    from deployer.specs.shape_checks import Problems, compiled  # most documents have nothing that it is needed for
 
+    problems = Problems()
+    if label not in _CHECKS:
         _CHECKS[label] = compiled(schema())
     _CHECKS[label](as_node(value), f"`{label.rpartition('.')[2]}`", problems)
     if problems:

@@ -9,7 +9,6 @@ from deployer.errors import Position, Problem
 from deployer.specs.columns import Declared, read_columns
 from deployer.specs.files import Document
 from deployer.specs.rules import Rule
-from deployer.specs.shape import sound_columns
 from deployer.specs.storable import type_findings
 from deployer.specs.words import nearest, reference_remedy
 from deployer.specs.yaml import Node
@@ -60,16 +59,18 @@ class Schemas:
             complete = complete and composed.complete
             unsound = None if unsound is None or composed.unsound is None else unsound | composed.unsound
             parts.append((target, reference.at, composed.columns))
-        broken = "columns" in document.broken
-        sound = sound_columns(document.node) if broken else _items(document.get("columns"))
-        if broken:
-            named = _names_of_others(document.node, sound)
-            unsound = None if unsound is None or named is None else unsound | named
+        sound = _items(document.sound("columns"))
         own = read_columns(sound)
         for declared in own:
             self._check_own(declared)
         parts.append((None, None, own))
-        return Composed(self._joined(parts, name), complete, unsound)
+        joined = self._joined(parts, name)
+        if "columns" in document.broken:
+            others = _others(document.node, sound)
+            named = None if others is None else _names(others)
+            unsound = None if unsound is None or named is None else unsound | named
+            self._check_others(others or (), joined, name)
+        return Composed(joined, complete, unsound)
 
     def _refer(self, target: str, reference: Node, chain: tuple[str, ...]) -> Composed:
         document = self.documents.get(target)
@@ -102,6 +103,18 @@ class Schemas:
         for finding in type_findings(column):
             self.problems.append(Problem(declared.type_at, finding.what, finding.remedy, finding.rule))
 
+    def _check_others(self, others: Sequence[Node], joined: Sequence[Declared], table: str) -> None:
+        """Reports columns with problems of their own whose names another column has too."""
+        first = {declared.column.name.lower(): (declared.column.name, declared.at) for declared in joined}
+        for node in others:
+            name = _name(node)
+            if name is None:
+                continue
+            there, at = first.setdefault(name.lower(), (name, node.at))
+            if at != node.at:
+                what = f"column `{name}` " + _same(name, there, table, at)
+                self.problems.append(Problem(node.at, what, _RENAME, Rule.DUPLICATE_COLUMN))
+
     def _joined(
         self, parts: Sequence[tuple[str | None, Position | None, Iterable[Declared]]], name: str
     ) -> tuple[Declared, ...]:
@@ -120,16 +133,24 @@ class Schemas:
         return tuple(declared for declared, _ in columns.values())
 
 
-def _names_of_others(document: Node, sound: Sequence[Node]) -> frozenset[str] | None:
-    """Names of the document's columns other than the sound ones; None where one has no name, or there is no list."""
+def _others(document: Node, sound: Sequence[Node]) -> Sequence[Node] | None:
+    """The document's columns other than the sound ones; None where there is no list."""
     columns = document.value.get("columns") if isinstance(document.value, dict) else None
     if columns is None or not isinstance(columns.value, list):
         return None
     known = {id(node) for node in sound}
-    others = [node for node in columns.value if id(node) not in known]
-    names = [node.value.get("name") if isinstance(node.value, dict) else None for node in others]
-    texts = [node.value for node in names if node is not None and isinstance(node.value, str)]
-    return frozenset(texts) if len(texts) == len(others) else None
+    return [node for node in columns.value if id(node) not in known]
+
+
+def _name(column: Node) -> str | None:
+    name = column.value.get("name") if isinstance(column.value, dict) else None
+    return name.value if name is not None and isinstance(name.value, str) else None
+
+
+def _names(columns: Sequence[Node]) -> frozenset[str] | None:
+    """The names of columns with problems; None where one has no name."""
+    names = [name for column in columns if (name := _name(column)) is not None]
+    return frozenset(names) if len(names) == len(columns) else None
 
 
 _RENAME = "rename or remove one of them"
@@ -139,9 +160,13 @@ def _clash(second: Declared, schema: str | None, first: Declared, first_schema: 
     here, there = second.column.name, first.column.name
     origin = f"schema `{first_schema}`" if first_schema else name
     what = f"column `{here}`" + (f" of schema `{schema}`" if schema else "")
+    return f"{what} {_same(here, there, origin, first.at)}"
+
+
+def _same(here: str, there: str, origin: str, at: Position) -> str:
     if here == there:
-        return f"{what} is already in {origin} ({first.at})"
-    return f"{what} differs only in case from `{there}` in {origin} ({first.at})"
+        return f"is already in {origin} ({at})"
+    return f"differs only in case from `{there}` in {origin} ({at})"
 
 
 def _items(node: Node | None) -> Sequence[Node]:

@@ -46,7 +46,7 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
 def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """As `options_from_text`, of values as specs have them or in canonical form."""
     for name, value in values.items():
-        problems: Problems = []
+        problems = Problems()
         compiled(_schema(kind, name))(as_node(value), f"`{name}`", problems)
         if problems:
             raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
@@ -91,11 +91,11 @@ def service_from_texts(
     if cluster is not None:
         form["cluster"] = cluster
     document = as_node({kind.lower(): form})
-    problems: Problems = []
+    problems = Problems()
     _check()(document, "services", problems)
     if problems:
         raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
-    (service,) = read_services(document, Defaults(clusters=clusters), columns, keys, True, _refuse)
+    (service,) = read_services(document, Defaults(clusters=clusters), columns, keys, lambda _: True, _refuse)
     return service
 
 
@@ -106,7 +106,7 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
     """
     if kind not in KINDS:
         return f"{kind} is not attached to tables"
-    problems: Problems = []
+    problems = Problems()
     _check()(as_node({kind.lower(): dict(form)}), "services", problems)
     if problems:
         return problems[0].what

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zoneinfo import available_timezones
 
 from deployer.errors import InvalidInput, Position
-from deployer.specs.indexes import find_column
+from deployer.specs.indexes import find_column, is_unknown
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.rules import Rule
@@ -40,16 +40,19 @@ def read_services(
     node: Node | None,
     defaults: Defaults,
     columns: Sequence[Column],
-    keys: Sequence[str],
-    complete: bool,
+    keys: Sequence[str] | None,
+    lacks: Callable[[str], bool],
     report: Report,
 ) -> tuple[ServiceSpec, ...]:
-    """The services of a table with those `columns` and row and sort `keys`; `complete`: these are all that it has."""
+    """The services of a table with those `columns` and row and sort `keys`, None where keys have problems.
+
+    `lacks`: whether the table has no column of a name.
+    """
     found = []
     for kind, properties, at in declarations(node, defaults):
         raw = "unsafe_raw" in properties
         if not raw and kind == "CLUSTER":
-            _check_columns(properties, at, columns, keys, complete, report)
+            _check_columns(properties, at, columns, keys, lacks, report)
         _check_cluster(properties, defaults.clusters, report)
         if missing := [] if raw else [name for name in required_options(kind) if name not in _options(properties)]:
             what = f"{kind} has no `{missing[0]}`"
@@ -147,11 +150,16 @@ def _check_cluster(properties: Nodes, clusters: Collection[str] | None, report: 
 
 
 def _check_columns(
-    properties: Nodes, at: Position, columns: Sequence[Column], keys: Sequence[str], complete: bool, report: Report
+    properties: Nodes,
+    at: Position,
+    columns: Sequence[Column],
+    keys: Sequence[str] | None,
+    lacks: Callable[[str], bool],
+    report: Report,
 ) -> None:
     node = _options(properties).get("columns")
     if node is None:
-        if complete and not keys:
+        if keys is not None and not keys:
             what = "CLUSTER has no `columns`, and the table has no keys to take instead"
             report(at, Rule.SERVICE_OPTION, what, "add `columns:` to its `options`, or `enabled: false`")
         return
@@ -161,7 +169,7 @@ def _check_columns(
         column = find_column(columns, str(item.value))
         if item.value in seen:
             report(item.at, Rule.SERVICE_OPTION, f"`{item.value}` is in `columns` twice", "remove the second one")
-        elif column is None and complete:
+        elif column is None and is_unknown(columns, str(item.value), lacks):
             near = nearest(item.value, tuple(each.name for each in columns))
             remedy = f"did you mean {near}?" if near else "name one of the table's columns"
             report(item.at, Rule.SERVICE_OPTION, f"no column `{item.value}`, which CLUSTER names", remedy)

@@ -9,7 +9,9 @@ from deployer.errors import Problem
 from deployer.specs.json_schema import KINDS
 from deployer.specs.rules import Rule
 from deployer.specs.shape_checks import (
+    Check,
     Problems,
+    Schema,
     compiled,
     deeper_fields,
     missing_fields,
@@ -53,19 +55,33 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: Problems) ->
     return None
 
 
-def sound_columns(document: Node) -> list[Node]:
-    """The columns of a document that can be used although others of its `columns` cannot."""
-    columns = document.value.get("columns") if isinstance(document.value, dict) else None
-    if columns is None or not isinstance(columns.value, list):
-        return []
-    check = compiled({"$ref": "#/$defs/column"})
-    sound: list[Node] = []
-    for column in columns.value:
-        problems: Problems = []
-        check(column, "`columns`", problems)
-        if not problems:
-            sound.append(column)
-    return sound
+def sound_part(kind: str, name: str, node: Node) -> Node:
+    """A property of a document of that kind without what has problems: items of lists, and fields of mappings, whose
+    lists lose only the items that have problems. Every problem of the others can be found then."""
+    return _sound(resolved_schema({"$ref": f"#/$defs/{kind}"})["properties"][name], node)
+
+
+def _sound(schema: Schema, node: Node) -> Node:
+    schema = resolved_schema(schema)
+    if isinstance(node.value, list) and "items" in schema:
+        check = compiled(schema["items"])
+        return node._replace(value=[item for item in node.value if _is_sound(check, item)])
+    if isinstance(node.value, dict) and "properties" in schema:
+        known: Mapping[str, Schema] = schema["properties"]
+        lists = {key for key, child in known.items() if resolved_schema(child).get("type") == "array"}
+        found = {
+            key: _sound(known[key], child) if key in lists and isinstance(child.value, list) else child
+            for key, child in node.value.items()
+            if key in known and (key in lists or _is_sound(compiled(known[key]), child))
+        }
+        return node._replace(value=found)
+    return node._replace(value=None)
+
+
+def _is_sound(check: Check, node: Node) -> bool:
+    problems = Problems()
+    check(node, "`it`", problems)
+    return not problems
 
 
 @cache
@@ -83,7 +99,9 @@ def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
         for key, child in properties.items():
             if child_check := checks.get(key):
                 before = len(problems)
+                problems.path.append(key)
                 child_check(child, f"`{key}`", problems)
+                problems.path.pop()
                 if len(problems) > before:
                     broken.add(key)
             elif not (anchors and key.startswith("x-")):

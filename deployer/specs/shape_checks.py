@@ -19,7 +19,16 @@ from deployer.specs.type_text import BadType, read_type
 from deployer.specs.words import fields_remedy, one_of, said, wanted_remedy
 from deployer.specs.yaml import Node
 
-Problems = list[Problem]
+
+class Problems(list[Problem]):
+    """The problems found so far. `path` leads from the document's root to the value that is being checked, without
+    the places of items in lists."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path: list[str] = []
+
+
 Check = Callable[[Node, str, Problems], None]  # value, what to call it, where to put problems
 Schema = Mapping[str, Any]
 
@@ -65,7 +74,7 @@ def unknown_field(
 ) -> str:
     """Reports an unknown field; the field that was meant, as far as can be told.
 
-    `homes` are the paths of the mappings one level deeper that have a field of that name.
+    `homes` are the paths, from the document's root, of the mappings one level deeper that have a field of that name.
     """
     meant, remedy = fields_remedy(key, child, present, known, owner, homes)
     problems.append(Problem(child.key_at, f"unknown field `{key}` of {owner}", remedy, Rule.UNKNOWN_FIELD))
@@ -290,6 +299,15 @@ def _array(schema: Schema) -> Check:
     return check
 
 
+def _check_child(check: Check, child: Node, key: str, label: str, problems: Problems) -> None:
+    if not isinstance(child.value, dict | list):
+        check(child, label, problems)
+        return
+    problems.path.append(key)
+    check(child, label, problems)
+    problems.path.pop()
+
+
 def _object(schema: Schema) -> Check:
     checks = {key: (f"`{key}`", compiled(child)) for key, child in schema.get("properties", {}).items()}
     required: Sequence[str] = schema.get("required", ())
@@ -315,14 +333,13 @@ def _object(schema: Schema) -> Check:
                 continue
             elif known := checks.get(key):
                 called, child_check = known
-                child_check(child, called, problems)
+                _check_child(child_check, child, key, called, problems)
             elif rest_check:
                 if name_check:
                     name_check(Node(key, child.file, child.key_line, child.key_column), f"a name in {label}", problems)
-                rest_check(child, f"`{key}`", problems)
+                _check_child(rest_check, child, key, f"`{key}`", problems)
             else:
-                path = f"{label[1:-1]}." if label[0] == "`" else ""  # not for `item 2 of …`
-                homes = [f"{path}{name}" for name in deeper().get(key, ())]
+                homes = [".".join((*problems.path, name)) for name in deeper().get(key, ())]
                 meant.add(unknown_field(key, child, value, tuple(checks), owner, problems, homes))
         missing_fields(node, value, required, meant, f"this {owner.lower()}", problems)
         if exactly_one and not meant and len(value) != 1:

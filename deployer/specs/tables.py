@@ -10,9 +10,9 @@ from deployer.specs.columns import Declared, Places
 from deployer.specs.durations import PATTERN, canonical
 from deployer.specs.files import Document
 from deployer.specs.indexes import index_places, read_indexes
-from deployer.specs.key_times import BadValue
-from deployer.specs.keys import instead_of, is_key_type, order_of, read_key_value
-from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.specs.keys import instead_of, is_key_type
+from deployer.specs.model import Storage, TableSpec
+from deployer.specs.partitions import read_leaf_limit, read_split_points
 from deployer.specs.rules import Rule
 from deployer.specs.schemas import Composed, Schemas
 from deployer.specs.services import Defaults, read_services, service_places
@@ -54,17 +54,16 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
             what = f"`{key.value}` is a row key already"
             report(key.at, Rule.OVERLAPPING_KEYS, what, "remove it here; rows are sorted by their row keys first")
     _check_row_keys(document, by_name, report)
-    max_rows_per_leaf = _leaf_limit(document, label, report)
-    split_points = _split_points(document, [by_name.get(key) for key in row_keys], label, report)
+    max_rows_per_leaf = read_leaf_limit(document, label, report)
+    split_points = read_split_points(document, [by_name.get(key) for key in row_keys], label, report)
     _check_column_renames(columns, report)
     for column in columns:
         _check_no_sql(column, column, report)
     for declared in composed.columns:
         _check_sql(declared, report)
-    indexes = read_indexes(document.get("indexes"), columns, composed.complete, report)
-    keys = (*row_keys, *sort_keys)
-    sound = composed.complete and not document.broken & {"row_keys", "sort_keys"}
-    services = read_services(document.get("services"), defaults, columns, keys, sound, report)
+    indexes = read_indexes(document.sound("indexes"), columns, composed.lacks, report)
+    keys = None if document.broken & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
+    services = read_services(document.sound("services"), defaults, columns, keys, composed.lacks, report)
     return TableSpec(
         database=database,
         name=name,
@@ -113,7 +112,7 @@ def _places(document: Document, columns: Sequence[Declared], defaults: Defaults)
     for declared in columns:
         for path, at in declared.places():
             places["columns." + path] = at
-    for path, at in index_places(document.get("indexes")):
+    for path, at in index_places(document.sound("indexes")):
         places["indexes." + path] = at
     for path, at in service_places(document.get("services"), defaults):
         places["services." + path] = at
@@ -126,7 +125,7 @@ def _duration(value: object, default: str) -> str:
 
 
 def _storage(document: Document) -> Storage:
-    node = document.get("storage")
+    node = document.sound("storage")
     options = node.value if node and isinstance(node.value, dict) else {}
     values = {key: option.value for key, option in options.items()}
     default = Storage()
@@ -140,6 +139,17 @@ def _storage(document: Document) -> Storage:
     )
 
 
+def _is_known(document: Document, name: str, field: str) -> bool:
+    """Whether a field of a property is sound, or left out."""
+    if name not in document.broken:
+        return True
+    given = document.node.value.get(name) if isinstance(document.node.value, dict) else None
+    sound = document.sound(name)
+    if given is None or sound is None or not isinstance(given.value, dict) or not isinstance(sound.value, dict):
+        return False
+    return (field in given.value) == (field in sound.value)
+
+
 def _whole(value: object, default: int) -> int:
     return int(value) if isinstance(value, (int, float)) else default
 
@@ -147,7 +157,7 @@ def _whole(value: object, default: int) -> int:
 def _check_storage(
     document: Document, storage: Storage, columns: Sequence[Declared], label: str, report: Report
 ) -> None:
-    if storage.data_storage_version < NEWER and "storage" not in document.broken:
+    if storage.data_storage_version < NEWER and _is_known(document, "storage", "data_storage_version"):
         for declared in columns:
             column = declared.column
             if isinstance(column.type, (Scalar, Dictionary, Blob)):
@@ -188,75 +198,6 @@ def _check_row_keys(document: Document, columns: Mapping[str, Column], report: R
             what = f"row key `{column.name}` may be null"
             report(node.at, Rule.NULLABLE_KEY, what, f"add `nullable: false` to the column{where}")
         seen.add(node.value)
-
-
-def _split_points(
-    document: Document, keys: Sequence[Column | None], label: str, report: Report
-) -> tuple[tuple[KeyValue, ...], ...]:
-    partitions = document.get("partitions")
-    if partitions is None or not isinstance(partitions.value, dict) or "row_keys" in document.broken:
-        return ()
-    nodes = _items(partitions.value.get("split_points"))
-    if nodes and not keys:
-        what = f"{label} has split points and no row keys"
-        report(nodes[0].at, Rule.SPLIT_WITHOUT_KEYS, what, "add `row_keys:`, or remove the split points")
-        return ()
-    points: list[tuple[KeyValue, ...]] = []
-    before: tuple[object, ...] | None = None
-    for node in nodes:
-        point = _split_point(node, keys, report)
-        if point is None:
-            continue
-        order = tuple(order_of(column, value) for column, value in zip(keys, point, strict=False) if column)
-        if before is not None and order <= before:
-            _report_order(node, order == before, report)
-            continue
-        before = order
-        points.append(point)
-    return tuple(points)
-
-
-def _leaf_limit(document: Document, label: str, report: Report) -> int | None:
-    partitions = document.get("partitions")
-    options = partitions.value if partitions is not None and isinstance(partitions.value, dict) else {}
-    node = options.get("max_rows_per_leaf")
-    if node is None or not isinstance(node.value, (int, float)):
-        return None
-    if not document.get("row_keys") and "row_keys" not in document.broken:
-        what = f"{label} has a limit for its leaves and no row keys by which they could be split"
-        report(node.at, Rule.SPLIT_WITHOUT_KEYS, what, "add `row_keys:`, or remove `max_rows_per_leaf`")
-        return None
-    return int(node.value)
-
-
-def _report_order(node: Node, same: bool, report: Report) -> None:
-    if same:
-        report(node.at, Rule.SPLIT_REPEATED, "this split point repeats the one before it", "remove it")
-    else:
-        what = "this split point lies below the one before it"
-        report(node.at, Rule.SPLIT_ORDER, what, "write split points in ascending order")
-
-
-def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> tuple[KeyValue, ...] | None:
-    """None when it was reported, or when a key column is unknown and nothing can be said about it."""
-    values = node.value if isinstance(node.value, list) else [node]
-    if not values:
-        report(node.at, Rule.SPLIT_EMPTY, "this split point has no values", "write a value of the first row key")
-        return None
-    if len(values) > len(keys):
-        what = f"this split point has {len(values)} values for {len(keys)} row key{'s' if len(keys) > 1 else ''}"
-        report(node.at, Rule.SPLIT_TOO_LONG, what, f"write at most {len(keys)}")
-        return None
-    point: list[KeyValue] = []
-    for value, column in zip(values, keys, strict=False):
-        if column is None or not is_key_type(column.type):
-            return None
-        read = read_key_value(column, value.value)
-        if isinstance(read, BadValue):
-            report(value.at, read.rule, f"{read.what} (row key `{column.name}`)", read.remedy)
-            return None
-        point.append(read)
-    return tuple(point)
 
 
 def _check_column_renames(columns: Sequence[Column], report: Report) -> None:

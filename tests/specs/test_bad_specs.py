@@ -13,6 +13,7 @@ from deployer.specs.rules import Rule
 BAD = Path(__file__).parent / "bad"
 CASES = sorted(path for path in BAD.iterdir() if path.suffix != ".txt")
 MANY = Path(__file__).parent / "many"
+TWENTY = Path(__file__).parent / "twenty"
 #: tests/specs/test_files.py, since no file in a repository is unreadable; tests/security/test_input_limits.py
 TRIED_ELSEWHERE = {Rule.UNREADABLE_FILE, Rule.SPECS_LIMIT}
 
@@ -55,6 +56,15 @@ def test_all_problems_come_at_once_in_the_order_of_the_files(update_golden: bool
     places = [(problem.at.file, problem.at.line, problem.at.column) for problem in problems]
     assert places == sorted(places)
     assert len(set(places)) == len(places)
+
+
+def test_no_problem_of_a_table_hides_another(update_golden: bool) -> None:
+    problems = problems_of(TWENTY, TWENTY)
+    check(TWENTY / "expected.txt", "".join(f"{problem}\n" for problem in problems), update_golden)
+    lines = (TWENTY / "lake.yaml").read_text(encoding="utf-8").splitlines()
+    wrong = {number for number, line in enumerate(lines, 1) if "# wrong" in line}
+    assert {problem.at.line for problem in problems} == wrong
+    assert len(wrong) > 20
 
 
 def test_secrets_in_a_root_are_not_repeated() -> None:

@@ -48,7 +48,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema(), format_checker=format
 
 
 def agrees(document: Node) -> bool:
-    problems: Problems = []
+    problems = Problems()
     check_shape(document, problems)
     return VALIDATOR.is_valid(document.plain()) == (not problems)
 
