@@ -59,28 +59,25 @@ def restore(
     """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
     partitions, keys, settings and services.
 
-    Shows what that undoes, and asks. It is a new version of each table, so that it can be undone.
+    Shows what that undoes, and asks. It is a new version of each table, so that it can be undone. It works while the
+    specs have problems.
     """
-    from contextlib import closing
     from dataclasses import asdict
 
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json, stdout
-    from deployer.cli.planning import held
+    from deployer.cli.table_target import state_to_change
     from deployer.cli.up import confirm
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.plan.words import count
     from deployer.services.restore import restore_tables
-    from deployer.state import open_store
 
     if at is not None and table:
         raise InvalidInput("--at and --table do not go together", remedy="write `deployer restore TABLE --at VERSION`")
     workspace = open_workspace(project, stack, specs)
-    lake = workspace.lake()
-    root = workspace.root(lake)
     asked = {"savepoint": name} if at is None else {"at": at}
-    with held(workspace, lake), closing(open_store(root)) as store:
+    with state_to_change(workspace) as (root, store):
         planned = (
             _planned(store, root, workspace, name, table)
             if at is None

@@ -12,7 +12,9 @@ from deployer.cli.lake_data import root_despite, root_to_read
 from deployer.cli.output import ask
 from deployer.cli.planning import held
 from deployer.cli.workspace import Workspace, open_workspace
+from deployer.engine import hold_stack
 from deployer.errors import Corrupt, Interrupted, InvalidInput, InvalidSpecs, NotFound
+from deployer.live.reader import live_instance
 from deployer.specs.model import Lake
 from deployer.state import open_reader, open_store
 from deployer.state.model import TableEntry
@@ -75,6 +77,24 @@ def changed(
                     raise
                 require_instance_owner(entry, store.instance(), workspace.owner)
         yield Target(workspace, lake, root, store, entry)
+
+
+@contextmanager
+def state_to_change(workspace: Workspace) -> Iterator[tuple[str, StateStore]]:
+    """The root and the state store of the stack's lake, to be changed in ways that specs do not declare, while other
+    runs are kept off the stack. Problems of the specs are noted and do not stop it."""
+    engine: str | None = None
+    try:
+        lake = workspace.lake()
+        root, engine = workspace.root(lake), lake.instance.engine
+    except InvalidSpecs as problems:
+        root = root_despite(workspace, problems, "changes")
+    with closing(open_store(root)) as store:
+        if engine is None:
+            live = live_instance(store.instance())
+            engine = live.engine if live is not None else "auto"
+        with hold_stack(workspace.stack_ref, engine):
+            yield root, store
 
 
 @contextmanager

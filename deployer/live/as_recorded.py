@@ -3,23 +3,18 @@ state in memory, and nothing is written. `rollforward` does the same and records
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, latest_version, open_dataset
+from deployer.live.past_version import applied
 from deployer.live.restored import Stands, Undone, judged_restore
 from deployer.live.unrecorded import doubled_fragments, missing_updates
-from deployer.state.clock import Clock
-from deployer.state.entries import LogEntry
 from deployer.state.envelope import FORGED
-from deployer.state.inapplicable import Inapplicable
 from deployer.state.model import TableEntry, TableState
 from deployer.state.places import fault_of_pair
-from deployer.state.reducer import apply
-from deployer.state.updates import TableUpdate
 
 if TYPE_CHECKING:
     import lance
@@ -99,20 +94,9 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen
     while dataset.version > state.lance_version:
         match judged_restore(store, dataset, state):
             case Stands(update):
-                state = _applied(state, [update])
+                state = applied(state, [update])
             case Undone(version):
                 dataset = dataset.checkout_version(version - 1)
             case None:
-                state = _applied(state, missing_updates(dataset, state, doubled))
+                state = applied(state, missing_updates(dataset, state, doubled))
     return Seen(seen.entry, state, doubled, recorded=False)
-
-
-def _applied(state: TableState, updates: Sequence[TableUpdate]) -> TableState:
-    at = max(Clock().now(), state.at)
-    entry = LogEntry(state.table_id, state.version + 1, "", at, "", tuple(updates))
-    try:
-        after = apply(state, entry)
-    except Inapplicable as error:
-        raise Corrupt(f"what the dataset has does not fit what was recorded: {error.what}") from None
-    assert isinstance(after, TableState)  # noqa: S101 (updates of a table make no other)
-    return after

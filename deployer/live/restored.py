@@ -12,10 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, InvalidInput, NotFound
+from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound
 from deployer.live.lance_io import latest_version
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import RESTORE, Mark
+from deployer.live.past_version import state_at
 from deployer.live.unrecorded import marks_at, marks_since
 from deployer.state.clock import Clock
 from deployer.state.conflicts import to_record
@@ -117,8 +118,9 @@ def judged_restore(store: StateReader, dataset: lance.LanceDataset, state: Table
         for version, (mark, *_) in sorted(marks_since(dataset, state.lance_version).items())  # it is committed alone
         if mark.kind == RESTORE and mark.job_id in state.intents
     ]
-    told = _Told.of(dataset.read_transaction(found[0][0]).transaction_properties) if found else None
-    if told is None:
+    transaction = dataset.read_transaction(found[0][0]) if found else None
+    told = _Told.of(transaction.transaction_properties) if transaction is not None else None
+    if transaction is None or told is None:
         return None
     version, run_id = found[0]
     if told.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
@@ -127,7 +129,9 @@ def judged_restore(store: StateReader, dataset: lance.LanceDataset, state: Table
         return None
     try:
         then = store.table(state.table_id, at=told.state)
-    except (NotFound, InvalidInput):
+        if then.dataset == state.dataset:
+            then = state_at(dataset.checkout_version(transaction.operation.version), then)
+    except (NotFound, InvalidInput, Corrupt):
         return None
     return Stands(restored(state, then, run_id, told.savepoint, version))
 

@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)
 
 
@@ -81,3 +83,25 @@ def test_repair_advises_a_restore_that_works(loaded: Run) -> None:  # noqa: F811
     assert "`deployer restore air.flights --at VERSION`" in " ".join((out + err).split())
     assert loaded("restore", "flights", "--at", "2", "--yes")[0] == 0
     assert loaded("state", "verify")[0] == 0 and loaded("query", "flights")[0] == 0
+
+
+@pytest.mark.parametrize("broken", ["this table", "another table", "a file"])
+def test_tables_are_restored_while_specs_have_problems(loaded: Run, broken: str) -> None:  # noqa: F811
+    had = rows(loaded)
+    assert loaded("savepoint", "create", "then")[0] == 0
+    assert loaded("ingest", "flights", "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
+    [spec] = [file for file in Path().rglob("*.yaml") if "name: flights" in file.read_text(encoding="utf-8")]
+    if broken == "this table":
+        spec.write_text(spec.read_text(encoding="utf-8").replace("kind: Table", "kind: Table\nunknown: 1"), "utf-8")
+    else:
+        text = "kind: Table\nname: [" if broken == "a file" else "kind: Table\ndatabase: air\nname: other\n"
+        spec.with_name("other.yaml").write_text(text, encoding="utf-8")
+    assert loaded("validate")[0] != 0
+    for arguments in (("restore", "flights", "--at", "2"), ("restore", "then")):
+        code, out, err = loaded(*arguments, "--preview")
+        assert code == 0 and out.startswith(f"air.flights: undoes 1 version: {2 * had} → {had} rows, ")
+        assert "(see `deployer validate`); this changes what" in " ".join(err.split())
+    assert loaded("query", "flights", "--at", "2", "--limit", "1")[0] == 0
+    code, out, err = loaded("restore", "flights", "--at", "2", "--yes")
+    assert code == 0, err
+    assert rows(loaded) == had

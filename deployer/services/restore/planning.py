@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from deployer.errors import NotFound, Refused
 from deployer.live.lance_io import open_dataset
+from deployer.live.past_version import state_at
 from deployer.live.reader import live_table
 from deployer.plan.diff import diff
 from deployer.plan.words import describe
@@ -17,6 +19,9 @@ from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.storage import dataset_uri
+
+if TYPE_CHECKING:
+    import lance
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +114,16 @@ def undoing(table: OpenTable, point: RestorePoint) -> Undoing:
 def state_then(table: OpenTable, point: RestorePoint) -> TableState:
     """The table's state at that moment. Raises Refused when it is not kept."""
     try:
-        return table.store.table(table.entry.table_id, at=point.state_version)
+        then = table.store.table(table.entry.table_id, at=point.state_version)
     except NotFound as failure:
         raise Refused(
             f"the state that {point.words} is of is not kept: {failure.what}",
             where=table.address,
             remedy="choose another savepoint (`deployer savepoint list`) or version (`deployer history`)",
         ) from failure
+    if then.dataset != point.dataset or then.lance_version >= point.lance_version:
+        return then
+    return state_at(_dataset(table, point), then)  # recorded only together with later versions
 
 
 def place_of(table: OpenTable, point: RestorePoint) -> Location:
@@ -130,8 +138,12 @@ def place_of(table: OpenTable, point: RestorePoint) -> Location:
 
 def require_rows(table: OpenTable, point: RestorePoint) -> None:
     """Raises Refused when the dataset or the version of that moment was removed."""
+    _dataset(table, point)
+
+
+def _dataset(table: OpenTable, point: RestorePoint) -> lance.LanceDataset:
     try:
-        open_dataset(dataset_uri(table.root, place_of(table, point)), point.lance_version)
+        return open_dataset(dataset_uri(table.root, place_of(table, point)), point.lance_version)
     except NotFound as failure:
         raise _gone(table, point) from failure
 

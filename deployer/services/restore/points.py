@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deployer.errors import Refused
+from deployer.live.lance_refs import versions_of
 from deployer.state.services import Savepoint
 from deployer.state.updates import CreateTable, TableRestored, TableRewritten
 from deployer.tables.dataset import OpenTable, ReadTable
@@ -46,36 +47,45 @@ def version_point(table: OpenTable, at: str) -> RestorePoint:
     Raises InvalidInput for any other text, NotFound for a version that is not kept, Refused for a version that the log
     has no record of.
     """
-    number, _, version = dataset_at(table, at)
+    number, dataset, version = dataset_at(table, at)
     words = f"version {version}" if number == table.state.dataset else f"version {number}:{version}"
     recorded = list(_recorded_versions(table, number))
-    known = [state_version for each, state_version, _ in recorded if each == version]
+    moment = time_of(at)
+    known = [each for each in recorded if each.lance_version == version]
+    if not known:  # by plain Lance, and recorded together with later versions: as it was recorded before it
+        known = [each for each in recorded if each.lance_version < version]
+        moment = moment or versions_of(dataset).get(version)
+        last = max((each.lance_version for each in known), default=0)
+        known = [each for each in known if each.lance_version == last]
     if not known:
         raise Refused(
             f"the columns and settings of {words} are not recorded",
             where=table.address,
-            remedy=_nearest_versions(version, [each for each, _, _ in recorded]),
+            remedy="its record was removed by retention; restore a newer version that `deployer history` lists",
         )
-    moment = time_of(at)
-    before = [
-        state_version
-        for each, state_version, recorded_at in recorded
-        if each == version and moment is not None and recorded_at <= moment.timestamp() * 1000
-    ]
-    state_version = known[-1] if moment is None else before[-1] if before else known[0]
-    return RestorePoint(f"version-{number}.{version}", words, number, version, state_version)
+    before = [each for each in known if moment is not None and each.at <= moment.timestamp() * 1000]
+    chosen = known[-1] if moment is None else before[-1] if before else known[0]
+    return RestorePoint(f"version-{number}.{version}", words, number, version, chosen.state_version)
 
 
-def _recorded_versions(table: ReadTable, number: int) -> Iterator[tuple[int, int, int]]:
-    """For each entry of the table's log from when dataset `number` was the table's: the newest version of the dataset
-    that the log had then, the entry's own version, and its time (ms)."""
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What the log had at one of its entries: the newest version of a dataset. `at` (ms) is the time of the entry."""
+
+    lance_version: int
+    state_version: int
+    at: int
+
+
+def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
+    """For each entry of the table's log from when dataset `number` was the table's: what the log had then."""
     entries = table.store.log(table.entry.table_id)
     dataset = newest = 0
     if entries and entries[0].version > 1:  # retention removed the entries before
         first = table.store.table(table.entry.table_id, at=entries[0].version - 1)
         dataset, newest = first.dataset, first.lance_version
         if dataset == number:
-            yield newest, first.version, first.at
+            yield _Recorded(newest, first.version, first.at)
     for entry in entries:
         for update in entry.updates:
             if isinstance(update, CreateTable):
@@ -85,13 +95,4 @@ def _recorded_versions(table: ReadTable, number: int) -> Iterator[tuple[int, int
             else:
                 newest = max(newest, getattr(update, "lance_version", 0) or 0)
         if dataset == number and newest:
-            yield newest, entry.version, entry.at
-
-
-def _nearest_versions(version: int, recorded: list[int]) -> str:
-    near = sorted(
-        {*[each for each in recorded if each < version][-1:], *[each for each in recorded if each > version][:1]}
-    )
-    if not near:
-        return "its record was removed by retention; restore a newer version that `deployer history` lists"
-    return f"restore version {' or '.join(map(str, near))}, which deployer recorded"
+            yield _Recorded(newest, entry.version, entry.at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +17,7 @@ import pytest
 
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.restored import commit_restore
+from deployer.live.rollforward import refresh
 from deployer.services.attached import alter_service, create_service
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
@@ -414,11 +416,79 @@ def test_a_time_brings_back_the_settings_of_that_time(lake: Lake) -> None:
     clean(lake)
 
 
-def test_versions_that_cannot_be_restored_are_refused_with_those_that_can(lake: Lake) -> None:
-    for _ in range(2):  # by plain Lance: deployer records both as version 4
-        lance.dataset(lake.open().opened.location).delete("flight = 5")
-    with pytest.raises(Refused, match="restore version 2 or 4"):
-        preview_restore_at(lake.store, lake.root, entry(lake), "3")
+def plain(lake: Lake) -> lance.LanceDataset:
+    return lance.dataset(lake.open().opened.location)
+
+
+BY_PLAIN_LANCE: dict[str, Callable[[lance.LanceDataset], Any]] = {
+    "append": lambda dataset: dataset.insert(flights(20, 60)),
+    "delete": lambda dataset: dataset.delete("flight < 200"),
+    "update": lambda dataset: dataset.update({"delay": "7"}, where="flight < 200"),
+    "add a column": lambda dataset: dataset.add_columns({"twice": "flight * 2"}),
+    "drop a column": lambda dataset: dataset.drop_columns(["delay"]),
+    "compact": lambda dataset: dataset.optimize.compact_files(),
+}
+
+
+@pytest.mark.parametrize("case", BY_PLAIN_LANCE)
+def test_a_version_that_was_recorded_only_with_a_later_one_comes_back(lake: Lake, case: str) -> None:
+    plain(lake).insert(flights(20, 200))
+    lake.open()
+    dataset = plain(lake)
+    BY_PLAIN_LANCE[case](dataset)
+    wanted = dataset.version
+    then = sorted_rows(dataset.to_table())
+    lance.dataset(dataset.uri).delete("flight = 919")  # deployer records both as one version
+    set_online(lake.store, entry(lake).table_id, online=False)
+    now = rows(lake)
+    undone = preview_restore_at(lake.store, lake.root, entry(lake), str(wanted))
+    assert undone.rows == (len(now), len(then)) and undone.versions == 1
+    saved, done = restore_at(lake, str(wanted))
+    assert done.status == "SUCCEEDED" and rows(lake) == then
+    clean(lake)
+    restore(lake, saved)
+    assert rows(lake) == now
+    clean(lake)
+
+
+def test_such_a_restore_whose_record_was_lost_is_recorded_by_the_next_command(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = plain(lake)
+    for flight in (919, 838):
+        dataset.delete(f"flight = {flight}")
+    then = sorted_rows(dataset.checkout_version(3).to_table())
+
+    def stop(point: str) -> None:
+        if point == "services.restore.after-lance":
+            raise SystemExit
+
+    with monkeypatch.context() as patched:
+        patched.setattr(restoring, "reached", stop)
+        with pytest.raises(SystemExit):
+            restore_at(lake, "3")
+    assert rows(lake) == then
+    assert refresh(lake.store, lake.root, entry(lake).table_id).lance_version == 5
+    assert rows(lake) == then
+    clean(lake)
+
+
+def test_such_a_version_of_a_dataset_from_before_a_rewrite_comes_back(lake: Lake) -> None:
+    dataset = plain(lake)
+    for flight in (919, 838):
+        dataset.delete(f"flight = {flight}")
+    then = sorted_rows(dataset.checkout_version(3).to_table())
+    reinitialise_table(lake.store, lake.root, entry(lake).table_id, allow_destroy=True)
+    lake.ingest(lake.file(flights(10, 500)))
+    saved, _ = restore_at(lake, "1:3")
+    assert rows(lake) == then
+    clean(lake)
+    restore(lake, saved)
+    assert rows(lake) == sorted_rows(flights(10, 500))
+    clean(lake)
+
+
+def test_versions_that_cannot_be_restored_are_refused(lake: Lake) -> None:
     for at, error in (("9", NotFound), ("7:1", NotFound), ("soon", InvalidInput), ("2001-01-01", NotFound)):
         with pytest.raises(error):
             preview_restore_at(lake.store, lake.root, entry(lake), at)
