@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from deployer.errors import InvalidInput
+from deployer.specs.column_names import name_fault
 from deployer.specs.index_kinds import KINDS, all_parameters, declared_parameters, parameter_names
 from deployer.specs.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
@@ -135,7 +136,7 @@ def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
 
 
 def _declarable(index: IndexSpec) -> bool:
-    return index.kind in KINDS and len(index.columns) == 1 and index.name.isidentifier() and index.name.isascii()
+    return index.kind in KINDS and len(index.columns) == 1 and not name_fault(index.name, nested=True)
 
 
 def _observed(described: Any) -> Observed:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from deployer.errors import InvalidInput
 from deployer.specs.rules import Rule
 from deployer.state.names import has_control_characters
+from deployer.visible import visible
 
 MAX_NAME = 255  #: characters
 RESERVED = "_row"  #: Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
@@ -37,7 +38,7 @@ class NameFault:
 
 def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
     """Why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
-    shown = f"`{name if len(name) <= _SHOWN else name[:_SHOWN] + '…'}`"
+    shown = f"`{visible(name if len(name) <= _SHOWN else name[:_SHOWN] + '…')}`"
     if not name:
         return NameFault(Rule.BAD_TEXT, "the name is empty", "write a name")
     if "." in name:

@@ -115,7 +115,9 @@ def index_schemas() -> list[Json]:
                     ref("column_path"),
                     minItems=1,
                 ),
-                "name": ref("name", "Name of the index; the column and the kind, as in `carrier_bitmap`, unless set."),
+                "name": ref(
+                    "column_name", "Name of the index; the column and the kind, as in `carrier_bitmap`, unless set."
+                ),
                 **parameters,
             },
         )

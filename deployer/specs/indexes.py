@@ -60,7 +60,11 @@ def _check_column(
             what = f"no column `{index.columns[0]}`, which index `{index.name}` names"
             report(named.at, Rule.UNKNOWN_INDEX_COLUMN, what, remedy)
         return
-    if misfit := type_remedy(index.kind, column.type):
+    if unreadable := next(filter(_unreadable, index.columns[0].split(".")[1:]), None):
+        what = f"Lance cannot index a field with the name `{unreadable}` inside of a struct"
+        remedy = "give the field a name that starts with a letter, or index a column that is not in a struct"
+        report(named.at, Rule.INDEX_COLUMNS, what, remedy)
+    elif misfit := type_remedy(index.kind, column.type):
         what = (
             f"column `{index.columns[0]}` of type {format_type(column.type)} cannot have an index of kind {index.kind}"
         )
@@ -68,6 +72,12 @@ def _check_column(
     elif isinstance(column.type, FixedSizeList):
         _check_vector(index, properties, column.type, report)
     _check_pieces(index, properties, report)
+
+
+def _unreadable(name: str) -> bool:
+    """Whether pylance 14 reads the name of a field as a number or a literal when it builds an index on it."""
+    is_word = all(character.isalnum() or character == "_" for character in name)
+    return is_word and (name[0].isnumeric() or name.lower() in ("null", "true", "false"))
 
 
 def _check_vector(index: IndexSpec, properties: Mapping[str, Node], vector: FixedSizeList, report: Report) -> None:

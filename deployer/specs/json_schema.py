@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from deployer.specs import column_names
 from deployer.specs.aws_settings import AWS_SETTINGS
 from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
 from deployer.specs.index_kinds import index_schemas
@@ -44,11 +45,15 @@ _COLUMN = object_schema(
     "A column of a table, or a field of a struct.",
     ("name", "type"),
     {
-        "name": ref("name", "Name of the column; those that start with `_row` are Lance's own."),
+        "name": ref(
+            "column_name",
+            "Name of the column: any text of one line without dots and backticks; those that start with `_row` are "
+            "Lance's own.",
+        ),
         "type": ref("type"),
         "nullable": flag("Whether the column may hold nulls. Row keys may not.", True),
         "description": text("What the column means, with its unit. Kept in the table's schema, where readers see it."),
-        "renamed_from": ref("name", "The name before a rename, so that the data is kept."),
+        "renamed_from": ref("column_name", "The name before a rename, so that the data is kept."),
         "default": text(
             "SQL for rows that come without the column, such as `0`, `'none'` or `distance * 2`; those that are there "
             "when it is added get it too. Not inside of structs."
@@ -232,10 +237,10 @@ _TABLE = object_schema(
         "columns": list_of("The table's own columns, in order.", ref("column"), default=[]),
         "row_keys": list_of(
             "Columns by which rows are partitioned, sorted and found; together they name a row. Never null.",
-            ref("name"),
+            ref("column_name"),
             default=[],
         ),
-        "sort_keys": list_of("Columns by which rows of equal row keys are sorted.", ref("name"), default=[]),
+        "sort_keys": list_of("Columns by which rows of equal row keys are sorted.", ref("column_name"), default=[]),
         "partitions": ref("partitions"),
         "indexes": {
             "type": "array",
@@ -385,9 +390,18 @@ def json_schema() -> Json:
             "name": text(
                 "A name.", pattern=f"^{_NAME}$", patternErrorMessage=_NAME_HINT, minLength=1, maxLength=MAX_NAME
             ),
+            "column_name": text(
+                "A column's name.",
+                format="column-name",
+                pattern=column_names.PATTERN,
+                patternErrorMessage=column_names.HINT,
+                minLength=1,
+                maxLength=column_names.MAX_NAME,
+            ),
             "column_path": text(
                 "A column, or `column.field` of a struct.",
-                pattern=rf"^{_NAME}(\.{_NAME})*$",
+                format="column-path",
+                pattern=column_names.PATH_PATTERN,
                 patternErrorMessage="write a column's name, or `column.field`",
             ),
             "dashed_name": text(

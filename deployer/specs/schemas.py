@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from deployer.errors import Position, Problem
+from deployer.specs.column_names import alike, name_fault
 from deployer.specs.columns import Declared, read_columns
 from deployer.specs.files import Document
 from deployer.specs.rules import Rule
 from deployer.specs.storable import type_findings
 from deployer.specs.words import nearest, reference_remedy
 from deployer.specs.yaml import Node
-
-RESERVED = "_row"  # Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
 
 
 @dataclass(slots=True)
@@ -95,11 +94,8 @@ class Schemas:
 
     def _check_own(self, declared: Declared) -> None:
         column = declared.column
-        if column.name.lower().startswith(RESERVED):
-            what = f"column `{column.name}` has a name that Lance keeps for itself"
-            self.problems.append(
-                Problem(declared.at, what, f"use a name that does not start with {RESERVED}", Rule.RESERVED_NAME)
-            )
+        if fault := name_fault(column.name):
+            self.problems.append(Problem(declared.at, fault.what, fault.remedy, fault.rule))
         for finding in type_findings(column):
             self.problems.append(Problem(declared.type_at, finding.what, finding.remedy, finding.rule))
 
@@ -122,9 +118,9 @@ class Schemas:
         for schema, reference, part in parts:
             for declared in part:
                 column = declared.column
-                first = columns.get(column.name.lower())
+                first = columns.get(alike(column.name))
                 if first is None:
-                    columns[column.name.lower()] = (declared, schema)
+                    columns[alike(column.name)] = (declared, schema)
                     continue
                 at = reference or declared.at
                 self.problems.append(
@@ -166,7 +162,8 @@ def _clash(second: Declared, schema: str | None, first: Declared, first_schema: 
 def _same(here: str, there: str, origin: str, at: Position) -> str:
     if here == there:
         return f"is already in {origin} ({at})"
-    return f"differs only in case from `{there}` in {origin} ({at})"
+    how = "differs only in case from" if here.lower() == there.lower() else "looks the same as"
+    return f"{how} `{there}` in {origin} ({at})"
 
 
 def _items(node: Node | None) -> Sequence[Node]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from deployer.errors import InvalidInput, Problem
+from deployer.specs.column_names import NameFault, name_fault, path_fault
 from deployer.specs.json_schema import json_schema
 from deployer.specs.rules import Rule
 from deployer.specs.sizes import bytes_of
@@ -232,6 +233,8 @@ def _size(schema: Schema) -> Check:
 def _string(schema: Schema) -> Check:
     if schema.get("format") == "column-type":
         return _column_type
+    if name_check := _NAME_CHECKS.get(schema.get("format", "")):
+        return _column_name(name_check)
     choices, pattern = schema.get("enum"), schema.get("pattern")
     shortest, longest = schema.get("minLength", 0), schema.get("maxLength")
     matches = re.compile(pattern.removesuffix("$") + r"\Z").match if pattern else None
@@ -272,6 +275,19 @@ def _server(node: Node, label: str, value: str, problems: Problems) -> None:
         server_of(value)
     except InvalidInput as error:
         problems.append(Problem(node.at, f"{label} cannot be `{value}`: {error.what}", error.remedy, Rule.BAD_TEXT))
+
+
+_NAME_CHECKS = {"column-name": partial(name_fault, nested=True), "column-path": path_fault}  # `_row` is a later check
+
+
+def _column_name(fault_of: Callable[[str], NameFault | None]) -> Check:
+    def check(node: Node, label: str, problems: Problems) -> None:
+        if not isinstance(node.value, str):
+            _wrong(node, label, "text", problems)
+        elif fault := fault_of(node.value):
+            problems.append(Problem(node.at, f"{label}: {fault.what}", fault.remedy, fault.rule))
+
+    return check
 
 
 def _column_type(node: Node, label: str, problems: Problems) -> None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import assert_never
 from zoneinfo import ZoneInfo, available_timezones
 
+from deployer.specs.column_names import alike, name_fault
 from deployer.specs.rules import Rule
 from deployer.specs.type_names import BINARIES, FLOATS, INTEGERS, TEXTS
 from deployer.specs.types import (
@@ -30,7 +31,6 @@ DICTIONARY_VALUES = frozenset((*INTEGERS, *FLOATS, *TEXTS, *BINARIES, "bool"))
 NOT_IN_FIXED_SIZE = frozenset((*TEXTS, *BINARIES, "json", "uuid"))
 NEWER = "2.2"
 _OFFSET = re.compile(r"[+-](0[0-9]|1[0-4]):[0-5][0-9]")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +130,12 @@ def _fixed_size_findings(item: Column) -> Iterator[Finding]:
 def _field_findings(fields: tuple[Column, ...]) -> Iterator[Finding]:
     seen: dict[str, str] = {}
     for field in fields:
-        if not _NAME.fullmatch(field.name):
-            remedy = "use letters, digits and _, and start with a letter or _"
-            yield Finding(Rule.BAD_TEXT, f"a field cannot be named `{field.name}`", remedy)
-        first = seen.setdefault(field.name.lower(), field.name)
+        if fault := name_fault(field.name, nested=True):
+            yield Finding(fault.rule, f"a field of a struct: {fault.what}", fault.remedy)
+        first = seen.setdefault(alike(field.name), field.name)
         if first is not field.name:
-            alike = "" if first == field.name else ", which differ only in case"
-            what = f"a struct has fields `{first}` and `{field.name}`{alike}"
+            how = "" if first == field.name else ", which differ only in case"
+            what = f"a struct has fields `{first}` and `{field.name}`{how}"
             yield Finding(Rule.DUPLICATE_FIELD, what, "rename one of them")
 
 

@@ -90,6 +90,7 @@ def _bad_parameter(what: str, remedy: str) -> _Stop:
 
 _TOKEN = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*|-?[0-9]+|"(?:[^"\\]|\\.)*"|[\[\](),:<>]|$|.)', re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAMED = 'write struct<a: int32>, and names other than letters, digits and _ as in struct<"Total Amount": int32>'
 _UNIT_ARGS = re.compile(r"\s*\[([^\[\]<>]*)\]")
 
 
@@ -245,7 +246,7 @@ class _Parser:
             if name.startswith('"') and len(name) > 1:
                 name = _unquoted(name)
             elif not _NAME.fullmatch(name):
-                raise _bad_syntax(f"type `{self.text}` needs a field's name where it has `{name}`", f"write {example}")
+                raise _bad_syntax(f"type `{self.text}` needs a field's name where it has `{name}`", _NAMED)
             self.expect(":", example)
             fields.append(self.child(name, example))
             if self.peek() != ",":

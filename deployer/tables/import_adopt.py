@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,11 @@ from deployer.live.lance_io import open_dataset
 from deployer.live.reader import OWNER, SPLIT_POINTS
 from deployer.live.unrecorded import adopted_updates
 from deployer.specs.arrow import columns_of
+from deployer.specs.column_names import NameFault, name_fault
 from deployer.specs.model import Storage, TableSpec
+from deployer.specs.rules import Rule
+from deployer.specs.storable import Finding, type_findings
+from deployer.specs.types import Column
 from deployer.state.clock import Clock
 from deployer.state.commits import Part
 from deployer.state.location import Location
@@ -80,16 +84,20 @@ def adoptable(root: str, path: Path, database: str, name: str) -> Adoptable:
         )
     stable = bool(dataset.has_stable_row_ids)
     columns = columns_of(dataset.schema)
-    if reserved := [column.name for column in columns if not column.name.isidentifier()]:
-        raise InvalidInput(
-            f"column `{reserved[0]}` has a name that no spec can declare",
-            where=path,
-            remedy="rename it with Lance's alter_columns: letters, digits and _",
-        )
+    for fault in _name_faults(columns):
+        remedy = f"rename it with Lance's alter_columns, or import a copy of the data: {fault.remedy}"
+        raise InvalidInput(fault.what, where=path, remedy=remedy)
     storage = Storage(data_storage_version=version, stable_row_ids=None if stable else False)
     observed = observed_indexes(dataset)
     indexes = tuple(observed[index].index for index in sorted(observed))
     return Adoptable(location, TableSpec(database, name, columns, storage=storage, indexes=indexes))
+
+
+def _name_faults(columns: Sequence[Column]) -> Iterator[NameFault | Finding]:
+    for column in columns:
+        if fault := name_fault(column.name):
+            yield fault
+        yield from (finding for finding in type_findings(column) if finding.rule is Rule.BAD_TEXT)
 
 
 def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
@@ -12,6 +11,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
+from deployer.specs.column_names import name_fault
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
@@ -27,7 +27,6 @@ from deployer.tables.ingest.time_texts import DateFormats
 from deployer.tables.key_candidates import key_candidate
 
 SAMPLE_ROWS = 1_000_000
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _FOLDER_TYPES = (pa.int64(), pa.date32())
 
 
@@ -260,12 +259,9 @@ def _bad_json(source: Source, what: str) -> InvalidInput:
 
 
 def _column(rows: pa.Table, name: str, complete: bool) -> Column:
-    if not _NAME.fullmatch(name):
-        raise InvalidInput(
-            f"the data has a column `{name}`, which cannot be the name of a column",
-            remedy="rename it in the data: letters, digits and _, and start with a letter or _"
-            + header_question([name]),
-        )
+    if fault := name_fault(name):
+        remedy = f"rename it in the data: {fault.remedy}{header_question([name])}"
+        raise InvalidInput(f"a column of the data: {fault.what}", remedy=remedy)
     field = rows.schema.field(name)
     if pa.types.is_null(field.type):
         field = field.with_type(pa.string())
