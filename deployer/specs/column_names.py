@@ -20,8 +20,9 @@ from deployer.visible import visible
 MAX_NAME = 255  #: characters
 RESERVED = "_row"  #: Lance's own columns: _rowid, _rowaddr, _row_last_updated_at_version, …
 #: For editors, which show one message for all faults; `name_fault` knows more characters than it does.
-PATTERN = "^[^.`\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]+$"
-PATH_PATTERN = PATTERN.replace(".", "")  #: of a column, or of a field by its path: `column.field`
+_CHARACTERS = "[^.`\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]+"
+PATTERN = f"^{_CHARACTERS}$"
+PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: of a column, or of a field by its path: `column.field`
 HINT = "write a name without dots, backticks and control characters"
 _SHOWN = 40
 _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
