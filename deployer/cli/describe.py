@@ -45,13 +45,14 @@ def _print(found: TableDescription) -> None:
 
     from deployer.cli.output import stdout
     from deployer.plan.words import count
+    from deployer.specs.column_names import listed
 
     console, summary = stdout(), found.summary
     console.print(f"{summary.name}" + (f": {found.description.strip()}" if found.description.strip() else ""))
     facts = {
         "rows": f"{summary.rows:,} in {count(summary.files, 'file')}, {decimal(summary.bytes)}",
-        "row keys": ", ".join(found.row_keys) or "none",
-        "sort keys": ", ".join(found.sort_keys) or "none",
+        "row keys": listed(found.row_keys) or "none",
+        "sort keys": listed(found.sort_keys) or "none",
         "version": f"{found.lance_version} (state {found.state_version}, generation {found.generation})",
         "last write": summary.last_write.strftime("%Y-%m-%d %H:%M:%S UTC") if summary.last_write else "never",
         "online": "yes" if summary.online else "no: automatic services leave it alone",
@@ -84,7 +85,7 @@ def _print(found: TableDescription) -> None:
             waits = f"waits for {index.waits_for_rows:,}"
             status = Group(waits, "rows to learn from") if index.waits_for_rows else index.status
             rows = (f"{index.indexed_rows:,}", f"{index.unindexed_rows:,}")
-            indexes.add_row(index.name, f"{', '.join(index.columns)}: {index.kind}{parameters}", status, *rows)
+            indexes.add_row(index.name, f"{listed(index.columns)}: {index.kind}{parameters}", status, *rows)
         console.print(indexes)
     if found.row_keys:
         leaves = Table(box=SIMPLE_HEAD, pad_edge=False)

@@ -64,7 +64,7 @@ def import_table(
         raise InvalidInput("give an ADDRESS, or --all ROOT", remedy="such as table/nyc.flights data/flights.parquet")
     if all_of is not None and (row_keys or sort_keys):
         raise InvalidInput("--all leaves rows where they are, and so in their order", remedy=_KEYS_LATER)
-    keys = (_columns(row_keys), _columns(sort_keys))
+    keys = (_columns(row_keys, "--row-keys"), _columns(sort_keys, "--sort-keys"))
     options = read_options(null_value, delimiter, encoding, no_header, date_format)
     if all_of is not None:
         done, failed = _import_all(project, stack, specs, all_of, database)
@@ -90,8 +90,10 @@ def import_table(
     return 1 if failed else 0
 
 
-def _columns(text: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip()) if text else ()
+def _columns(text: str | None, option: str) -> tuple[str, ...]:
+    from deployer.specs.column_names import split_names
+
+    return split_names(text, option) if text else ()
 
 
 def _import_one(

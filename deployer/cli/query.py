@@ -73,13 +73,17 @@ def query(
     where: Annotated[
         str | None,
         typer.Option(
-            help="SQL condition on any column. Comparisons of row keys, or of columns that the table is clustered by, "
-            "with literals open fewer fragments.",
+            help="SQL condition on any column; a name with other than letters, digits and _ in backticks. Comparisons "
+            "of row keys, or of columns that the table is clustered by, with literals open fewer fragments.",
             show_default=False,
         ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Columns to show, parted by commas; all unless given.", show_default=False)
+        str | None,
+        typer.Option(
+            help="Columns to show, parted by commas; a name with a comma in double quotes. All unless given.",
+            show_default=False,
+        ),
     ] = None,
     at: Annotated[
         str | None,
@@ -97,6 +101,7 @@ def query(
     """Show rows of a table. Keys and ranges open only the fragments that can match."""
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note
+    from deployer.specs.column_names import listed, split_names
     from deployer.tables.key_values import parse_keys, parse_ranges
     from deployer.tables.table import open_table
 
@@ -104,10 +109,10 @@ def query(
     opened = open_table(root, table)
     then = opened.keys_at(at if keys or ranges else None)
     if keys and then.row_keys != opened.row_keys:
-        note(f"the row keys of that version are {', '.join(then.row_keys)}")
+        note(f"the row keys of that version are {listed(then.row_keys)}")
     found_keys = [parse_keys(then.schema, then.row_keys, text) for text in keys or ()]
     found_ranges = parse_ranges(then.schema, ranges or ())
-    names = [name.strip() for name in columns.split(",")] if columns is not None else None
+    names = split_names(columns, "--columns") if columns is not None else None
     for_people = format is RowFormat.TABLE and not as_json
     wanted = limit if limit is not None else SHOWN if for_people else None
     wanted = None if wanted == 0 else wanted

@@ -13,6 +13,7 @@ from deployer.services.cluster.results import TableClustered
 from deployer.services.compact.results import Compacted
 from deployer.services.metasync.results import Metasynced, Published
 from deployer.services.restore.restoring import Restored
+from deployer.specs.column_names import listed
 
 
 def print_done(done: Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored) -> None:
@@ -110,7 +111,7 @@ def _compacted(done: Compacted) -> None:
 def _clustered(done: TableClustered) -> None:
     out = stdout()
     before, after, work = done.before, done.after, done.work
-    by = f"{done.curve} over {', '.join(done.columns)}"
+    by = f"{done.curve} over {listed(done.columns)}"
     depth = done.depth_before.of_all
     if done.dry_run:
         out.print(f"{done.table}, by {by}: overlap depth {_depth(depth, done.columns)}; {done.why}")

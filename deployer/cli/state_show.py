@@ -149,6 +149,7 @@ def _print_table(name: str, state: TableState) -> None:
 
     from deployer.cli.output import note, stdout
     from deployer.plan.words import count
+    from deployer.specs import column_names as names
     from deployer.state.clock import utc
 
     console, properties = stdout(), state.properties
@@ -158,9 +159,9 @@ def _print_table(name: str, state: TableState) -> None:
         "rows": f"{state.files.rows:,} in {count(state.files.count, 'file')}, {decimal(state.files.bytes)}",
         "dataset": f"{state.dataset}, version {state.lance_version}",
         "generation": str(properties.generation),
-        "columns": ", ".join(f"{each['name']} {each['type']}" for each in _columns(state)),
-        "row keys": ", ".join(properties.row_keys) or "none",
-        "sort keys": ", ".join(properties.sort_keys) or "none",
+        "columns": ", ".join(f"{names.shown(each['name'])} {each['type']}" for each in _columns(state)),
+        "row keys": names.listed(properties.row_keys) or "none",
+        "sort keys": names.listed(properties.sort_keys) or "none",
         "online": "yes" if properties.online else "no",
         "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",
         "jobs done": f"{len(state.jobs):,}",

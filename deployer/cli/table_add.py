@@ -47,6 +47,7 @@ def add(
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.plan.words import count
+    from deployer.specs.column_names import listed
 
     if (file is None) == (table is None):
         raise InvalidInput("give a name and columns, or --file", remedy="such as nyc.events --column id:int64")
@@ -68,7 +69,7 @@ def add(
         print_json({"created": [spec.address for spec in wanted], "written": written})
         return 0
     for spec in wanted:
-        keys = f", by {', '.join(spec.row_keys)}" if spec.row_keys else ""
+        keys = f", by {listed(spec.row_keys)}" if spec.row_keys else ""
         leaves = count(len(spec.split_points) + 1, "leaf", "leaves")
         stdout().print(f"created {spec.full_name}: {count(len(spec.columns), 'column')}{keys}, {leaves}")
     for name in written:

@@ -30,6 +30,7 @@ def partitions(
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import looked_at
     from deployer.plan.words import count, size
+    from deployer.specs.column_names import listed
     from deployer.tables.partition_sizes import partition_infos
 
     with looked_at(project, stack, specs, table) as opened:
@@ -50,7 +51,7 @@ def partitions(
         )
         return 0
     leaves = count(sum(node.leaf for node in found), "leaf", "leaves")
-    keys = f"by {', '.join(opened.row_keys)}" if opened.row_keys else "without row keys"
+    keys = f"by {listed(opened.row_keys)}" if opened.row_keys else "without row keys"
     held_in = f"{count(files.rows, 'row')} in {count(files.count, 'file')}, {size(files.bytes)}"
     stdout().print(f"{opened.entry.full_name} {keys}: {leaves}, {held_in}")
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)

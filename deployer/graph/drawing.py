@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from html import escape
 
 from deployer.graph.build import Graph, Node
+from deployer.specs.column_names import listed
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.visible import visible
 
@@ -126,7 +127,7 @@ def _texts(node: Node) -> tuple[str, str]:
         case InstanceSpec(name=name, root=root):
             return name, root
         case TableSpec() as table:
-            keys = f", keys {', '.join(table.row_keys)}" if table.row_keys else ""
+            keys = f", keys {listed(table.row_keys)}" if table.row_keys else ""
             number = len(table.columns)
             return table.full_name, f"{number} column{'' if number == 1 else 's'}{keys}"
 

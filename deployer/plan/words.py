@@ -9,6 +9,7 @@ from rich.filesize import decimal
 
 from deployer.plan import changes as c
 from deployer.plan.services import describe_service_change, service_names
+from deployer.specs.column_names import listed, shown
 from deployer.specs.model import IndexSpec
 from deployer.specs.types import Column, format_type
 
@@ -39,7 +40,7 @@ def describe(change: c.Change) -> str:
             return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
         case c.CreateTable(spec=spec):
             leaves = len(spec.split_points) + 1
-            keys = f", row keys {', '.join(spec.row_keys)}" if spec.row_keys else ", no keys"
+            keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ", no keys"
             services = f", services {service_names(spec.services)}" if spec.services else ""
             parted = count(leaves, "leaf", "leaves")
             return f"create table: {count(len(spec.columns), 'column')}{keys}, {parted}{services}"
@@ -50,32 +51,32 @@ def describe(change: c.Change) -> str:
         case c.AddColumn(column=path, definition=column):
             null = "" if column.nullable else " not null"
             default = f" default {column.default}" if column.default else ""
-            return f"add column {dotted(path)}: {format_type(column.type)}{null}{default}"
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}"
         case c.DropColumn(column=path):
-            return f"drop column {dotted(path)}"
+            return f"drop column {_path(path)}"
         case c.RenameColumn(column=path, after=after):
-            return f"rename column {dotted(path)} → {after}"
+            return f"rename column {_path(path)} → {shown(after)}"
         case c.WidenColumn(column=path, before=old, after=new):
-            return f"widen column {dotted(path)}: {format_type(old)} → {format_type(new)}"
+            return f"widen column {_path(path)}: {format_type(old)} → {format_type(new)}"
         case c.ConvertColumn(column=path, before=old, after=new, using=expression):
             using = f" using {expression}" if expression else ""
-            return f"convert column {dotted(path)}: {format_type(old)} → {format_type(new)}{using}"
+            return f"convert column {_path(path)}: {format_type(old)} → {format_type(new)}{using}"
         case c.RelaxNullability(column=path):
-            return f"allow null in column {dotted(path)}"
+            return f"allow null in column {_path(path)}"
         case c.TightenNullability(column=path):
-            return f"forbid null in column {dotted(path)}"
+            return f"forbid null in column {_path(path)}"
         case c.ReorderColumns(column=path, before=old_order, after=new_order):
-            place = f" of {dotted(path)}" if path else ""
+            place = f" of {_path(path)}" if path else ""
             moved = [name for name, other in zip(new_order, old_order, strict=True) if name != other]
-            return f"reorder columns{place}: {_names(moved)}"
+            return f"reorder columns{place}: {listed(moved)}"
         case c.ChangeColumnDescription(column=path, before=before, after=after):
-            return f"describe column {dotted(path)}: {_text(before)} → {_text(after)}"
+            return f"describe column {_path(path)}: {_text(before)} → {_text(after)}"
         case c.ChangeColumnDefault(column=path, before=before, after=after):
-            return f"default of column {dotted(path)}: {before or 'none'} → {after or 'none'}"
+            return f"default of column {_path(path)}: {before or 'none'} → {after or 'none'}"
         case c.ChangeRowKeys(before=old_keys, after=new_keys):
-            return f"row keys {_names(old_keys)} → {_names(new_keys)}"
+            return f"row keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
         case c.ChangeSortKeys(before=old_keys, after=new_keys):
-            return f"sort keys {_names(old_keys)} → {_names(new_keys)}"
+            return f"sort keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
         case c.ChangeSplitPoints(before=old_points, after=new_points, keys=key_columns):
             parted = f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
             return parted + _points(old_points, new_points, key_columns)
@@ -89,11 +90,11 @@ def describe(change: c.Change) -> str:
                 if getattr(old_storage, name) != getattr(new_storage, name)
             )
         case c.CreateIndex(index=index):
-            return f"create index {index.name}: {_index(index)}"
+            return f"create index {shown(index.name)}: {_index(index)}"
         case c.DropIndex(index=index):
-            return f"drop index {index.name}: {_index(index)}"
+            return f"drop index {shown(index.name)}: {_index(index)}"
         case c.RebuildIndex(before=old_index, after=new_index):
-            return f"rebuild index {new_index.name}: {_index(old_index)} → {_index(new_index)}"
+            return f"rebuild index {shown(new_index.name)}: {_index(old_index)} → {_index(new_index)}"
         case c.SetOnline(online=online):
             return "put table online" if online else "take table offline"
         case c.SetDeletionProtection(protected=protected):
@@ -108,6 +109,10 @@ def describe(change: c.Change) -> str:
 
 def dotted(path: c.ColumnPath) -> str:
     return ".".join(path)
+
+
+def _path(path: c.ColumnPath) -> str:
+    return shown(dotted(path))
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -154,7 +159,7 @@ def _pairs(tags: Mapping[str, str]) -> str:
 
 def _index(index: IndexSpec) -> str:
     options = option_words(index.parameters)
-    return f"{index.kind} on {', '.join(index.columns)}" + (f" ({options})" if options else "")
+    return f"{index.kind} on {listed(index.columns)}" + (f" ({options})" if options else "")
 
 
 def option_words(parameters: Mapping[str, object]) -> str:

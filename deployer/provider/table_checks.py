@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deployer.provider.kinds import CheckFailure, Properties
+from deployer.specs.column_names import listed
 from deployer.specs.keys import is_key_type
 from deployer.specs.model import TableSpec
 from deployer.state.location import RESERVED
@@ -30,7 +31,7 @@ def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
         for key in keys:
             column = columns.get(key)
             if column is None:
-                yield CheckFailure(field, f"no column {key!r}; name one of {', '.join(columns)}")
+                yield CheckFailure(field, f"no column {key!r}; name one of {listed(columns)}")
             elif not is_key_type(column.type):
                 yield CheckFailure(field, f"column {key!r} has no order; use numbers, text, binary, dates or times")
             elif field == "row_keys" and column.nullable:

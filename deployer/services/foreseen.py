@@ -14,6 +14,7 @@ from deployer.services.compact.pieces import planned
 from deployer.services.compact.planning import files_of
 from deployer.services.options import options_of
 from deployer.services.runs import runs_of
+from deployer.specs.column_names import listed
 from deployer.state.services import Service, ServiceKind
 from deployer.tables.collect import GRACE, collect
 from deployer.tables.collect_versions import OldVersions
@@ -76,7 +77,7 @@ def _cluster(table: ReadTable, service: Service) -> str:
     arrangement = options.arrangement(table)
     files = [file for file in table.state.files if file.rows]
     todo = [file for file in files if not options.incremental or file.clustering != arrangement.name]
-    by = f"{arrangement.curve} over {', '.join(arrangement.columns)}"
+    by = f"{arrangement.curve} over {listed(arrangement.columns)}"
     if not todo:
         return f"nothing: all files are clustered by {by}"
     amount = f"{count(sum(file.rows for file in todo), 'row')}, {size(sum(file.bytes for file in todo))}"

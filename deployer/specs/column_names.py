@@ -25,6 +25,7 @@ PATTERN = f"^{_CHARACTERS}$"
 PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: of a column, or of a field by its path: `column.field`
 HINT = "write a name without dots, backticks and control characters"
 _SHOWN = 40
+_WORDS = re.compile(r"\w+(\.\w+)*")
 _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
 
 
@@ -84,14 +85,12 @@ def quoted(path: str) -> str:
 
 def listed(names: Iterable[str]) -> str:
     """Names as one text that `split_names` reads: `id, "Amount, net"`."""
-    return ", ".join(in_list(name) for name in names)
+    return ", ".join(map(shown, names))
 
 
-def in_list(name: str) -> str:
-    """A name as a list of several shows it: in double quotes where a comma, quote or space around could mislead."""
-    if name and name == name.strip() and not set(name) & set(',"'):
-        return name
-    return '"' + name.replace('"', '""') + '"'
+def shown(name: str) -> str:
+    """A name or path in a line of text: in double quotes where it is not of words, so that it is seen where it ends."""
+    return name if _WORDS.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 def split_names(text: str, where: str) -> tuple[str, ...]:

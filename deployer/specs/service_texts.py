@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from deployer.errors import InvalidInput, Position
+from deployer.specs.column_names import split_names
 from deployer.specs.model import ServiceSpec
 from deployer.specs.plain_values import as_node
 from deployer.specs.rules import Rule
@@ -160,7 +161,6 @@ def _typed(schema: Json, text: str, name: str) -> Any:
             except ValueError as error:
                 raise InvalidInput(f"`{name}` is no JSON: {error}", remedy='write a list such as ["a", "b"]') from error
         case "array":
-            items = [item.strip() for item in text.split(",") if item.strip()]
-            return [{"type": item} if item in TARGETS else item for item in items]
+            return [{"type": item} if item in TARGETS else item for item in split_names(text, name)]
         case _:
             return text

@@ -277,7 +277,10 @@ def _server(node: Node, label: str, value: str, problems: Problems) -> None:
         problems.append(Problem(node.at, f"{label} cannot be `{value}`: {error.what}", error.remedy, Rule.BAD_TEXT))
 
 
-_NAME_CHECKS = {"column-name": partial(name_fault, nested=True), "column-path": path_fault}  # `_row` is a later check
+_NAME_CHECKS: Mapping[str, Callable[[str], NameFault | None]] = {
+    "column-name": partial(name_fault, nested=True),
+    "column-path": path_fault,
+}  # `_row` is a later check
 
 
 def _column_name(fault_of: Callable[[str], NameFault | None]) -> Check:

@@ -16,6 +16,7 @@ from deployer.live.lance_io import Fragment, dataset_location, fragments_of, lat
 from deployer.live.lance_storage import objects_at
 from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
+from deployer.specs.column_names import listed
 from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
 from deployer.tables.order import sorted_rows
@@ -102,7 +103,7 @@ class _DatasetAudit:
         has, says = columns_of(self.dataset.schema), columns_of(recorded)
         if has != says:
             names = [each.name for each in has], [each.name for each in says]
-            detail = f"{', '.join(names[0])}; recorded are {', '.join(names[1])}" if names[0] != names[1] else "types"
+            detail = f"{listed(names[0])}; recorded are {listed(names[1])}" if names[0] != names[1] else "types"
             yield Difference(self.where, f"its columns are not those that are recorded: {detail}")
         for name in (*self.state.properties.row_keys, *self.state.properties.sort_keys):
             if name not in self.dataset.schema.names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -12,28 +13,69 @@ from deployer.sql.one_expression import NotOneExpression, check_one_expression
 from deployer.tables.key_values import unknown_column
 from deployer.tables.where_ranges import parse_condition
 
-_REMEDY = "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; quote odd names with backticks"
+_REMEDY = (
+    "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; a name with other than letters, digits "
+    "and _ stands in backticks, as in `Total Amount` > 3"
+)
+_WORD = re.compile(r"'(?:[^']|'')*'|`[^`]*`|(?P<name>\"(?:[^\"]|\"\")*\")|\w+", re.DOTALL)
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def check_condition(where: str, address: str) -> None:
-    """Raises InvalidInput when the text is not one expression, which alone may be combined with other conditions."""
+def check_condition(where: str, address: str, schema: pa.Schema) -> None:
+    """Raises InvalidInput when the text is not one expression, which alone may be combined with other conditions.
+
+    Also when it has a column's name in double quotes: Lance takes those for text, as it does single quotes.
+    """
     try:
         check_one_expression(where)
     except NotOneExpression as wrong:
         raise InvalidInput(
-            f"the condition {_short(where)} is not one SQL expression: it has {wrong}", where=address, remedy=_REMEDY
+            f"the condition {_short(where)} is not one SQL expression: it has {wrong}",
+            where=address,
+            remedy=_quotes_needed(where, schema) or _REMEDY,
         ) from None
+    if '"' not in where:
+        return
+    names = set(_names(schema))
+    for found in _WORD.finditer(where):
+        if found["name"] and (name := found["name"][1:-1].replace('""', '"')) in names:
+            text = name.replace("'", "''")
+            raise InvalidInput(
+                f"the condition {_short(where)} has the column {name} in double quotes, which Lance takes for text",
+                where=address,
+                remedy=f"write `{name}` in backticks for the column, or '{text}' for the text",
+            )
 
 
 def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:
     """The error for what Lance says of a condition, without Lance's source positions."""
     text = str(failure)
-    if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^\s,]+) does not exist", text):
-        return unknown_column(missing[1] or missing[2], schema.names, address)
+    if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^,]+?) does not exist", text):
+        found = unknown_column(missing[1] or missing[2], schema.names, address)
+        quotes = _quotes_needed(where, schema)
+        return InvalidInput(found.what, where=address, remedy=quotes) if quotes else found
     said = first_line(failure).strip(" .")
     if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
         said = _place_of(where, schema) or parsed[1]
-    return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=_REMEDY)
+    remedy = _quotes_needed(where, schema) or _REMEDY
+    return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=remedy)
+
+
+def _quotes_needed(where: str, schema: pa.Schema) -> str:
+    """The remedy for a column's name that stands without quotes and needs them; empty where there is none."""
+    bare = _WORD.sub(lambda found: found[0] if found[0][0] not in "'`\"" else "''", where).lower()
+    names = [name for name in _names(schema) if not _BARE.fullmatch(name) and name.lower() in bare and name.strip()]
+    return f"write the column in backticks: `{max(names, key=len)}`" if names else ""
+
+
+def _names(schema: pa.Schema) -> Iterator[str]:
+    """The names of columns and of fields of structs."""
+    pending = [*schema]
+    while pending:
+        field = pending.pop()
+        yield field.name
+        if pa.types.is_struct(field.type):
+            pending += [field.type.field(i) for i in range(field.type.num_fields)]
 
 
 def _place_of(where: str, schema: pa.Schema) -> str:

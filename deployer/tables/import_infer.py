@@ -11,7 +11,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
-from deployer.specs.column_names import name_fault
+from deployer.specs.column_names import listed, name_fault
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
@@ -131,7 +131,7 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 def _null_note(text: str, columns: Sequence[str]) -> str:
     more = ", …" if len(columns) > 3 else ""
-    return f"{text!r} is null: without it, the values of {', '.join(columns[:3])}{more} are numbers, dates or booleans"
+    return f"{text!r} is null: without it, the values of {listed(columns[:3])}{more} are numbers, dates or booleans"
 
 
 def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:

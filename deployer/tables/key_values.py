@@ -14,6 +14,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.live.key_ranges import comparable, key_value
 from deployer.specs.arrow import column_of
+from deployer.specs.column_names import listed
 from deployer.specs.keys import is_key_type
 from deployer.specs.types import format_type
 from deployer.tables.ingest.text_values import parsed
@@ -80,7 +81,7 @@ def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[A
         raise InvalidInput("the table has no row keys", remedy="use --where")
     if not values or len(values) > len(row_keys):
         raise InvalidInput(
-            f"--keys {text!r} has {len(values)} values", remedy=f"give at most {len(row_keys)}: {', '.join(row_keys)}"
+            f"--keys {text!r} has {len(values)} values", remedy=f"give at most {len(row_keys)}: {listed(row_keys)}"
         )
     for name, value in zip(row_keys, values, strict=False):
         if value.startswith(f"{name}="):
@@ -89,15 +90,17 @@ def parse_keys(schema: pa.Schema, row_keys: Sequence[str], text: str) -> tuple[A
     return tuple(from_text(schema.field(name), value) for name, value in zip(row_keys, values, strict=False))
 
 
-_RANGE = re.compile(r"(?P<column>[^=]+)=(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", re.DOTALL)
+_RANGE = re.compile(r"(?P<low>.*?)(?P<after><)?\.\.(?P<before><)?(?P<high>.*)", re.DOTALL)
 
 
 def parse_range(schema: pa.Schema, text: str) -> tuple[str, Interval]:
     """`carrier=AA..DL`: both ends belong to it; `AA<..DL` leaves the first out, `AA..<DL` the last; either may miss."""
-    match = _RANGE.fullmatch(text)
-    if match is None:
-        raise InvalidInput(f"--range {text!r} is no range", remedy="write COLUMN=LOW..HIGH, such as carrier=AA..DL")
-    name = match["column"].strip()
+    # a name may have = in it: the longest that a column has is meant
+    known = max((name for name in schema.names if text.startswith(f"{name}=")), key=len, default=None)
+    name = text.partition("=")[0].strip() if known is None else known
+    match = _RANGE.fullmatch(text.partition("=")[2] if known is None else text[len(known) + 1 :])
+    if not name or "=" not in text or match is None:
+        raise InvalidInput(f"--range {text!r} is not a range", remedy="write COLUMN=LOW..HIGH, such as carrier=AA..DL")
     require_ordered(name, schema)
     field = schema.field(name)
     low = from_text(field, match["low"]) if match["low"] else None
@@ -133,5 +136,5 @@ def unknown_column(name: str, names: Sequence[str], where: str | None = None) ->
     return InvalidInput(
         f"there is no column {name!r}",
         where=where,
-        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {', '.join(names)}",
+        remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(names)}",
     )

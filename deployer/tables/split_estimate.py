@@ -10,6 +10,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.live.key_ranges import key_kinds
 from deployer.specs.arrow import arrow_schema
+from deployer.specs.column_names import listed
 from deployer.specs.keys import key_kind
 from deployer.specs.model import KeyValue, TableSpec
 from deployer.specs.types import Column
@@ -53,7 +54,7 @@ def estimate_split_points(
     columns = {column.name: column for column in there}
     if missing := [name for name in names if name not in columns]:
         inside = "files" if table is None else "table"
-        raise InvalidInput(f"no column {missing[0]!r} in the {inside}", remedy=f"there are {', '.join(columns)}")
+        raise InvalidInput(f"no column {missing[0]!r} in the {inside}", remedy=f"there are {listed(columns)}")
     keys = tuple(replace(columns[name], nullable=False) for name in names)
     for key in keys:
         key_kind(key)

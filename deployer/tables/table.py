@@ -113,7 +113,7 @@ class Table:
         Raises InvalidInput for columns, values or SQL that do not fit the table.
         """
         if where is not None:
-            check_condition(where, self.opened.address)
+            check_condition(where, self.opened.address, self.opened.schema)
             refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
         version = self.opened.state.lance_version
         dataset = self.dataset()

@@ -23,6 +23,7 @@ from deployer.services.compact.pieces import pieces_of
 from deployer.services.compact.planning import Piece, Sizes, Task
 from deployer.services.portions import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
 from deployer.services.work import OnRows, in_driver, with_spark
+from deployer.specs.column_names import listed
 from deployer.state.model import File
 from deployer.state.services import FinalStatus
 from deployer.tables.dataset import OpenTable
@@ -108,7 +109,7 @@ def _would(work: Work) -> str:
 
 
 def _nothing(before: Moment, arrangement: Arrangement) -> str:
-    by = f"{arrangement.curve} over {', '.join(arrangement.columns)}"
+    by = f"{arrangement.curve} over {listed(arrangement.columns)}"
     return f"{count(before.files, 'file')}: all are clustered by {by}" if before.files else "there are no rows"
 
 

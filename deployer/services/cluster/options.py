@@ -12,6 +12,7 @@ from deployer.live.clustered import clustering_of, field_of
 from deployer.services.cluster.arrangement import Arrangement
 from deployer.services.cluster.curves import Curve
 from deployer.specs.arrow import columns_of
+from deployer.specs.column_names import listed
 from deployer.specs.indexes import find_column
 from deployer.specs.keys import is_key_type
 from deployer.specs.service_schema import all_options
@@ -69,7 +70,7 @@ def _kind(table: ReadTable, path: str) -> str:
         raise InvalidInput(
             f"there is no column {path!r} to cluster by",
             where=table.address,
-            remedy=f"did you mean {near[0]!r}?" if near else f"columns: {', '.join(each.name for each in columns)}",
+            remedy=f"did you mean {near[0]!r}?" if near else f"columns: {listed(each.name for each in columns)}",
         )
     if not is_key_type(column.type):
         raise InvalidInput(
