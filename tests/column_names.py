@@ -30,7 +30,7 @@ NAMES = {
     "leading-space": " lead",
     "trailing-space": "trail ",
     "capital": "UPPER",
-    "star": "*",
+    "star": "a*b",
     "equals": "a=b",
     "injection": 'a" or 1=1 --',
     "injection-quote": "a' or '1'='1",

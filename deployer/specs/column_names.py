@@ -55,6 +55,8 @@ def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
         return NameFault(Rule.BAD_TEXT, what, "leave it out, or write a space in its place")
     if len(name) > MAX_NAME:
         return NameFault(Rule.BAD_TEXT, f"the name {shown} has {len(name)} characters", f"use at most {MAX_NAME}")
+    if not nested and name == "*":
+        return NameFault(Rule.RESERVED_NAME, "the name `*` stands for all columns", "write a name")
     if not nested and name.lower().startswith(RESERVED):
         what = f"column {shown} has a name that Lance keeps for itself"
         return NameFault(Rule.RESERVED_NAME, what, f"use a name that does not start with {RESERVED}")

@@ -33,6 +33,7 @@ from deployer.specs.edit_nodes import (
     remove_item,
 )
 from deployer.specs.indexes import default_name
+from deployer.specs.variables import escaped
 
 
 class SpecEdits:
@@ -44,16 +45,16 @@ class SpecEdits:
 
     def set_property(self, at: Position, name: str, value: Any) -> None:
         """Sets a property of the document at this place, or removes it (None)."""
-        put(self._declared(at), name, value, at)
+        put(self._declared(at), name, escaped(value), at)
 
     def set_column(self, at: Position, path: ColumnPath, name: str, value: Any) -> None:
         """Sets a property of a column, or of a field inside of it, of the document at this place; None removes it."""
         slot = self._slot(at, path)
         if name == "type":
             refuse_shared(slot.container, slot.key, slot.form, at)
-            slot.container[slot.key] = as_node(value)
+            slot.container[slot.key] = as_node(escaped(value))
         else:
-            put(slot.owned(), name, value, at)
+            put(slot.owned(), name, escaped(value), at)
 
     def text_above(self, at: Position, path: ColumnPath) -> ColumnPath | None:
         """The column or field, at `path` or above it, whose type is one text: what is inside has no place there."""
@@ -61,35 +62,35 @@ class SpecEdits:
         for depth, name in enumerate((*path[1:], ""), 1):
             if slot is None or not isinstance(slot.form, Mapping):
                 return path[:depth]
-            slot = slot.part(name) if name else None
+            slot = slot.part(escaped(name)) if name else None
         return None
 
     def add_column(self, at: Position, parent: ColumnPath, column: Mapping[str, Any], after: str | None) -> None:
         """Adds a column, or a field of the struct `parent`: behind `after`, first when that is None."""
         if not parent and self._declared(at).get("columns") is None:
             self._declared(at)["columns"] = CommentedSeq()
-        insert_named(self._columns(at, parent), column, after)
+        insert_named(self._columns(at, parent), escaped(column), escaped(after))
 
     def drop_column(self, at: Position, path: ColumnPath) -> None:
         """Removes a column or field."""
         items = self._columns(at, path[:-1])
-        remove_item(items, self._column(at, path[0]) if len(path) == 1 else named(items, path[-1]))
+        remove_item(items, self._column(at, path[0]) if len(path) == 1 else named(items, escaped(path[-1])))
 
     def order_columns(self, at: Position, parent: ColumnPath, names: Sequence[str]) -> None:
         """Brings columns, or the fields of the struct `parent`, in this order; all must be in this document."""
-        order_named(self._columns(at, parent), names, at)
+        order_named(self._columns(at, parent), escaped(names), at)
 
     def rename_in_list(self, at: Position, name: str, before: str, after: str) -> None:
         """Writes `after` for `before` in a list of names, such as `row_keys`."""
         declared = self._declared(at)
         refuse_shared(declared, name, declared.get(name), at)
         for index, value in enumerate(declared.get(name) or ()):
-            if value == before:
-                declared[name][index] = after
+            if value == escaped(before):
+                declared[name][index] = escaped(after)
 
     def set_index(self, at: Position, name: str, form: Mapping[str, Any] | None) -> None:
         """Adds the index of that name to the document at this place, changes it, or removes it (None)."""
-        declared = self._declared(at)
+        declared, name, form = self._declared(at), escaped(name), escaped(form)
         items = declared.get("indexes")
         if items is None:
             put(declared, "indexes", [_index_form(form)] if form else None, at)
@@ -119,10 +120,10 @@ class SpecEdits:
         if form is None and name not in (services or ()):
             raise Uneditable(f"service {name} is not declared here", where=at, remedy="edit it by hand")
         if services is None:
-            put(declared, "services", {name: form} if form else None, at)
+            put(declared, "services", {name: escaped(form)} if form else None, at)
             return
         refuse_shared(declared, "services", services, at)
-        put(services, name, form, at)
+        put(services, name, escaped(form), at)
         if not services:
             put(declared, "services", None, at)
 
@@ -179,14 +180,14 @@ class SpecEdits:
     def _slot(self, at: Position, path: ColumnPath) -> Slot:
         slot: Slot | None = column_slot(self._column(at, path[0]))
         for name in path[1:]:
-            slot = slot.part(name) if slot is not None else None
+            slot = slot.part(escaped(name)) if slot is not None else None
         if slot is None:
             raise Uneditable(f"{'.'.join(path)} has no place of its own", where=at, remedy="edit it by hand")
         return slot
 
     def _column(self, at: Position, name: str) -> Any:
         columns = self._declared(at).get("columns") or ()
-        found = next((item for item in columns if item.get("name") == name), None)
+        found = next((item for item in columns if item.get("name") == escaped(name)), None)
         if found is None:
             raise Uneditable(f"column {name} is not declared here", where=at, remedy="edit it by hand")
         if anchor(found) or not at.line - 1 >= found.lc.line:

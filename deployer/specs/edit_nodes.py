@@ -15,6 +15,7 @@ from ruamel.yaml.error import CommentMark
 from ruamel.yaml.tokens import CommentToken
 
 from deployer.errors import DeployerError, Position
+from deployer.specs.variables import has_variable
 
 ColumnPath = tuple[str, ...]
 _SHORT = 90  #: characters of a list that is written in one line
@@ -239,7 +240,7 @@ def refuse_shared(mapping: Any, name: str, value: Any, at: Position) -> None:
         raise Uneditable(f"`{name}` is merged from an alias (<<)", where=at, remedy="edit it by hand")
     if anchor(value):
         raise Uneditable(f"`{name}` comes from the anchor &{anchor(value)}", where=at, remedy="edit it by hand")
-    if isinstance(value, str) and "${" in value:
+    if isinstance(value, str) and has_variable(value):
         raise Uneditable(f"`{name}` comes from a variable: {value}", where=at, remedy="edit the variable by hand")
 
 

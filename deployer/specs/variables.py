@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from deployer.errors import Position, Problem
 from deployer.specs.limits import SubstitutedText
@@ -215,6 +216,24 @@ def substitute(
         return None
 
     return Substituted(walk(document), frozenset(unresolved))
+
+
+def escaped(value: Any) -> Any:
+    """Plain values with `$${` for the text `${`; keys take no variables."""
+    match value:
+        case str():
+            return value.replace("${", "$${")
+        case Mapping():
+            return {key: escaped(item) for key, item in value.items()}
+        case list() | tuple():
+            return [escaped(item) for item in value]
+        case _:
+            return value
+
+
+def has_variable(text: str) -> bool:
+    """Whether a value as it stands in a file has a variable in it."""
+    return any(not match[1] for match in _REFERENCE.finditer(text))
 
 
 def _as_text(value: Scalar) -> str:

@@ -28,6 +28,7 @@ from deployer.specs.types import (
     children,
     format_type,
 )
+from deployer.specs.variables import escaped
 from deployer.specs.yaml import resolve_plain
 from deployer.visible import is_visible, visible_yaml
 
@@ -162,7 +163,7 @@ def _clock(value: int, unit: str) -> str:
 def to_yaml(document: Mapping[str, Any]) -> str:
     """One document as YAML that the core schema of YAML 1.2 reads back as it is."""
     text = yaml.dump(
-        _escaped(document),
+        escaped(document),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -171,19 +172,6 @@ def to_yaml(document: Mapping[str, Any]) -> str:
         indent=2,
     )
     return visible_yaml(text)
-
-
-def _escaped(value: Any) -> Any:
-    """Values with `$${` for the text `${`; keys take no variables."""
-    match value:
-        case str():
-            return value.replace("${", "$${")
-        case Mapping():
-            return {key: _escaped(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_escaped(item) for item in value]
-        case _:
-            return value
 
 
 class _Dumper(yaml.SafeDumper):

@@ -49,6 +49,9 @@ def test_lances_own_names_are_refused_at_the_top_level_alone() -> None:
     assert fault is not None
     assert fault.rule is Rule.RESERVED_NAME
     assert name_fault("_rowid", nested=True) is None
+    star = name_fault("*")
+    assert star is not None
+    assert star.rule is Rule.RESERVED_NAME
 
 
 @pytest.mark.parametrize(
