@@ -69,7 +69,7 @@ def _rename(edits: SpecEdits, at: Position, declared: TableSpec, path: c.ColumnP
     """The column takes its new name wherever the table's document has the old one."""
     for column in declared.columns:
         for sql in (column.default, column.using or ""):
-            if re.search(rf"\b{re.escape(path[0])}\b", sql):
+            if re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", sql):
                 where = declared.sources.get(f"columns.{column.name}", at)
                 remedy = f"write the new name {'.'.join((*path[:-1], name))} there by hand, and in the column"
                 raise Uneditable(f"an expression of column {column.name} names it: {sql}", where=where, remedy=remedy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,10 +91,19 @@ def spec_text(spec: TableSpec, found: Inferred) -> str:
         text += f"# To load it: deployer ingest {spec.full_name} FILE {visible(shlex.join(options))}\n"
     if found.row_keys:
         text += f"# Unique and never null in the {found.rows:,} rows that were read:\n"
-        text += f"# row_keys: [{', '.join(map(visible, found.row_keys))}]\n"
+        text += f"# row_keys: {_flow(found.row_keys)}\n"
     if not found.complete:
         text += f"# From the first {found.rows:,} rows; later ones may hold nulls.\n"
     return text
+
+
+def _flow(names: Sequence[str]) -> str:
+    """Names as a list of YAML in one line."""
+    from deployer.specs.yaml import resolve_plain
+    from deployer.visible import json_text, visible
+
+    plain = {name: name.isidentifier() and resolve_plain(name) == name for name in names}
+    return f"[{', '.join(visible(name) if plain[name] else json_text(name) for name in names)}]"
 
 
 def ingest_options(options: ReadOptions) -> list[str]:

@@ -17,6 +17,11 @@ from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.write import instance_to_yaml, to_yaml
 from deployer.visible import visible
 
+_COLUMN = re.compile(
+    r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<name>[^\s":][^:]*?))\s*:\s*(?P<type>.+?)(?P<never>\s+not\s+null)?\s*',
+    re.IGNORECASE,
+)
+
 
 def take_out(target: Target, declared: TableSpec) -> list[str]:
     """Removes the table's document; gives the file. Raises Refused, with the specs as they were, when they would not be
@@ -58,11 +63,13 @@ def table_of_options(
     keys = more.get("row_keys") or ()
     forms = []
     for text in columns:
-        match = re.fullmatch(r"\s*([^\s:]+)\s*:\s*(.+?)(\s+not\s+null)?\s*", text, re.IGNORECASE)
+        match = _COLUMN.fullmatch(text)
         if match is None:
-            raise InvalidInput(f"{text!r} is no column", remedy="write NAME:TYPE, such as 'id:int64 not null'")
-        never_null = bool(match[3]) or match[1] in keys
-        forms.append({"name": match[1], "type": match[2]} | ({"nullable": False} if never_null else {}))
+            remedy = "write NAME:TYPE, such as 'id:int64 not null', and a name with a colon in double quotes"
+            raise InvalidInput(f"{text!r} is not a column", remedy=remedy)
+        column = match["name"] or match["quoted"].replace('""', '"')
+        never_null = bool(match["never"]) or column in keys
+        forms.append({"name": column, "type": match["type"]} | ({"nullable": False} if never_null else {}))
     document = {"kind": "Table", "database": name[0], "name": name[1], "columns": forms}
     try:
         (table,) = _loaded(workspace, instance, "table.yaml", to_yaml(document | {k: v for k, v in more.items() if v}))

@@ -9,7 +9,7 @@ from typing import Any
 
 from deployer.specs.json_schema import KINDS, json_schema
 from deployer.specs.keys import KEY_TYPES
-from deployer.specs.reference_prose import INTRODUCTION, KEYS, TYPES
+from deployer.specs.reference_prose import COLUMN_NAMES, INTRODUCTION, KEYS, TYPES
 from deployer.specs.type_names import INSTEAD, REFUSED_BY_LANCE
 from deployer.specs.type_table import TYPE_ROWS
 
@@ -34,7 +34,7 @@ def reference() -> str:
         "trigger",
     ):
         lines += _section(definitions[name])
-    lines += [TYPES, *_type_table(), "", *_refused(), "", KEYS]
+    lines += [TYPES, *_type_table(), "", *_refused(), "", COLUMN_NAMES, KEYS]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -33,8 +33,9 @@ row_keys: [carrier]
   of variables, each time that one is written, have at most 10,000,000 characters, and the descriptions, tags and
   expressions of all tables 67,108,864.
 - Fields that start with `x-`, directly in an Instance, Schema or Table, are not looked at: a place for anchors.
-- Names of databases, tables, schemas and columns are letters, digits and `_`, at most 128, and start with a letter or
-  `_`; those of instances and clusters may have `-` as well. Two names that differ only in case clash.
+- Names of databases, tables and schemas are letters, digits and `_`, at most 128, and start with a letter or `_`; those
+  of instances and clusters may have `-` as well. Columns have [other names](#names-of-columns). Two names that differ
+  only in case clash.
 
 ## Environments
 
@@ -101,6 +102,38 @@ columns:
 ```
 
 Fields of structs are named as columns are. Descriptions are kept in the metadata of Arrow fields, under `description`.
+"""
+
+COLUMN_NAMES = """\
+## Names of columns
+
+A column, a field of a struct and an index may have any name of one line, such as `Total Amount`, `2nd`, `Größe`, `数量`
+or `km/h`, with at most 255 characters. These are refused:
+
+- a dot: it stands between a column and its fields, as in `trip.miles`. Lance refuses it in columns;
+- a backtick, with which Lance does not find a column;
+- characters that are not shown, such as tabs, line ends and zero-width spaces;
+- of columns, not of fields: the name `*`, and names that start with `_row`, which are Lance's own;
+- two names in one table or struct that differ only in case or in Unicode's form (`é` as one character or as two).
+
+Lance builds no index on a field of a struct whose name is `null`, `true` or `false`, or of letters, digits and `_` only
+and starts with a digit.
+
+How such a name is written:
+
+- in lists of names of a spec (`row_keys`, `columns` of an index or of CLUSTER, `renamed_from`), as it is. YAML wants
+  quotes for some: `row_keys: [Total Amount, "# rows"]`;
+- in a type's text in double quotes, as in JSON: `type: 'struct<"Post Code": string>'`;
+- in SQL (`default:`, `using:`, `query --where`, `deployer sql`, `where=` in Python) in backticks:
+  `` --where '`Total Amount` > 3 AND address.`Post Code` = 10115' ``;
+- in options that take several names (`query --columns`, `import --row-keys`, `-o columns=`) as it is; in double quotes
+  where it has a comma, begins with a quote, or has spaces around: `--columns 'id,"Amount, net"'`;
+- in `query --range` as it is: `--range 'Total Amount=1..3'`.
+
+Backticks work in all SQL. Double quotes do too in `default:`, `using:` and `deployer sql`. In `--where` and `where=`
+Lance takes them for text, so that a column's name in double quotes is an error there. Without quotes, `default:`,
+`using:` and `deployer sql` read a name in small letters: quote one with capitals. A shell runs what stands in
+backticks, except in single quotes: `--where '…'`.
 """
 
 KEYS = """\

@@ -17,7 +17,7 @@ from deployer.specs.types import Column
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
-from deployer.tables.ingest.headers import header_question
+from deployer.tables.ingest.headers import check_header, header_question
 from deployer.tables.ingest.json_rows import row_blocks
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
@@ -68,6 +68,8 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
             found.append(_with_columns(text.rows, in_folders))
             formats += text.date_formats
             notes += text.notes
+            if numbers and options.header and (doubt := check_header(text.rows.schema)):
+                notes.append(doubt)
     options = replace(options, date_formats=tuple(dict.fromkeys((*options.date_formats, *formats))))
     rows = _joined(found)
     columns = tuple(_column(rows, name, sample.complete) for name in rows.schema.names)

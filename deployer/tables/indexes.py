@@ -29,6 +29,7 @@ from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import refresh
 from deployer.plan import changes as c
 from deployer.plan.indexes import index_changes
+from deployer.specs.column_names import quoted
 from deployer.specs.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
 from deployer.state.failpoints import reached
 from deployer.state.requirements import PropertiesAre
@@ -237,11 +238,7 @@ def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
         return True
     if index.kind not in VECTOR_KINDS or dataset.count_rows() < needed:
         return int(dataset.count_rows()) >= needed
-    return int(dataset.count_rows(filter=f"{_quoted(index.columns[0])} IS NOT NULL")) >= needed
-
-
-def _quoted(path: str) -> str:
-    return ".".join(f"`{name.replace('`', '``')}`" for name in path.split("."))
+    return int(dataset.count_rows(filter=f"{quoted(index.columns[0])} IS NOT NULL")) >= needed
 
 
 def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from deployer.live.clustered import clustered_fields
 from deployer.live.key_ranges import comparable, key_kinds
+from deployer.specs.column_names import path_fault, quoted
 from deployer.state.files import Bounds, File, Files
 from deployer.state.keys import encode_key, encode_value, successor
 from deployer.tables.key_values import Interval, from_python
@@ -96,7 +97,7 @@ class KeyPredicate:
     def to_sql(self) -> str | None:
         """The condition in Lance's SQL; None when it cannot be said there."""
         used = [f for f in self.fields if f.name in self.columns]
-        if not all(_speaks_sql(f.type) and "`" not in f.name for f in used):
+        if not all(_speaks_sql(f.type) and path_fault(f.name) is None for f in used):
             return None
         either = [" AND ".join(self._compared(i, "=", v) for i, v in enumerate(prefix)) for prefix in self.prefixes]
         parts = [f"({' OR '.join(f'({each})' for each in either)})"] if either else []
@@ -108,7 +109,7 @@ class KeyPredicate:
         return " AND ".join(parts) or None
 
     def _compared(self, i: int, operator: str, value: KeyValue) -> str:
-        return f"`{self.fields[i].name}` {operator} {sql_literal(self.fields[i].type, value)}"
+        return f"{quoted(self.fields[i].name)} {operator} {sql_literal(self.fields[i].type, value)}"
 
     def mask(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which rows match; the batch has at least `columns`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Refused
 from deployer.live.lance_io import fragments_of
+from deployer.specs.column_names import quoted
 from deployer.state.keys import decode_key
 from deployer.state.model import Partition
 from deployer.tables.dataset import OpenTable
@@ -26,7 +27,7 @@ def refuse_null_keys(table: OpenTable, target: Target) -> None:
     """Raises Refused, with the counts, when a column that is to be a row key is null in some rows."""
     dataset = table.dataset()
     columns = [name for name in target.row_keys if dataset.schema.field(name).nullable and "`" not in name]
-    found = [(name, dataset.count_rows(filter=f"`{name}` IS NULL")) for name in columns]
+    found = [(name, dataset.count_rows(filter=f"{quoted(name)} IS NULL")) for name in columns]
     nulls = [f"{name!r} is null in {count:,} rows" for name, count in found if count]
     if nulls:
         raise Refused(

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from deployer.state.reader import StateReader
 
 
+_BARE = re.compile(r"[a-z_][a-z0-9_]*")
+
+
 def run_sql(store: StateReader, root: str, query: str) -> Rows:
     """The result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names with
     other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
@@ -101,10 +104,12 @@ def _explained(failure: Exception, columns: dict[str, list[str]]) -> DeployerErr
         name = missing[1].replace('"', "").rsplit(".", 1)[-1]
         names = sorted({column for each in columns.values() for column in each})
         near = difflib.get_close_matches(name, names, 1)
-        return InvalidInput(
-            f"there is no column {name!r}",
-            remedy=f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns",
-        )
+        near += [each for each in names if each.lower() == name.lower() and each not in near]
+        if near and not _BARE.fullmatch(near[0]):
+            remedy = f"did you mean `{near[0]}`? Other names than small letters, digits and _ are quoted, in backticks"
+        else:
+            remedy = f"did you mean {near[0]!r}?" if near else "`deployer describe TABLE` lists columns"
+        return InvalidInput(f"there is no column {name!r}", remedy=remedy)
     if parsing := re.search(r'ParserError\("(.*?)"\)', text):
         return InvalidInput(f"the SQL cannot be read: {parsing[1]}", remedy="give one SELECT")
     return InvalidInput(

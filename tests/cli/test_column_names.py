@@ -275,3 +275,28 @@ def test_names_that_are_sql_find_nothing_else(filled: Path, deployer: Deployer) 
         assert found(deployer, "--range", f"{name}=..0") == []
         ran = deployer("query", "air.odd", "--columns", name.replace('"', "`"))
         assert (ran.code, "there is no column" in ran.err) == ((1, True) if '"' in name else (0, False))
+
+
+def test_sql_with_a_name_in_no_quotes_is_answered_with_the_quoted_name(filled: Path, deployer: Deployer) -> None:
+    ran = deployer("sql", "SELECT upper FROM air.odd")
+    assert ran.code == 1
+    assert "there is no column 'upper'; did you mean `UPPER`?" in " ".join(ran.err.split())
+
+
+def test_a_table_is_added_with_odd_columns(project: Path, deployer: Deployer) -> None:
+    assert deployer("up", "--yes").code == 0
+    given = ("Total Amount:int64", '"a: b":float64 not null', '"width """:string', "it's:struct<x: int64>")
+    options = [part for column in given for part in ("--column", column)]
+    ran = deployer("table", "add", "air.odd", *options, "--row-key", "Total Amount", "--write-spec")
+    assert ran.code == 0, ran.err
+    assert 'by "Total Amount"' in ran.out
+    described = deployer("describe", "air.odd", "--json").json
+    assert [each["name"] for each in described["columns"]] == ["Total Amount", "a: b", 'width "', "it's"]
+    assert deployer("preview", "--exit-code").code == 0
+
+
+def test_possible_row_keys_are_a_comment_that_is_yaml(tmp_path: Path, deployer: Deployer) -> None:
+    pq.write_table(pa.table({"order, id": [1, 2, 2], "2nd id": [1, 1, 2], "n": [5, 6, 7]}), tmp_path / "t.parquet")
+    ran = deployer("schema", "infer", str(tmp_path / "t.parquet"))
+    [line] = (line for line in ran.out.splitlines() if line.startswith("# row_keys:"))
+    assert yaml.safe_load(line.removeprefix("# ")) == {"row_keys": ["order, id", "2nd id"]}

@@ -200,6 +200,25 @@ def test_a_file_without_a_header_line_is_asked_about(deployer: Deployer, tmp_pat
     assert "is there a header line? If the first line is a row, give --no-header" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        pytest.param("id,2019,2020\n1,5,6\n", False, id="with-a-number-that-has-a-name"),
+        pytest.param("country,2019,2020\nA,5,6\n", True, id="years"),
+        pytest.param("Total Amount,2nd,km/h\nA,5,6\n", False, id="other-names"),
+    ],
+)
+def test_names_of_columns_that_are_years(text: str, note: bool, deployer: Deployer, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+    ran = deployer("schema", "infer", str(tmp_path / "t.csv"))
+    assert ran.code == 0, ran.err
+    names = [column.name for column in spec_of(tmp_path, ran.out).columns]
+    assert names == text.splitlines()[0].split(",")
+    assert (
+        "2019, 2020 in the first line is taken for a name; if the line is a row, give --no-header" in ran.out
+    ) == note
+
+
 def test_rows_of_another_width_are_reported(deployer: Deployer, tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     path.write_text('"a","b"\n"1",2,3\n"2",3,4\n', encoding="utf-8")  # as R's write.table does
@@ -238,13 +257,15 @@ def test_a_part_of_the_rows_says_nothing_about_nulls_or_keys(deployer: Deployer,
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("t.csv", "a b\n1\n", "cannot be the name of a column"),
+        ("t.csv", "a.b\n1\n", "the name `a.b` has a dot"),
         ("t.jsonl", '{"a": 1}\n{"a": "x"}\n', "values of several types"),
         ("t.jsonl", "[1]\n", "not a JSON object"),
         ("t.xyz", "a\n", "format cannot be told"),
+        ("t.csv", "1,x\n2,y\n", "names a column '1', as a row would; if the first line is a row, give --no-header"),
+        ("t.csv", "3.5,x\n2,y\n", "has a dot, which stands between a column and its fields"),
         ("t.csv", "0,1,0\n0,2,0\n", "2 columns are called '0'; rename it in the file; is there a header line?"),
     ],
-    ids=["name", "mixed", "no-object", "format", "no-header"],
+    ids=["name", "mixed", "no-object", "format", "value", "decimal", "no-header"],
 )
 def test_what_cannot_be_a_table_is_said(deployer: Deployer, tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")

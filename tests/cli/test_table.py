@@ -312,7 +312,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "versions younger than the grace": (("gc", "--versions-older-than", "1d"), 3, "for the grace period at least"),
     "a table that is there": (("add", "air.planes", "--column", "id:int64"), 1, "the specs declare it already"),
     "no such type": (("add", "air.x", "--column", "id:int65"), 1, "unknown type `int65`; did you mean int64?"),
-    "no column": (("add", "air.x", "--column", "id"), 1, "'id' is no column; write NAME:TYPE"),
+    "no column": (("add", "air.x", "--column", "id"), 1, "'id' is not a column; write NAME:TYPE"),
     "no columns": (("add", "air.x"), 1, "a table needs columns"),
     "no file": (("add", "--file", "none.yaml"), 1, "none.yaml: it cannot be read"),
     "a file without tables": (("add", "--file", "specs/demo.yaml"), 1, "it declares no table"),

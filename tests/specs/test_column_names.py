@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
 from deployer.specs.column_names import alike, listed, name_fault, path_fault, quoted, split_names
 from deployer.specs.rules import Rule
+from deployer.tables.key_values import Interval
+from deployer.tables.sql_value import values_of
+from deployer.tables.where_ranges import ranges_in
 from tests.column_names import NAMES
 
 
@@ -86,6 +90,7 @@ def test_a_list_with_a_fault_is_refused(text: str) -> None:
         split_names(text, "--columns")
 
 
+_THREE = pa.scalar(3, pa.int64())
 _ANY = st.text(min_size=1, max_size=30).filter(lambda name: name_fault(name) is None)
 
 
@@ -99,6 +104,25 @@ def test_quotes_have_no_way_out(name: str) -> None:
     assert quoted(name) == f"`{name}`"
     assert quoted(f"{name}.{name}") == f"`{name}`.`{name}`"
     assert "`" not in name
+
+
+@given(_ANY)
+def test_datafusion_reads_the_quoted_name_as_the_column(name: str) -> None:
+    schema = pa.schema([(name, pa.int64()), ("other" if name != "other" else "another", pa.int64())])
+    assert ranges_in(f"{quoted(name)} = 3", schema, schema.names) in ({name: Interval(_THREE, _THREE)}, {})
+    rows = pa.RecordBatch.from_arrays([pa.array([1, 2]), pa.array([10, 20])], schema=schema)
+    for text in (quoted(name), '"' + name.replace('"', '""') + '"'):
+        assert values_of(rows, f"{text} + 1", pa.int64()).to_pylist() == [2, 3]
+
+
+@settings(max_examples=20)
+@given(_ANY)
+def test_lance_reads_the_quoted_name_as_the_column(name: str) -> None:
+    other = "other" if name != "other" else "another"
+    rows = pa.table({name: [1, 2, 3], other: [{name: 3}, {name: 2}, {name: 2}]})
+    dataset = lance.write_dataset(rows, f"memory://{uuid.uuid4().hex}")
+    assert dataset.count_rows(filter=f"{quoted(name)} > 1") == 2
+    assert dataset.count_rows(filter=f"{quoted(f'{other}.{name}')} > 2") == 1
 
 
 def test_what_is_not_a_name_is_not_quoted() -> None:

@@ -132,3 +132,18 @@ def test_options_that_do_not_fit_the_table(formats: tuple[str, ...], timezone: s
 def test_formats_without_a_date(text: str) -> None:
     with pytest.raises(InvalidInput, match="no year, month and day"):
         date_format(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("%d.%m.%Y", (None, "%d.%m.%Y"), id="all"),
+        pytest.param("Order Date=%d.%m.%Y", ("Order Date", "%d.%m.%Y"), id="space"),
+        pytest.param("50%=%d.%m.%Y", ("50%", "%d.%m.%Y"), id="percent"),
+        pytest.param("a=b=%d.%m.%Y", ("a=b", "%d.%m.%Y"), id="equals"),
+        pytest.param("%Y=%m=%d", (None, "%Y=%m=%d"), id="equals-in-the-format"),
+        pytest.param("day=%Y=%m=%d", ("day", "%Y=%m=%d"), id="equals-in-both"),
+    ],
+)
+def test_the_column_of_a_format(text: str, found: tuple[str | None, str]) -> None:
+    assert date_format(text) == found

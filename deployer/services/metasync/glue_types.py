@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,7 @@ _HIVE = (
     (pa.types.is_binary_view, "binary"),
     (pa.types.is_fixed_size_binary, "binary"),
 )
+_FIELD = re.compile(r"[\w $]+")  #: what Hive's parser of types takes for the name of a field
 MOST_DIGITS = 38  #: of Hive's decimals
 
 
@@ -64,6 +66,8 @@ def hive_type(found: pa.DataType) -> str:
     if pa.types.is_map(found):
         return f"map<{hive_type(found.key_type)},{hive_type(found.item_type)}>"
     if pa.types.is_struct(found):
+        if not all(_FIELD.fullmatch(field.name) for field in found.fields):
+            return "string"
         return f"struct<{','.join(f'{field.name}:{hive_type(field.type)}' for field in found.fields)}>"
     if any(is_list(found) for is_list in (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)):
         return f"array<{hive_type(found.value_type)}>"

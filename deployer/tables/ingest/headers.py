@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+from deployer.specs.column_names import listed
 from deployer.tables.ingest.sources import Format, Source
 
 _VALUE = re.compile(r"\s*[-+]?\.?[0-9][0-9.,:/eE+ -]*")  #: a number, a date or a time, which few headers have
+_YEAR = re.compile(r"(19|20)[0-9]{2}")
 _QUESTION = "; is there a header line? If the first line is a row, give --no-header"
 
 
@@ -23,12 +25,30 @@ def names_of_csv(source: Source, table: pa.Schema) -> tuple[str, ...]:
     if len(names) != len(table):
         raise InvalidInput(
             f"the first row has {len(names)} value{'' if len(names) == 1 else 's'}, and the table has {len(table)} "
-            f"column{'' if len(table) == 1 else 's'} ({', '.join(table.names)})",
+            f"column{'' if len(table) == 1 else 's'} ({listed(table.names)})",
             where=source.name,
             remedy="without a header line a file has all columns of the table in their order; check --delimiter, or "
             "add a header line",
         )
     return tuple(table.names)
+
+
+def check_header(columns: pa.Schema) -> str | None:
+    """A note for people where names of a CSV file may be the values of its first row, by the types of its columns.
+
+    A column of numbers, dates or booleans with a name of another kind shows that the first line has names. Where no
+    column does, years alone are taken for names, with the note. Raises InvalidInput for other numbers, dates and times.
+    """
+    values = [name for name in columns.names if _VALUE.fullmatch(name)]
+    texts = {field.name for field in columns if pa.types.is_string(field.type) or pa.types.is_null(field.type)}
+    if not values or set(columns.names) - texts - set(values):
+        return None
+    if others := [name for name in values if not _YEAR.fullmatch(name)]:
+        raise InvalidInput(
+            f"the first line names a column {others[0]!r}, as a row would",
+            remedy="if the first line is a row, give --no-header; else declare the table in a spec and `ingest` the file",
+        )
+    return f"the first line is taken for names, with {listed(values[:3])}; if it is a row, give --no-header"
 
 
 def header_question(names: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
+from deployer.specs.column_names import listed
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.text_values import parsed
 
@@ -34,19 +35,24 @@ def date_format(text: str) -> tuple[str | None, str]:
 
     Raises InvalidInput for a format that does not read back a date that it writes.
     """
-    before, percent, after = text.partition("%")
-    column, _, literal = before.rpartition("=")
-    form = literal + percent + after
-    try:
-        is_date = datetime.strptime(_SAMPLE.strftime(form), form).date() == _SAMPLE.date()  # noqa: DTZ007
-    except ValueError:
-        is_date = False
-    if not is_date or "%" not in form:
+    column, form = None, text
+    for place in (found.start() for found in re.finditer("=", text)):
+        if _is_date(text[place + 1 :]):  # the last such: a column's name may have = and % in it
+            column, form = text[:place], text[place + 1 :]
+    if not _is_date(form):
         raise InvalidInput(
             f"--date-format {text!r} has no year, month and day",
             remedy="write it with %Y, %m and %d as Python's strptime reads them, such as %d.%m.%Y",
         )
     return column or None, form
+
+
+def _is_date(form: str) -> bool:
+    """Whether a date is the same after it was written and read in this format."""
+    try:
+        return "%" in form and datetime.strptime(_SAMPLE.strftime(form), form).date() == _SAMPLE.date()  # noqa: DTZ007
+    except ValueError:
+        return False
 
 
 def check_times(options: ReadOptions, table: pa.Schema) -> None:
@@ -59,7 +65,7 @@ def check_times(options: ReadOptions, table: pa.Schema) -> None:
         if column is not None and column not in table.names:
             raise InvalidInput(
                 f"--date-format is for column {column!r}, which the table does not have",
-                remedy=f"its columns are {', '.join(table.names)}",
+                remedy=f"its columns are {listed(table.names)}",
             )
         if column is not None and not _is_dated(table.field(column).type):
             raise InvalidInput(

@@ -212,6 +212,8 @@ def test_types_that_hive_does_not_have_are_told_exactly_beside() -> None:
         "place": pa.struct([("lat", pa.float64()), ("at", pa.time64("us"))]),
         "code": pa.dictionary(pa.int32(), pa.string()),
         "exact": pa.decimal256(60, 4),
+        "Total, net": pa.struct([("Post Code", pa.int64()), ("Größe_2", pa.int8())]),
+        "ratio": pa.list_(pa.struct([("a:b", pa.int64())])),
     }
     told = {each["Name"]: each for each in glue_columns(pa.schema(list(fields.items())))}
     assert {name: each["Type"] for name, each in told.items()} == {
@@ -221,6 +223,8 @@ def test_types_that_hive_does_not_have_are_told_exactly_beside() -> None:
         "place": "struct<lat:double,at:bigint>",
         "code": "string",
         "exact": "string",
+        "Total, net": "struct<Post Code:bigint,Größe_2:tinyint>",
+        "ratio": "array<string>",
     }
     assert told["vector"]["Parameters"] == {"arrow.type": "fixed_size_list<float32, 4>"}
     assert comment("a\tb\n" + "x" * 300) == "a b " + "x" * 250 + "…"
