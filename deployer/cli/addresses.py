@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from difflib import get_close_matches
 
 from deployer.errors import InvalidInput
 from deployer.plan import Plan
 from deployer.plan.changes import RenameTable
+from deployer.plan.targets import nearest_address
 
 
 def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
@@ -20,12 +20,14 @@ def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
     for address in given:
         if address in known:
             continue
-        alone = [each for each in known if each.partition("/")[2] == address]
-        near = alone or get_close_matches(address, known, 1, 0.6)
+        near = nearest_address(address, known)
+        remedy = "leave it out, or write an address such as table/nyc.flights"
+        if plan.targets is not None:  # what is near to it may be another resource
+            remedy = f"leave it out, or target it too: --target {address}"
+        elif near in known:
+            remedy = f"did you mean {near}?"
         raise InvalidInput(
             f"{option} {address}: nothing in the plan has this address",
             where=f"instance/{plan.instance}",
-            remedy=f"did you mean {near[0]}?"
-            if near
-            else "leave it out, or write an address such as table/nyc.flights",
+            remedy=remedy,
         )

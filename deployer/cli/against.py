@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,21 @@ from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
 from deployer.graph import build_graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
+from deployer.plan.targets import needs_instance, resolve_targets, restricted
 from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.specs.model import Lake, TableSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a command compares: the options `--project`, `--stack`, `--specs` and `--against` as the user gave them."""
+    """What a command compares: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the user
+    gave them."""
 
     project: Path | None
     stack: str
     specs: Path | None
     ref: str
+    targets: tuple[str, ...] = ()
 
 
 def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Workspace, Plan]:
@@ -57,9 +60,25 @@ def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Wor
         plan = make_plan(
             lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
         )
+        if asked.targets:
+            plan = _of_targets(plan, asked.targets, lake, live)
         check_addresses("--allow-destroy", allow_destroy, plan)
         judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref)
         return workspace, with_cost(workspace, judged, lake, live)
+
+
+def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) -> Plan:
+    """The plan with only the targets; how many of the others differ is known, as both sides are read whole."""
+    before = {address: address for address in live.tables}
+    targets = resolve_targets(given, lake, before, before)
+    instance = lake.instance.address
+    taking_part = targets.addresses | {instance}
+    changes = (change.change for each in plan.resources if each.address in taking_part for change in each.changes)
+    if needs_instance(changes, restricted(lake, targets), live):
+        targets = targets.needing(instance)
+    mine = tuple(each for each in plan.resources if each.address in targets.addresses)
+    differ = sum(bool(each.changes) for each in plan.resources) - sum(bool(each.changes) for each in mine)
+    return replace(plan, resources=mine, targets=replace(targets, differ=differ))
 
 
 def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> Path:

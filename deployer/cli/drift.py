@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName, Target
 
 if TYPE_CHECKING:
     from deployer.cli.drift_found import Drift
@@ -17,12 +17,15 @@ def drift(
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
+    target: Target = None,
     write_spec: Annotated[
         bool, typer.Option("--write-spec", help="Edit the specs so that they declare what is live.")
     ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Show what live state has otherwise than it was last applied, by whom and when.
+
+    With `--target` nothing is read of other tables, and `--write-spec` edits and takes over nothing else.
 
     Exit codes: 0 there is no difference; 1 an error; 2 there are differences, or a table cannot be read.
     """
@@ -36,7 +39,7 @@ def drift(
     written: list[str] = []
     taken_over = False
     with held(workspace, workspace.lake()) if write_spec else nullcontext():
-        found = find_drift(workspace)
+        found = find_drift(workspace, target or ())
         if write_spec and found.items:
             written, taken_over = take_over(workspace, found), True
     if as_json:
@@ -54,9 +57,11 @@ def drift(
 
 def _as_json(found: Drift) -> dict[str, Any]:
     from deployer.cli.unreadable import as_json_rows
+    from deployer.plan.targets import targets_as_json
     from deployer.plan.words import describe
 
     return {
+        **({"targets": targets_as_json(found.targets)} if found.targets else {}),
         "drift": [
             {
                 "address": item.address,
@@ -76,6 +81,10 @@ def _as_json(found: Drift) -> dict[str, Any]:
 def _print(found: Drift, stack: str) -> None:
     from deployer.plan.words import count, describe
 
+    if found.targets is not None:
+        from deployer.plan.targets import target_words
+
+        _line(f"Targeted: {target_words(found.targets)}")
     for table in found.unreadable:
         _line(table.address, "bold")
         _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")
@@ -84,7 +93,8 @@ def _print(found: Drift, stack: str) -> None:
             _line("")
             _line("no difference in what can be read")
             return
-        _line(f"no drift: live state is what stack {stack} last applied")
+        whose = "live state" if found.targets is None else "what is targeted"
+        _line(f"no drift: {whose} is what stack {stack} last applied")
         return
     address = ""
     for item in found.items:

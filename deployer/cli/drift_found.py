@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -31,6 +31,7 @@ from deployer.live.reader import unreadable as as_unreadable
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.services import service_name
+from deployer.plan.targets import Targets, resolve_targets
 from deployer.provider.table_inputs import table_of
 from deployer.specs.json_form import instance_from_json
 from deployer.specs.model import Lake, TableSpec
@@ -86,10 +87,11 @@ class Drift:
     live: LiveLake
     tables: Mapping[str, TableSpec]
     unreadable: tuple[Unreadable, ...] = ()
+    targets: Targets | None = None  #: what was looked at, if not everything
 
 
-def find_drift(workspace: Workspace) -> Drift:
-    """What live state has otherwise than this stack last applied.
+def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
+    """What live state has otherwise than this stack last applied; `given` are the targets, if not everything is one.
 
     Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
     store is missing.
@@ -109,12 +111,20 @@ def find_drift(workspace: Workspace) -> Drift:
         refuse_lost_tables(workspace, root, applied)
         return Drift((), (), lake, LiveLake(None), {})
     with closing(store):
-        live = read_lake(store, root)
+        targets = None
+        if given:
+            entries = {table_id: entry.address for table_id, entry in store.instance().tables.items()}
+            ids = {address: each.id for address, each in applied.items()}
+            targets = resolve_targets(given, lake, entries, ids)
+            applied = {address: each for address, each in applied.items() if address in targets.addresses}
+        live = read_lake(store, root, targets.addresses if targets else None)
         items, unreadable = _items(store, root, applied, live)
         by_id = {table.table_id: table.spec for table in live.tables.values()}
         tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
-        undeclared = tuple(_undeclared(store, workspace, root, applied, live))
-        return Drift(items, undeclared, lake, live, tables, unreadable)
+        undeclared = [*_unknown_tables(workspace, applied, live)]
+        if targets is None:
+            undeclared += _plain_datasets(store, root)
+        return Drift(items, tuple(undeclared), lake, live, tables, unreadable, targets)
 
 
 def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
@@ -180,13 +190,14 @@ def _index_name(change: c.IndexChange) -> str:
     return change.after.name if isinstance(change, c.RebuildIndex) else change.index.name
 
 
-def _undeclared(
-    store: StateReader, workspace: Workspace, root: str, applied: Mapping[str, Applied], live: LiveLake
-) -> Iterator[Undeclared]:
+def _unknown_tables(workspace: Workspace, applied: Mapping[str, Applied], live: LiveLake) -> Iterator[Undeclared]:
     known = {resource.id for resource in applied.values()} | {each.table_id for each in live.unreadable.values()}
     for address, table in sorted(live.tables.items()):
         if table.table_id not in known and table.owner in ("", workspace.owner):
             yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
+
+
+def _plain_datasets(store: StateReader, root: str) -> Iterator[Undeclared]:
     if "://" not in root:
         locations = {entry.location for entry in store.instance().tables.values()}
         for path in plain_datasets(root):

@@ -7,6 +7,8 @@ from typing import Any
 from deployer.cli.drift_column import edit_column
 from deployer.cli.drift_found import Drift, DriftItem
 from deployer.cli.planning import engine_for
+from deployer.cli.settled import read_recorded
+from deployer.cli.targeting import urns_of
 from deployer.cli.workspace import Workspace
 from deployer.errors import DeployerError, InvalidSpecs, Position, Refused
 from deployer.live.model import LiveLake
@@ -55,7 +57,10 @@ def take_over(workspace: Workspace, found: Drift) -> list[str]:
                 f"nothing was written, for the specs would not be valid (lines as edited):\n{problems}"
             ) from None
         raise
-    engine_for(workspace, lake).refresh(workspace.stack_ref)
+    targets = frozenset[str]()
+    if found.targets is not None:
+        targets = urns_of(workspace, found.targets.addresses, read_recorded(workspace.stack_ref))
+    engine_for(workspace, lake).refresh(workspace.stack_ref, targets=targets)
     return sorted(path.relative_to(workspace.dir).as_posix() for path in before)
 
 

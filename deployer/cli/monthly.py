@@ -49,6 +49,7 @@ def cost_basis(
 
 def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, applied: AwsSettings | None = None) -> Plan:
     """The plan with what it changes in the monthly cost; as it was for a root on a disk, and with nothing to do.
+    With targets it is the cost of those and of the instance.
 
     `applied` are the settings of the stack's resources, which live state does not have.
     """
@@ -60,6 +61,8 @@ def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, appl
     basis = cost_basis(workspace, lake.instance)
     if live.instance is not None and live.read:
         live = replace(live, instance=replace(live.instance, aws=applied or lake.instance.aws))
+    if plan.targets and live.instance is not None and live.instance.address not in plan.targets.addresses:
+        lake = replace(lake, instance=live.instance)
     lake = replace(lake, tables=tuple(table for table in lake.tables if live.unreadable_of(table) is None))
     before, after = (
         None if holding is None else estimate(holding, basis.region, basis.prices, basis.assumptions)

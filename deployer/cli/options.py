@@ -32,6 +32,17 @@ AllowDestroy = Annotated[
         show_default=False,
     ),
 ]
+Target = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="ADDRESS",
+        help="Only this resource, such as table/nyc.flights, or all of a glob, such as 'table/nyc.*'; repeatable. What "
+        "else differs stays as it is.",
+        show_default=False,
+    ),
+]
 NewState = Annotated[
     bool,
     typer.Option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
 from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.cli.stack_owner import refuse_other_name, refuse_others_lake
+from deployer.cli.targeting import Chosen, Scope, choose_targets, limited, recorded_of, scope_of
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.engine.plugin_search import find_plugin
@@ -29,8 +30,9 @@ from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, ResourcePlan, make_plan
 from deployer.plan.support import MOVE
+from deployer.plan.targets import restricted
 from deployer.provider.deletions import Deletions
-from deployer.provider.urn import address_of, type_of, urn_of
+from deployer.provider.urn import address_of, type_of
 from deployer.specs import known_lake
 from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
@@ -49,7 +51,10 @@ _OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A plan, the lake that it was made from, the engine that would apply it, and the live state that it read."""
+    """A plan, the lake that it was made from, the engine that would apply it, and the live state that it read.
+
+    With targets `lake` is the whole lake still, as the program declares it, and `live` has the targets alone.
+    """
 
     plan: Plan
     lake: Lake
@@ -58,36 +63,46 @@ class Planned:
     live: LiveLake
     allow_destroy: frozenset[str] = frozenset()
     deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
-    #: URNs of tables that cannot be read, which the engine neither reads nor changes.
-    leave: frozenset[str] = frozenset()
+    scope: Scope = Scope()  #: tables that cannot be read, and what is not targeted, are left alone by the engine
 
 
-def plan_up(workspace: Workspace, allow_destroy: Collection[str]) -> Planned:
-    """What `up` would do, against live state refreshed first."""
+def plan_up(workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = ()) -> Planned:
+    """What `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is one."""
     if not is_packaged_program(workspace):
         prepare_for(workspace)
-    with reading_ahead(workspace) as received:
+    with nullcontext(lambda: None) if chosen else reading_ahead(workspace) as received:
         lake = workspace.lake()
         ahead = received()
-    planned = plan_lake(workspace, lake, allow_destroy, ahead)
+    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen)
     check_addresses("--allow-destroy", allow_destroy, planned.plan)
     return planned
 
 
-def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], ahead: Ahead | None = None) -> Planned:
+def plan_lake(
+    workspace: Workspace,
+    lake: Lake,
+    allow_destroy: Collection[str],
+    ahead: Ahead | None = None,
+    chosen: Chosen = (),
+) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first.
 
-    `ahead` is live state that was just read, in case that it is of this lake.
+    `ahead` is live state that was just read, in case that it is of this lake. `chosen` are the targets, if not
+    everything is one: of other tables nothing is read.
     """
     root = workspace.root(lake)
     planned_deletions: list[Deletions] = []  # known once there is a plan
-    if ahead is not None and ahead.root == root:
+    targets = None
+    if ahead is not None and ahead.root == root and not chosen:
         live, recorded = ahead.live, ahead.recorded
         stores_of = cache(lambda: _stores(workspace, allow_destroy, (root, live), lake))
     else:
         stores = _stores(workspace, allow_destroy, declares=lake)
-        live, recorded = stores.live_lake(root), read_recorded(workspace.stack_ref)
+        recorded = read_recorded(workspace.stack_ref)
+        targets = choose_targets(chosen, lake, stores.addresses(root), recorded) if chosen else None
+        live = stores.live_lake(root, targets.addresses if targets else None)
         stores_of = cache(lambda: stores)
+    wanted = restricted(lake, targets) if targets else lake
     made = cache(lambda: _engine(workspace, lake, stores_of()))
 
     def engine() -> Engine:
@@ -95,24 +110,26 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
         return made()
 
     config = {SPECS_KEY: str(workspace.specs)}
-    refuse_others_lake(workspace, lake, live)
-    refuse_other_name(workspace, lake, live)
+    refuse_others_lake(workspace, wanted, live)
+    refuse_other_name(workspace, wanted, live)
     if live.instance is None:
         _refuse_unmoved(workspace, lake, recorded)
         if not workspace.new_state:
             refuse_lost_state(workspace, lake, recorded)
     plan = make_plan(
         lake.instance.name,
-        build_graph(lake),
+        build_graph(wanted),
         live,
         owner=workspace.owner,
         managed=frozenset(recorded.ids.values()),
         allow_destroy=allow_destroy,
     )
-    plan, live = _looked_up(plan, lake, live, root)
-    leave = _left_alone(workspace, lake, live, recorded)
+    if targets is not None:
+        plan = limited(workspace, plan, wanted, live, recorded, targets)
+    plan, live = _looked_up(plan, wanted, live, root)
+    scope = scope_of(workspace, plan.targets, lake, live, recorded)
     with opened_policies(workspace) as policies:
-        if not engine_would_agree(workspace, root, plan, live, recorded):
+        if not engine_would_agree(workspace, root, plan, live, recorded_of(recorded, plan.targets)):
             prepare_for(workspace, lake)
             package_for(workspace, lake)
             _tell_plugins(workspace, recorded)
@@ -120,16 +137,17 @@ def plan_lake(workspace: Workspace, lake: Lake, allow_destroy: Collection[str], 
                 found = engine().preview(
                     workspace.stack_ref,
                     on_event=_show_output,
+                    targets=scope.targets,
                     allow_destroy=frozenset(allow_destroy),
                     config=config,
-                    leave=leave,
+                    leave=scope.leave,
                 )
                 plan = _with_foreign(plan, found.operations)
         plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
         planned_deletions.append(_deletions(plan, live, root))
-        plan = judged(workspace, plan, lake, live, policies)
-    plan = with_cost(workspace, plan, lake, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1], leave)
+        plan = judged(workspace, plan, wanted, live, policies)
+    plan = with_cost(workspace, plan, wanted, live, recorded.aws)
+    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1], scope)
 
 
 def _tell_plugins(workspace: Workspace, recorded: Recorded) -> None:
@@ -174,17 +192,6 @@ def _looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan,
     for each in lost:
         live = live.without(each)
     return plan, live
-
-
-def _left_alone(workspace: Workspace, lake: Lake, live: LiveLake, recorded: Recorded) -> frozenset[str]:
-    """The URNs of tables that cannot be read, by all the names under which the program or Pulumi's state has them."""
-    if not live.unreadable:
-        return frozenset()
-    ids = {table.table_id for table in live.unreadable.values()}
-    named = {*live.unreadable, *(table.address for table in lake.tables if live.unreadable_of(table) is not None)}
-    urns = {urn_of(workspace.project.name, workspace.stack, address) for address in named}
-    known = {urn for address, urn in recorded.urns.items() if address in named or recorded.ids[address] in ids}
-    return frozenset(urns | known)
 
 
 def _with_removals(

@@ -14,6 +14,7 @@ from deployer.cli.workspace import Workspace
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
+from deployer.plan.targets import target_words
 from deployer.specs.model import Lake
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def judged(
 ) -> Plan:
     """The plan with what the policies say of it; as it was where there are none.
 
-    `declared` is False where the plan deletes what the lake declares. Raises InvalidSpecs for rules that fail.
+    `declared` is False where the plan deletes what the lake declares. A plan with targets is judged as if there were
+    nothing else. Raises InvalidSpecs for rules that fail.
     """
     if policies is None:
         return plan
@@ -84,8 +86,18 @@ def _judged(
     from deployer.policy.evaluate import evaluate
     from deployer.policy.view import plan_view
 
+    targets = plan.targets
+    if targets is not None:
+        specs = [spec for spec in specs if spec.address in targets.addresses]
+        approvals = tuple(each for each in policies.approvals if each.address in targets.addresses)
+        policies = replace(policies, approvals=approvals)  # nobody shall remove those of the others as unused
     view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
-    return replace(plan, verdict=replace(evaluate(policies, view), ref=ref))
+    verdict = evaluate(policies, view)
+    if targets is not None:
+        verdict = replace(
+            verdict, notes=(f"rules were asked about the targets alone: {target_words(targets)}", *verdict.notes)
+        )
+    return replace(plan, verdict=replace(verdict, ref=ref))
 
 
 def _loaded(project: Path, ref: str) -> Policies:

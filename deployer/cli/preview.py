@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, NewState, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, NewState, ProjectDir, SpecsPath, StackName, Target
 from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def preview(
     ] = Format.TREE,
     out: Out = None,
     against: Against = None,
+    target: Target = None,
     allow_destroy: AllowDestroy = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 2 when there are changes, or tables that cannot be read.")
@@ -83,7 +84,8 @@ def preview(
     if against is not None:
         from deployer.cli.against import Comparison, plan_against
 
-        workspace, plan = plan_against(Comparison(project, stack, specs, against), allow_destroy or ())
+        compared = Comparison(project, stack, specs, against, tuple(target or ()))
+        workspace, plan = plan_against(compared, allow_destroy or ())
         if policy_only:
             return _policy_only(workspace, plan, form)
         print_plan(plan, form, against)
@@ -93,18 +95,20 @@ def preview(
 
         workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
         if policy_only:
-            return _policy_only(workspace, plan_up(workspace, allow_destroy or ()).plan, form)
+            return _policy_only(workspace, plan_up(workspace, allow_destroy or (), target or ()).plan, form)
         if out is None:
-            planned = plan_up(workspace, allow_destroy or ())
+            planned = plan_up(workspace, allow_destroy or (), target or ())
             print_plan(planned.plan, form)
         else:
-            planned = _saved(workspace, allow_destroy or (), out, form)
+            planned = _saved(workspace, allow_destroy or (), target or (), out, form)
         note_unread(workspace, planned.lake.files)
         plan = planned.plan
     return 2 if exit_code and (plan.unreadable or not plan.is_empty) else 0
 
 
-def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: Format) -> Planned:
+def _saved(
+    workspace: Workspace, allow_destroy: Sequence[str], target: Sequence[str], out: Path, form: Format
+) -> Planned:
     """Save the plan, and print it with the digest of its file; one that cannot be saved is printed all the same."""
     from deployer.cli.planning import plan_up
     from deployer.cli.saved_plan import save_plan
@@ -112,7 +116,7 @@ def _saved(workspace: Workspace, allow_destroy: Sequence[str], out: Path, form: 
     from deployer.plan.plan_seal import plan_signer
 
     signer = plan_signer()
-    planned = plan_up(workspace, allow_destroy)
+    planned = plan_up(workspace, allow_destroy, target)
     try:
         saved = save_plan(workspace, planned, tuple(allow_destroy), out, signer)
     except DeployerError:

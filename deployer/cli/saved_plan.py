@@ -13,6 +13,7 @@ from deployer import __version__, masking
 from deployer.cli.planning import Planned, plan_lake
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import Corrupt, InvalidInput, Refused
+from deployer.graph.build import Spec
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.plan_file import Moved, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, checking_key, expected_digest
@@ -58,6 +59,7 @@ def save_plan(
             planned.lake,
             _read(workspace, planned),
             changes,
+            planned.plan.targets,
         ),
         signer,
     )
@@ -103,11 +105,15 @@ def _faults(lake: Lake) -> Iterator[str]:
 
 def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:
     """What the saved plan does now, and what moved since it was made."""
-    planned = plan_lake(workspace, saved.desired, saved.allow_destroy)
+    planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or ())
     removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
     planned = replace(planned, plan=replace(planned.plan, removals=removals))
     found = moved(saved.read, _read(workspace, planned), planned.live)
-    if not found and _reads_specs_itself(planned) and _declared(workspace.lake()) != _declared(saved.desired):
+    if (
+        not found
+        and _reads_specs_itself(planned)
+        and _applied(workspace.lake(), saved) != _applied(saved.desired, saved)
+    ):
         raise Refused(
             "the specs are not those of the plan, and the Pulumi CLI applies the specs that it finds",
             where=workspace.specs,
@@ -123,8 +129,10 @@ def _reads_specs_itself(planned: Planned) -> bool:
     return not isinstance(planned.engine(), EmbeddedEngine)
 
 
-def _declared(lake: Lake) -> tuple[object, ...]:
-    return lake.instance, *sorted(lake.tables, key=lambda table: table.address)
+def _applied(lake: Lake, saved: SavedPlan) -> list[Spec]:
+    """What the plan applies of what a lake declares: all, or its targets."""
+    specs: tuple[Spec, ...] = (lake.instance, *sorted(lake.tables, key=lambda table: table.address))
+    return [each for each in specs if saved.targets is None or each.address in saved.targets.addresses]
 
 
 def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:

@@ -16,12 +16,12 @@ from deployer.cli.options import (
     ProjectDir,
     SpecsPath,
     StackName,
+    Target,
 )
 
 if TYPE_CHECKING:
     from deployer.cli.planning import Planned
     from deployer.cli.workspace import Workspace
-    from deployer.plan import Plan
     from deployer.plan.plan_file import Moved, SavedPlan
     from deployer.plan.plan_seal import SavedAs
 
@@ -54,6 +54,7 @@ def up(
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
+    target: Target = None,
     allow_destroy: AllowDestroy = None,
     yes: Yes = False,
     lock_timeout: LockTimeout = None,
@@ -76,9 +77,11 @@ def up(
     from deployer.errors import InvalidInput
 
     if plan is not None:
-        if specs is not None or allow_destroy:
+        if specs is not None or allow_destroy or target:
             raise InvalidInput(
-                "--specs and --allow-destroy are part of the plan", where=plan, remedy="give them to preview --out"
+                "--specs, --target and --allow-destroy are part of the plan",
+                where=plan,
+                remedy="give them to preview --out",
             )
         given = context.get_parameter_source("stack")
         chosen = stack if given is not None and given.name == "COMMANDLINE" else None
@@ -92,7 +95,7 @@ def up(
     prepare_for(workspace)
     lake = workspace.lake()
     with held_in_time(workspace, lake, lock_timeout):
-        planned = plan_lake(workspace, lake, allow_destroy or ())
+        planned = plan_lake(workspace, lake, allow_destroy or (), chosen=target or ())
         check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:
             show(planned)
@@ -147,9 +150,10 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
         result = planned.engine().up(
             workspace.stack_ref,
             on_event=view,
+            targets=planned.scope.targets,
             allow_destroy=planned.allow_destroy,
             config=planned.config,
-            leave=planned.leave,
+            leave=planned.scope.leave,
         )
     unreadable = planned.plan.unreadable
     if as_json:
@@ -157,7 +161,7 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
         print_json({"plan": plan_as_json(planned.plan, saved=saved), "summary": dict(result.summary), **error})
     elif not planned.plan.is_empty:
         stdout().print(view.summary(result.operations))
-    _remove_old_datasets(workspace.root(planned.lake), planned.plan)
+    _remove_old_datasets(workspace.root(planned.lake), planned)
     return _tell_unreadable(planned, as_json=as_json)
 
 
@@ -196,8 +200,11 @@ def _record_others(root: str, planned: Planned) -> None:
                 note(f"{table.spec.address}: what others committed to it could not be recorded: {error}")
 
 
-def _remove_old_datasets(root: str, plan: Plan) -> None:
-    """Remove what rewrites left and the plan showed; datasets that have to be looked at first are named."""
+def _remove_old_datasets(root: str, planned: Planned) -> None:
+    """Remove what rewrites left and the plan showed; datasets that have to be looked at first are named.
+
+    With targets, only those tables are looked at.
+    """
     from contextlib import closing
 
     from deployer.cli.output import note
@@ -209,9 +216,12 @@ def _remove_old_datasets(root: str, plan: Plan) -> None:
         store = open_store(root)
     except NotFound:
         return
+    tables: list[str] = [""]  # all of them
+    if planned.plan.targets is not None:
+        tables = [table.table_id for table in planned.live.tables.values() if table.former]
     with closing(store):
-        foreseen = {each.name for each in plan.removals if each.kind in ("replaced", "unfinished")}
-        for old in remove_old_datasets(store, root, foreseen=foreseen):
+        foreseen = {each.name for each in planned.plan.removals if each.kind in ("replaced", "unfinished")}
+        for old in (each for only in tables for each in remove_old_datasets(store, root, only=only, foreseen=foreseen)):
             gone = "a rewrite that is not wanted any more" if old.given_up else "the table was rewritten since"
             note(f"{old.table}: {old.location} is {f'kept: {old.why}' if old.why else f'removed: {gone}'}")
 

@@ -59,12 +59,13 @@ class CliEngine:
         leave: frozenset[str] = frozenset(),
     ) -> PlanResult:
         seen = Collected(on_event)
+        if targets and targets <= leave:
+            return PlanResult(())
         with _config_file(stack, config) as config_file, _to_read(stack) as opened:
             _call(
                 lambda: opened.preview(
                     refresh=refresh,
-                    target=sorted(targets) or None,
-                    exclude=sorted(leave) or None,
+                    **_limits(targets, leave),
                     config_file=config_file,
                     on_event=seen.take,
                     on_output=_ignore,
@@ -85,13 +86,14 @@ class CliEngine:
         leave: frozenset[str] = frozenset(),
     ) -> UpResult:
         seen = Collected(on_event)
+        if targets and targets <= leave:
+            return seen.result({})
         with _config_file(stack, config) as config_file:
             done = _call(
                 lambda: _open(stack).up(
                     refresh=refresh,
                     parallel=parallel,
-                    target=sorted(targets) or None,
-                    exclude=sorted(leave) or None,
+                    **_limits(targets, leave),
                     config_file=config_file,
                     continue_on_error=True,
                     on_event=seen.take,
@@ -117,14 +119,21 @@ class CliEngine:
         return seen.result({})
 
     def refresh(
-        self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
+        self,
+        stack: StackRef,
+        *,
+        dry_run: bool = False,
+        on_event: OnEvent | None = None,
+        parallel: int | None = None,
+        targets: frozenset[str] = frozenset(),
     ) -> tuple[Operation, ...]:
         seen = Collected(on_event)
+        how = {"parallel": parallel, "on_event": seen.take, "on_output": _ignore, **_limits(targets, frozenset())}
         if dry_run:
             with _to_read(stack) as opened:
-                _call(lambda: opened.preview_refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+                _call(lambda: opened.preview_refresh(**how))
         else:
-            _call(lambda: _open(stack).refresh(parallel=parallel, on_event=seen.take, on_output=_ignore))
+            _call(lambda: _open(stack).refresh(**how))
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
@@ -182,6 +191,16 @@ class Collected:
     def _emit(self, event: Event | None) -> None:
         if event is not None and self.on_event is not None:
             self.on_event(event)
+
+
+def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
+    """What the CLI is limited to. It takes targets or exceptions, not both.
+
+    It refuses a URN that its state does not have, such as that of a table to be created, but not a pattern: this one
+    matches the URN alone.
+    """
+    urns = sorted(urn.replace("urn:", "urn*:", 1) for urn in (targets - leave or leave))
+    return {"target" if targets else "exclude": urns or None}
 
 
 def _open(stack: StackRef) -> automation.Stack:

@@ -32,7 +32,7 @@ def delete_unseen(run: Run, is_seen: Callable[[str], bool]) -> None:
             if state.urn in run.failures:
                 kept.append(state)
             continue
-        if not run.is_target(state.urn) and not state.delete:
+        if not run.is_target(state.urn):
             kept.append(state)
         elif not state.delete and not run.may_destroy(state):
             kept.append(state)

@@ -109,9 +109,15 @@ class EmbeddedEngine:
             return _result(run)
 
     def refresh(
-        self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
+        self,
+        stack: StackRef,
+        *,
+        dry_run: bool = False,
+        on_event: OnEvent | None = None,
+        parallel: int | None = None,
+        targets: frozenset[str] = frozenset(),
     ) -> tuple[Operation, ...]:
-        settings = _settings(stack, dry_run=dry_run, parallel=parallel)
+        settings = _settings(stack, dry_run=dry_run, parallel=parallel, targets=targets)
         with self._run(stack, settings, on_event, None, kind="refresh") as context:
             refresh_all(context.run)
             return tuple(context.run.drift.values())

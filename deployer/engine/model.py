@@ -137,8 +137,9 @@ class Engine(Protocol):
 
     Every method raises `EngineFailed` when the program, a provider or a step fails (what was done is saved),
     `Conflict` when another run holds the stack, `Refused` for what the engine does not do, and `Interrupted` after
-    Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`). `leave` are
-    URNs of resources that are neither read nor changed.
+    Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`). `targets` are
+    URNs: no other resource is read or changed; empty means all. Resources of `leave` are neither read nor changed,
+    targets or not.
     """
 
     def preview(
@@ -177,7 +178,13 @@ class Engine(Protocol):
     ) -> UpResult: ...
 
     def refresh(
-        self, stack: StackRef, *, dry_run: bool = False, on_event: OnEvent | None = None, parallel: int | None = None
+        self,
+        stack: StackRef,
+        *,
+        dry_run: bool = False,
+        on_event: OnEvent | None = None,
+        parallel: int | None = None,
+        targets: frozenset[str] = frozenset(),
     ) -> tuple[Operation, ...]: ...
 
     def export(self, stack: StackRef) -> dict[str, Any]: ...

@@ -26,7 +26,7 @@ from deployer.engine.replacing import delete_before_replacing
 from deployer.engine.resource import ResourceState
 from deployer.engine.run import Run, operation
 from deployer.engine.threads import Postponed, leave_program_thread
-from deployer.engine.urns import split_reference
+from deployer.engine.urns import STACK_TYPE, split_reference
 from deployer.engine.values import keep_secrecy, same
 
 
@@ -54,10 +54,10 @@ class Registrar:
         new = desired(goal, urn, old)
 
         def decide() -> Registered:
+            if not run.is_target(urn) and goal.type != STACK_TYPE:
+                return self._untouched(key, old, new)
             if not goal.custom:
                 return self._component(goal, key, old, new)
-            if not run.is_target(urn):
-                return self._untouched(key, old, new)
             return self._custom(goal, key, old, new, run.provider_of(goal.provider))
 
         return self._attempt(urn, old, decide)

@@ -26,7 +26,7 @@ def settle_unfinished(run: Run) -> None:
     known = {state.urn for state in run.snapshot.resources()}
     for _, pending in list(run.snapshot.inherited()):
         state = pending.resource
-        if state.urn in run.settings.leave:
+        if not run.is_target(state.urn):
             continue
         if pending.kind != "creating" or state.urn in known or state.urn in run.failures:
             run.end(None, settles=state.urn)

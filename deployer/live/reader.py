@@ -5,7 +5,7 @@ A table that cannot be read is told as such and does not keep the others from be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -48,11 +48,14 @@ class ActiveTables:
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
 
 
-def read_lake(store: StateReader, root: str) -> LiveLake:
-    """The whole lake with all that Lance has; tables being created or deleted are left out."""
-    active = active_tables(store)
+def read_lake(store: StateReader, root: str, only: Collection[str] | None = None) -> LiveLake:
+    """The whole lake with all that Lance has; tables being created or deleted are left out.
+
+    `only`: with no other tables than those at these addresses, of which nothing is read.
+    """
+    active = active_tables(store, only)
     read = {**read_tables(store, root, active.found), **active.unreadable}
-    return lake_of(store.instance(), [*read.values(), *unfinished_tables(store)])
+    return lake_of(store.instance(), [*read.values(), *unfinished_tables(store, only)])
 
 
 def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTable | Unreadable]) -> LiveLake:
@@ -72,12 +75,16 @@ def lake_of(instance: InstanceState, tables: Iterable[LiveTable | UnfinishedTabl
     return LiveLake(live_instance(instance), found, owner, True, tuple(unfinished), unreadable)
 
 
-def active_tables(store: StateReader) -> ActiveTables:
-    """The active tables, read at once. Of others there may be no log."""
-    entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status == "active"}
+def active_tables(store: StateReader, only: Collection[str] | None = None) -> ActiveTables:
+    """The active tables, read at once; `only` those at these addresses. Of others there may be no log."""
+    entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status == "active"}
     states, failures = store.each_table(tuple(entries))
     found = {table_id: (entry, states[table_id]) for table_id, entry in entries.items() if table_id in states}
     return ActiveTables(found, {table_id: _without_log(entries[table_id], why) for table_id, why in failures.items()})
+
+
+def _entries(store: StateReader, only: Collection[str] | None) -> Iterable[tuple[str, TableEntry]]:
+    return ((id_, entry) for id_, entry in store.instance().tables.items() if only is None or entry.address in only)
 
 
 def _without_log(entry: TableEntry, why: DeployerError) -> Unreadable:
@@ -117,9 +124,9 @@ def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable
         return LiveTable(protected, entry.table_id, entry.location, own, statistics(state))
 
 
-def unfinished_tables(store: StateReader) -> list[UnfinishedTable | Unreadable]:
-    """The tables whose creation or deletion was cut off, by name; rarely any."""
-    entries = {table_id: entry for table_id, entry in store.instance().tables.items() if entry.status != "active"}
+def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
+    """The tables whose creation or deletion was cut off, by name; rarely any. `only` those at these addresses."""
+    entries = {table_id: entry for table_id, entry in _entries(store, only) if entry.status != "active"}
     states, failures = store.each_table(tuple(entries)) if entries else ({}, {})
     in_order = sorted(entries.values(), key=lambda each: each.address)
     return [_unfinished(entry, states.get(entry.table_id), failures.get(entry.table_id)) for entry in in_order]

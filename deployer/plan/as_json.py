@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.plan.outside import Outside, begins_to_send
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.removals import removal_as_json
+from deployer.plan.targets import targets_as_json
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
@@ -34,6 +35,7 @@ def plan_as_json(plan: Plan, against: str | None = None, saved: SavedAs | None =
         "format": FORMAT_VERSION,
         "instance": plan.instance,
         **({} if against is None else {"against": against}),
+        **({"targets": targets_as_json(plan.targets)} if plan.targets else {}),
         "counts": plan.counts(),
         "refused": len(plan.refused) + len(plan.refused_removals),
         "resources": [_resource(resource) for resource in plan.resources if resource.changes],

@@ -7,6 +7,7 @@ from deployer.plan.plan import Plan
 from deployer.plan.plan_seal import SavedAs
 from deployer.plan.removals import removal_words
 from deployer.plan.saved_words import apply_command, saved_words
+from deployer.plan.targets import target_words
 from deployer.plan.templating import render_page
 from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict
@@ -29,6 +30,7 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         parted=resources,
         against=against,
         saved=f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
+        targeted=target_words(plan.targets) if plan.targets else "",
         any_risky=any(risky for _, risky, _ in resources),
         cost=cost_words(plan.cost) if plan.cost else "",
         counts=plan.counts(),

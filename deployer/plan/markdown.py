@@ -12,6 +12,7 @@ from deployer.plan.plan_seal import SavedAs
 from deployer.plan.removals import removal_words
 from deployer.plan.risk import Risk
 from deployer.plan.saved_words import apply_command
+from deployer.plan.targets import target_words
 from deployer.plan.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.verdict import Verdict, Violation
 from deployer.plan.verdict_words import REMEDY, verdict_line
@@ -82,6 +83,8 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     lines = [f"### Plan for {markdown_code(plan.instance)}: {headline(plan)}"]
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
+    if plan.targets is not None:
+        lines += ["", f"🎯 **targeted**: {markdown_text(target_words(plan.targets))}"]
     if saved is not None:
         signed = f", signed by {markdown_code(saved.signed_by)}" if saved.signed_by else ""
         command = markdown_code(apply_command(saved))

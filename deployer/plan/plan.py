@@ -16,6 +16,7 @@ from deployer.plan.diff import diff
 from deployer.plan.removals import Removal
 from deployer.plan.risk import Assessment, Risk, assess
 from deployer.plan.support import kept_keys, refusal
+from deployer.plan.targets import Targets
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types import Column
 
@@ -69,7 +70,8 @@ class Plan:
 
     `unreadable` are tables of the lake that cannot be read: nothing is planned for them, and `up` leaves them as they
     are, declared or not. `verdict` is None where the project has no policies, `cost` where nothing is paid for or
-    changed. `removals` are data that goes beside what the changes say.
+    changed. `removals` are data that goes beside what the changes say. `targets` is None where the plan is of the whole
+    lake; else it has nothing of other resources than those.
     """
 
     instance: str
@@ -79,6 +81,7 @@ class Plan:
     cost: MonthlyCost | None = None
     removals: tuple[Removal, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
+    targets: Targets | None = None
 
     @property
     def changes(self) -> tuple[PlannedChange, ...]:

@@ -23,6 +23,7 @@ from deployer.plan.plan import Plan, ResourcePlan
 from deployer.plan.plan_seal import PlanSigner, SavedAs, check_signature, digest_of, read_file
 from deployer.plan.removals import saved_names
 from deployer.plan.risk import assess
+from deployer.plan.targets import Targets, targets_as_json, targets_from_json
 from deployer.specs.aws_form import aws_from_json, aws_to_json
 from deployer.specs.json_form import (
     column_to_json,
@@ -43,6 +44,7 @@ JSON = Any
 #: Address to property to value: what a plan read.
 Facts = Mapping[str, Mapping[str, JSON]]
 
+_PLACE = ("root", "state")  #: the properties of an instance that say where its tables are
 _AGAIN = "preview again with --out"
 _READABLE = "readable"  #: the property that a table has which could not be read, and of which nothing else is known
 
@@ -59,6 +61,7 @@ class SavedPlan:
     desired: Lake
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
+    targets: Targets | None = None  #: what `up` is limited to; None for all that `desired` declares
     saved_as: SavedAs = field(default=SavedAs("", ""), compare=False)  #: the file that it was read from
 
     @property
@@ -81,10 +84,15 @@ class Moved:
 
 
 def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, dict[str, JSON]]:
-    """What the plan depends on: the instance, and each table that is declared or that `owner` manages."""
+    """What the plan depends on: the instance, and each table that is declared or that `owner` manages.
+
+    `live` has the plan's targets alone, where there are any. Of an instance that is not one, only its place counts.
+    """
     read: dict[str, dict[str, JSON]] = {}
     if live.instance is not None:
-        read[live.instance.address] = instance_to_json(live.instance)
+        form, address = instance_to_json(live.instance), live.instance.address
+        whole = plan.targets is None or address in plan.targets.addresses
+        read[address] = form if whole else {name: form.get(name) for name in _PLACE}
     planned = {resource.address: resource for resource in plan.resources}
     wanted = {table.address for table in desired.tables}
     before = {f"table/{table.former_name}" for table in desired.tables if table.former_name}
@@ -170,6 +178,7 @@ def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -
             "tables": [table_to_json(table) for table in saved.desired.tables],
         },
         "read": saved.read,
+        **({"targets": targets_as_json(saved.targets)} if saved.targets else {}),
         "changes": saved.changes,
     }
     document["checksum"] = _checksum(document)
@@ -241,6 +250,7 @@ def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
         Lake(_instance(desired), tuple(map(table_from_json, objects(desired, "tables")))),
         read,
         mapping(document, "changes"),
+        targets_from_json(mapping(document, "targets")) if "targets" in document else None,
         saved_as,
     )
 

@@ -12,12 +12,14 @@ from deployer.folding import Folded
 from deployer.plan.plan import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
 from deployer.plan.removals import Removal, removal_total, removal_words
 from deployer.plan.risk import Risk
+from deployer.plan.targets import target_words
 from deployer.plan.totals import LEFT_ALONE, foreign_counts, note_of
 from deployer.plan.words import count, describe, size
 
 if TYPE_CHECKING:
     from deployer.live.model import Unreadable
     from deployer.plan.monthly import MonthlyCost
+    from deployer.plan.targets import Targets
     from deployer.plan.verdict import Verdict, Violation
 
 _ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
@@ -28,9 +30,10 @@ _STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "g
 def plan_as_tree(plan: Plan) -> RenderableType:
     """The tree of changes with a summary below; resources without changes are only counted."""
     policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
+    targeted = [_targeted(plan.targets)] if plan.targets else []
     if plan.is_empty and not plan.unreadable:
         done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
-        return Group(Folded(done, 4), *(Text(), *policies[:1]) if policies else ())
+        return Group(Folded(done, 4), *targeted, *(Text(), *policies[:1]) if policies else ())
     tree = Tree(Text(plan.instance, style="bold"))
     for table in plan.unreadable:
         _add_unreadable(tree, table)
@@ -42,7 +45,7 @@ def plan_as_tree(plan: Plan) -> RenderableType:
     for removal in plan.removals:
         tree.add(_removal(removal))
     cost = [_cost(plan.cost)] if plan.cost else []
-    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *cost)
+    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *targeted, *cost)
 
 
 def verdict_as_tree(verdict: Verdict) -> RenderableType:
@@ -81,6 +84,10 @@ def summary(plan: Plan) -> Text:
     if plan.denied:
         line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
     return line
+
+
+def _targeted(targets: Targets) -> RenderableType:
+    return Folded(Text("Targeted: ", style="bold").append(target_words(targets), style="not bold"), 10)
 
 
 def _add_unreadable(tree: Tree, table: Unreadable) -> None:

@@ -110,17 +110,29 @@ class Stores:
                 self._stores[path] = open_store(path)
             return self._stores[path]
 
-    def live_lake(self, root: str) -> LiveLake:
-        """The lake as this run found it, with all that Lance has; an empty one where there is none yet."""
+    def addresses(self, root: str) -> dict[str, str]:
+        """The addresses of the tables that the state store has, by id; none where there is no store yet."""
+        try:
+            tables = self.reader(root).instance().tables
+        except NotFound:
+            return {}
+        return {table_id: entry.address for table_id, entry in tables.items()}
+
+    def live_lake(self, root: str, only: Collection[str] | None = None) -> LiveLake:
+        """The lake as this run found it, with all that Lance has; an empty one where there is none yet.
+
+        `only`: with no other tables than those at these addresses, of which nothing is read.
+        """
         try:
             reader = self.reader(root)
         except NotFound:
             return LiveLake(None)
-        path, at_start = self.path(root), self._found(root)
+        path = self.path(root)
+        at_start = self._found(root) if only is None else active_tables(reader, only)
         unread = {table_id: each for table_id, each in at_start.found.items() if (path, table_id) not in self._live}
         self._live.update({(path, table_id): table for table_id, table in read_tables(reader, path, unread).items()})
         read = [self._live[path, table_id] for table_id in at_start.found if (path, table_id) in self._live]
-        return lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader)])
+        return lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
 
     def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""

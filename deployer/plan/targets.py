@@ -1,0 +1,182 @@
+"""Targets: the resources that `--target` limits a run to, by address or glob, and the words for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+from deployer.errors import InvalidInput
+from deployer.live.model import LiveLake
+from deployer.plan import changes as c
+from deployer.plan.words import count
+from deployer.specs.model import Lake
+from deployer.specs.plain_values import optional_text, optional_whole, texts, whole
+
+_NAMED = 5  #: of the addresses and globs, how many the words show
+#: Without these changes of the instance, tables would be looked for where they are not.
+_PLACES = (c.CreateInstance, c.ChangeRoot, c.ChangeStateBackend)
+
+_Names = frozenset[str]  #: all addresses of one resource: as declared, as live, and as it was applied
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What a run is limited to.
+
+    `given` are the addresses and globs as the user wrote them, `addresses` all names of the resources that take part.
+    `needed` is the instance's address where it takes part only because the targets need it, else empty. `others` counts
+    the resources of the stack that do not take part; `differ`, how many of those differ, None where that is unknown.
+    """
+
+    given: tuple[str, ...]
+    addresses: frozenset[str]
+    needed: str = ""
+    others: int = 0
+    differ: int | None = None
+
+    def needing(self, instance: str) -> Targets:
+        """The same with the instance, which they need; as they are where it is a target."""
+        if instance in self.addresses:
+            return self
+        return replace(self, addresses=self.addresses | {instance}, needed=instance, others=self.others - 1)
+
+
+def resolve_targets(
+    given: Sequence[str], lake: Lake, live: Mapping[str, str], applied: Mapping[str, str] | None = None
+) -> Targets:
+    """The resources that addresses and globs name: declared, live, or applied before.
+
+    `live` are addresses of the state store's tables by id, `applied` the ids in Pulumi's state by address. Raises
+    InvalidInput for the first of `given` that names nothing, with the nearest that exists.
+    """
+    declared = _declared(lake, frozenset(live.values()))
+    covered = frozenset[str]().union(*declared)
+    before = [frozenset({address, live.get(id_, address)}) for address, id_ in (applied or {}).items()]
+    removed = [names for names in before if not names & covered]
+    resources = [*declared, *before, *(frozenset({address}) for address in live.values())]
+    known = sorted(frozenset[str]().union(*resources))
+    found: set[str] = set()
+    for pattern in given:
+        found |= _matches(pattern, known, lake)
+    while more := {name for names in resources if names & found for name in names} - found:
+        found |= more
+    others = sum(not names & found for names in (*declared, *removed))
+    return Targets(tuple(dict.fromkeys(given)), frozenset(found), others=others)
+
+
+def _declared(lake: Lake, live: frozenset[str]) -> list[_Names]:
+    """The names of each declared resource: a renamed table has its former one until that was applied."""
+    addresses = {table.address for table in lake.tables}
+    resources = [frozenset({lake.instance.address})]
+    for table in lake.tables:
+        former = f"table/{table.former_name}" if table.former_name else table.address
+        pending = table.address not in live and former not in addresses
+        resources.append(frozenset({table.address, former} if pending else {table.address}))
+    return resources
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether it can name several resources."""
+    return any(sign in pattern for sign in "*?[")
+
+
+def matching(pattern: str, addresses: Collection[str]) -> set[str]:
+    """Those of the addresses that a target names."""
+    return {address for address in addresses if address == pattern or fnmatchcase(address, pattern)}
+
+
+def _matches(pattern: str, known: Sequence[str], lake: Lake) -> set[str]:
+    if found := matching(pattern, known):
+        return found
+    what = "no resource has an address like this" if is_glob(pattern) else "no resource has this address"
+    near = nearest_address(pattern, known)
+    raise InvalidInput(
+        f"--target {pattern}: {what}",
+        where=lake.instance.address,
+        remedy=f"did you mean {near}?"
+        if near
+        else "write an address such as table/nyc.flights, or a glob: table/nyc.*",
+    )
+
+
+def nearest_address(given: str, known: Collection[str]) -> str | None:
+    """The address, or the glob, that was probably meant: with its kind before it, or written a little differently."""
+    with_kind = [f"{kind}/{given}" for kind in sorted({address.partition("/")[0] for address in known})]
+    if (found := next((each for each in with_kind if matching(each, known)), None)) is not None:
+        return found
+    tried = [(given, 0.6), *((each, 0.8) for each in with_kind)]
+    near = (get_close_matches(each, sorted(known), 1, cutoff) for each, cutoff in tried)
+    return next((each[0] for each in near if each), None)
+
+
+def restricted(lake: Lake, targets: Targets) -> Lake:
+    """The lake with only the tables that take part; the instance stays."""
+    return replace(lake, tables=tuple(table for table in lake.tables if table.address in targets.addresses))
+
+
+def needs_instance(changes: Iterable[c.Change], lake: Lake, live: LiveLake) -> bool:
+    """Whether the targets cannot be applied without the instance: there is none yet, or it lacks the cluster that may
+    run their services. On AWS what starts services is applied with the instance.
+
+    `changes` are those of the targets and of the instance, `lake` has only the targets' tables.
+    """
+    if live.instance is None:
+        return True
+    for change in changes:
+        if isinstance(change, _PLACES) or (
+            isinstance(change, c.ChangeClusters) and any(t.services for t in lake.tables)
+        ):
+            return True
+        if lake.instance.root.startswith("s3://") and _is_of_services(change, live):
+            return True
+    return False
+
+
+def _is_of_services(change: c.Change, live: LiveLake) -> bool:
+    """Whether it changes which services there are, or when they run; schedules are named after their tables."""
+    match change:
+        case c.CreateTable(spec=spec):
+            return bool(spec.services)
+        case c.DeleteTable(address=address):
+            return address in live.tables and bool(live.tables[address].spec.services)
+        case c.RenameTable():
+            return True
+        case _:
+            return isinstance(change, c.ServiceChange)
+
+
+def target_words(targets: Targets) -> str:
+    """One line that follows "Targeted: ": `table/geo.*; 12 other resources are not targeted; 3 of them differ`."""
+    more = len(targets.given) - _NAMED
+    given = ", ".join(targets.given[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+    words = [given]
+    if targets.needed:
+        words.append(f"{targets.needed} is included, because the targets need it")
+    others = f"{count(targets.others, 'other resource')} {'is' if targets.others == 1 else 'are'} not targeted"
+    words.append(others if targets.others else "there is no other resource")
+    if targets.differ is not None and targets.others:
+        words.append(f"{targets.differ:,} of them differ{'s' if targets.differ == 1 else ''}")
+    return "; ".join(words)
+
+
+def targets_as_json(targets: Targets) -> dict[str, Any]:
+    """The targets, as a part of the plan's document."""
+    return {
+        "given": list(targets.given),
+        "addresses": sorted(targets.addresses),
+        "needed": targets.needed or None,
+        "others": targets.others,
+        "others_differ": targets.differ,
+    }
+
+
+def targets_from_json(form: Mapping[str, Any]) -> Targets:
+    """The targets of a saved plan. Raises InvalidInput for what does not have their form."""
+    given, addresses = texts(form, "given"), frozenset(texts(form, "addresses"))
+    if not given or not addresses:  # no targets at all would be the whole lake
+        raise InvalidInput("`targets` names no resource")
+    needed = optional_text(form, "needed") or ""
+    return Targets(given, addresses, needed, whole(form, "others"), optional_whole(form, "others_differ"))
