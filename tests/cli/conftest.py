@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,27 @@ def deployer(capsys: pytest.CaptureFixture[str]) -> Deployer:
         return Ran(code, *capsys.readouterr())
 
     return call
+
+
+@pytest.fixture(scope="module")
+def four_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of four tables, applied; tests work on copies."""
+    from deployer.cli.main import run
+    from tests.cli.target_project import SPECS
+
+    folder = make_project(tmp_path_factory.mktemp("four") / "project", SPECS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run(["up", "--yes"]) == 0
+    return folder
+
+
+@pytest.fixture
+def four_applied(four_tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the project of four tables, applied; the current folder."""
+    folder = shutil.copytree(four_tables, tmp_path / "project")
+    monkeypatch.chdir(folder)
+    return folder
 
 
 @pytest.fixture

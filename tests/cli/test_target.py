@@ -2,122 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
-import sqlite3
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deployer.cli.main import run
 from deployer.plan.plan_file import _checksum
-from deployer.state import open_reader, open_store
+from deployer.state import open_store
 from deployer.state.updates import SetTableProperties
 from tests.cli.conftest import Deployer
+from tests.cli.target_project import ALL, actions, change_all, untouched
 from tests.cli.test_policy import approval
 from tests.cli.test_review_plans import add_rows, edit, git
-from tests.projects import INSTANCE, make_project, table
+from tests.projects import table
 from tests.security.foreign.lake_damage import folder_is_gone
 
-#: What the specs change once `change_all` has edited them, by the actions of a plan.
-ALL = {
-    "instance/demo": "update",
-    "table/air.flights": "update",
-    "table/air.jets": "update",
-    "table/geo.airports": "delete",
-    "table/geo.cities": "create",
-    "table/geo.lakes": "update",
-    "table/geo.towns": "create",
-}
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project of four tables, applied."""
-    specs = {
-        "demo.yaml": INSTANCE,
-        "flights.yaml": table("flights", "delay: int32"),
-        "planes.yaml": table("planes"),
-        "airports.yaml": table("airports", database="geo"),
-        "lakes.yaml": table("lakes", database="geo"),
-    }
-    folder = make_project(tmp_path_factory.mktemp("target") / "project", specs)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert run(["up", "--yes"]) == 0
-    return folder
-
 
 @pytest.fixture
-def applied(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it; the current folder."""
-    folder = shutil.copytree(template, tmp_path / "project")
-    monkeypatch.chdir(folder)
-    return folder
-
-
-def change_all(project: Path) -> None:
-    """Every table of the specs and the instance differ from what is applied."""
-    specs = project / "specs"
-    edit(specs / "demo.yaml", "engine:", "tags: {owner: data}\nengine:")
-    edit(specs / "flights.yaml", "row_keys", "  - {name: gate, type: string}\nrow_keys")
-    (specs / "planes.yaml").write_text(table("jets", more="renamed_from: air.planes\n"))
-    (specs / "airports.yaml").unlink()
-    edit(specs / "lakes.yaml", "row_keys", "description: Waters.\nrow_keys")
-    for name in ("cities", "towns"):
-        (specs / f"{name}.yaml").write_text(table(name, database="geo"))
-
-
-@pytest.fixture
-def changed(applied: Path) -> Path:
-    change_all(applied)
-    return applied
-
-
-def actions(plan: Mapping[str, Any]) -> dict[str, str]:
-    """What a plan does to which resource."""
-    assert not plan["foreign"]
-    return {each["address"]: each["action"] for each in plan["resources"]}
-
-
-def ids(root: Path) -> dict[str, str]:
-    """The addresses of the state store's tables, by id."""
-    with closing(open_reader(str(root))) as store:
-        return {table_id: entry.address for table_id, entry in store.instance().tables.items()}
-
-
-def untouched(project: Path, *targets: str) -> dict[str, Any]:
-    """All that is kept of resources that are no targets: Pulumi's state, the tables' logs and files, to the byte.
-
-    The instance's log holds the names of all tables; of it only the instance's own properties count.
-    """
-    root = project / "lakes" / "demo"
-    known = ids(root)
-    checkpoint = json.loads((project / ".pulumi" / "stacks" / "lakes" / "dev.json").read_text())
-    kept: dict[str, Any] = {}
-    for resource in checkpoint["checkpoint"]["latest"]["resources"]:
-        kind, name = resource["urn"].split("::")[2:]
-        address = f"{kind.rpartition(':')[2].lower()}/{name}"
-        if address not in targets:
-            kept[f"pulumi {address}"] = resource
-    with closing(sqlite3.connect(root / "_state" / "state.db")) as file:
-        for log, version, body in file.execute("SELECT log, version, body FROM entries"):
-            if log in known and known[log] not in targets:
-                kept[f"log {log} {version}"] = body
-    with closing(open_reader(str(root))) as store:
-        if "instance/demo" not in targets:
-            kept["instance"] = dict(store.instance().properties)
-        for entry in store.instance().tables.values():
-            if entry.address not in targets:
-                kept[f"entry {entry.address}"] = entry
-                for path in sorted((root / entry.location).rglob("*")):
-                    if path.is_file():
-                        kept[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return kept
+def changed(four_applied: Path) -> Path:
+    change_all(four_applied)
+    return four_applied
 
 
 # name: (targets, what is applied, and former names of that)
@@ -166,10 +72,10 @@ def test_a_table_needs_its_instance_until_that_is_there(project: Path, deployer:
     assert actions(plan) == {"table/air.planes": "create"} and plan["targets"]["needed"] is None
 
 
-def test_a_table_needs_the_new_cluster_of_its_services(applied: Path, deployer: Deployer) -> None:
-    edit(applied / "specs" / "demo.yaml", "engine:", "clusters: {night: {kind: local}}\nengine:")
-    edit(applied / "specs" / "flights.yaml", "row_keys", "services: {compact: {cluster: night}}\nrow_keys")
-    edit(applied / "specs" / "planes.yaml", "row_keys", "description: Aircraft.\nrow_keys")
+def test_a_table_needs_the_new_cluster_of_its_services(four_applied: Path, deployer: Deployer) -> None:
+    edit(four_applied / "specs" / "demo.yaml", "engine:", "clusters: {night: {kind: local}}\nengine:")
+    edit(four_applied / "specs" / "flights.yaml", "row_keys", "services: {compact: {cluster: night}}\nrow_keys")
+    edit(four_applied / "specs" / "planes.yaml", "row_keys", "description: Aircraft.\nrow_keys")
     assert actions(deployer("preview", "--json", "--target", "table/air.planes").json) == {"table/air.planes": "update"}
     plan = deployer("preview", "--json", "--target", "table/air.flights").json
     assert actions(plan) == {"instance/demo": "update", "table/air.flights": "update"}
@@ -188,32 +94,32 @@ def test_a_table_needs_the_new_cluster_of_its_services(applied: Path, deployer: 
 )
 @pytest.mark.parametrize("command", ["preview", "up --yes", "preview --policy-only", "drift"])
 def test_a_target_that_names_nothing_is_refused(
-    given: str, said: str, command: str, applied: Path, deployer: Deployer
+    given: str, said: str, command: str, four_applied: Path, deployer: Deployer
 ) -> None:
-    (applied / "specs" / "cities.yaml").write_text(table("cities", database="geo"))
+    (four_applied / "specs" / "cities.yaml").write_text(table("cities", database="geo"))
     ran = deployer(*command.split(), "--target", "table/geo.lakes", "--target", given)
     assert (ran.code, ran.out) == (1, "")
     assert f"instance/demo: --target {given}: " in ran.err and said in ran.err
 
 
-def test_a_table_that_another_stack_manages_is_no_target(applied: Path, deployer: Deployer) -> None:
-    with closing(open_store(str(applied / "lakes" / "demo"))) as store:
+def test_a_table_that_another_stack_manages_is_no_target(four_applied: Path, deployer: Deployer) -> None:
+    with closing(open_store(str(four_applied / "lakes" / "demo"))) as store:
         entry = store.instance().by_name("air.flights")
         assert entry is not None
         owner = {**store.table(entry.table_id).properties.declared, "owner": "lakes/other"}
         store.commit(entry.table_id, [SetTableProperties({"declared": owner})])
-    (applied / "specs" / "flights.yaml").unlink()
-    shutil.rmtree(applied / ".pulumi")
+    (four_applied / "specs" / "flights.yaml").unlink()
+    shutil.rmtree(four_applied / ".pulumi")
     ran = deployer("preview", "--target", "table/air.flights")
     assert ran.code == 1 and "this stack neither declares nor manages it" in ran.err
 
 
 @pytest.mark.parametrize("command", ["preview --exit-code", "up --yes"])
 def test_a_table_that_cannot_be_read_stops_nothing_of_the_others(
-    command: str, applied: Path, deployer: Deployer
+    command: str, four_applied: Path, deployer: Deployer
 ) -> None:
-    folder_is_gone(applied / "lakes" / "demo", "planes")
-    edit(applied / "specs" / "flights.yaml", "row_keys", "description: Departures.\nrow_keys")
+    folder_is_gone(four_applied / "lakes" / "demo", "planes")
+    edit(four_applied / "specs" / "flights.yaml", "row_keys", "description: Departures.\nrow_keys")
     ran = deployer(*command.split(), "--target", "table/air.flights")
     assert ran.code == (2 if command.startswith("preview") else 0), ran.err
     assert "planes" not in ran.out + ran.err
@@ -223,22 +129,22 @@ def test_a_table_that_cannot_be_read_stops_nothing_of_the_others(
     assert "table/air.planes" in target.out and "unreadable" in target.out
 
 
-def test_data_is_destroyed_where_it_is_allowed_and_targeted(applied: Path, deployer: Deployer) -> None:
-    add_rows(applied, "flights")
-    add_rows(applied, "planes")
+def test_data_is_destroyed_where_it_is_allowed_and_targeted(four_applied: Path, deployer: Deployer) -> None:
+    add_rows(four_applied, "flights")
+    add_rows(four_applied, "planes")
     for name in ("flights", "planes"):
-        (applied / "specs" / f"{name}.yaml").write_text(table(name, more="deletion_protection: false\n"))
+        (four_applied / "specs" / f"{name}.yaml").write_text(table(name, more="deletion_protection: false\n"))
     assert deployer("up", "--yes", "--allow-destroy", "table/air.flights").code == 0
     for name in ("flights", "planes"):
-        (applied / "specs" / f"{name}.yaml").unlink()
-    before = untouched(applied, "table/air.planes")
+        (four_applied / "specs" / f"{name}.yaml").unlink()
+    before = untouched(four_applied, "table/air.planes")
     target = ("up", "--yes", "--target", "table/air.planes")
     refused = deployer(*target)
     assert refused.code == 3 and "--allow-destroy table/air.planes" in refused.out and "flights" not in refused.out
     mistaken = deployer(*target, "--allow-destroy", "table/air.planes", "--allow-destroy", "table/air.flights")
     assert mistaken.code == 1 and "target it too: --target table/air.flights" in mistaken.err
     assert deployer(*target, "--allow-destroy", "table/air.planes").code == 0
-    assert untouched(applied, "table/air.planes") == before
+    assert untouched(four_applied, "table/air.planes") == before
     assert "air.planes" not in [each["name"] for each in deployer("tables", "--json").json["tables"]]
 
 
@@ -252,16 +158,6 @@ def test_a_saved_plan_applies_its_targets_alone(changed: Path, deployer: Deploye
     shown = deployer("up", "p", "--yes")
     assert shown.code == 0 and "Targeted: table/geo.cities, table/geo.airports; 5 other" in shown.out
     assert untouched(changed, "table/geo.airports", "table/geo.cities") == before
-
-
-Edit = Callable[[Path, Deployer], object]
-
-
-def describe(name: str) -> Edit:
-    def change(project: Path, deployer: Deployer) -> None:
-        edit(project / "specs" / f"{name}.yaml", "row_keys", "description: New.\nrow_keys")
-
-    return change
 
 
 # name: (what is applied after the plan of table/geo.* was saved, its exit code, and what that says)
@@ -342,11 +238,11 @@ def test_policies_judge_the_targets_alone(changed: Path, deployer: Deployer) -> 
     assert deployer("up", "--yes", "--target", "table/geo.c*").code == 3
 
 
-def test_specs_are_compared_by_targets_too(applied: Path, deployer: Deployer) -> None:
-    git(applied, "init", "-q", "-b", "main")
-    git(applied, "add", "-A", "specs", "stacks", "Pulumi.yaml")
-    git(applied, "commit", "-qm", "first")
-    change_all(applied)
+def test_specs_are_compared_by_targets_too(four_applied: Path, deployer: Deployer) -> None:
+    git(four_applied, "init", "-q", "-b", "main")
+    git(four_applied, "add", "-A", "specs", "stacks", "Pulumi.yaml")
+    git(four_applied, "commit", "-qm", "first")
+    change_all(four_applied)
     plan = deployer("preview", "--against", "main", "--json", "--target", "table/air.*").json
     assert actions(plan) == {"table/air.flights": "update", "table/air.jets": "update"}
     assert (plan["targets"]["others"], plan["targets"]["others_differ"]) == (5, 5)

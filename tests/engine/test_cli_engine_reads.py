@@ -24,6 +24,7 @@ class Called:
     """What was asked of the CLI: selecting or making a stack, of which backend, and the resources found there."""
 
     found: list[tuple[str, str, list[str]]] = field(default_factory=list)
+    limits: list[dict[str, Any]] = field(default_factory=list)  #: of each run, what it was limited to
     project: Path = Path()
 
     def asked(self, how: str, url: str) -> Called:
@@ -35,8 +36,12 @@ class Called:
         self.found.append((how, url, resources))
         return self
 
-    def preview(self, **_: Any) -> None:
-        """As of a stack of the automation API."""
+    def preview(self, **options: Any) -> Any:
+        """As of a stack of the automation API, and so are the others."""
+        self.limits.append({name: options.get(name) for name in ("target", "exclude")})
+        return automation.UpResult("", "", None, {})  # type: ignore[arg-type]
+
+    up = refresh = preview_refresh = preview
 
 
 @pytest.fixture
@@ -100,3 +105,33 @@ def test_what_a_killed_run_left_is_counted_in_and_stays(stack: StackRef, called:
     [(how, url, resources)] = called.found
     assert how == "make" and url != "file://." and resources == [URN]
     assert journal.exists() and file.read_bytes() == before == read_checkpoint(stack_files(stack)).raw
+
+
+ONE, TWO = (f"urn:pulumi:dev::lakes::lake:index:Table::air.{name}" for name in ("one", "two"))
+#: As the CLI gets them: it refuses a URN that is not in its state, such as that of a table to be created.
+AS_GIVEN = {urn: urn.replace("urn:", "urn*:", 1) for urn in (ONE, TWO)}
+
+# name: (targets, what is left alone, what the CLI is limited to; None where it is not called)
+LIMITS: dict[str, tuple[set[str], set[str], dict[str, list[str] | None] | None]] = {
+    "all": (set(), set(), {"target": None, "exclude": None}),
+    "targets": ({ONE, TWO}, set(), {"target": [AS_GIVEN[ONE], AS_GIVEN[TWO]], "exclude": None}),
+    "left_alone": (set(), {ONE}, {"target": None, "exclude": [AS_GIVEN[ONE]]}),
+    "a_target_left_alone": ({ONE, TWO}, {ONE}, {"target": [AS_GIVEN[TWO]], "exclude": None}),
+    "every_target_left_alone": ({ONE}, {ONE, TWO}, None),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_cli_is_limited_to_targets(name: str, stack: StackRef, called: Called) -> None:
+    """It takes targets or exceptions, not both; without either it would change everything."""
+    targets, leave, limits = LIMITS[name]
+    options = {"targets": frozenset(targets), "leave": frozenset(leave)}
+    CliEngine().preview(stack, **options)
+    CliEngine().up(stack, **options)
+    assert called.limits == ([] if limits is None else [limits, limits])
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_the_cli_refreshes_targets_alone(dry_run: bool, stack: StackRef, called: Called) -> None:
+    CliEngine().refresh(stack, dry_run=dry_run, targets=frozenset({ONE}))
+    assert called.limits == [{"target": [AS_GIVEN[ONE]], "exclude": None}]
