@@ -126,3 +126,20 @@ def test_what_is_half_deleted_hides_nothing_else(project: Path, point: str, caps
     assert "table/air.t00" in said and "table/air.t01" not in said
     run(["destroy", "--yes", "--json"])
     assert f'"delete": {TABLES}' in capsys.readouterr().out  # what else there is, and the instance
+
+
+@pytest.mark.parametrize("point", ["engine.step.begin@1", "engine.step.done@2", "tables.create.written"])
+def test_a_targeted_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
+    """So does one of other targets in between, which leaves alone what the killed one began."""
+    targets = ("--target", "table/air.t0[0-2]")
+    killed("up", "--yes", *targets, at=point)
+    assert run(["up", "--yes", "--target", "table/air.t05"]) == 0
+    assert run(["preview", "--exit-code", *targets]) == 2
+    assert run(["up", "--yes", *targets]) == 0
+    assert run(["preview", "--exit-code", *targets, "--target", "table/air.t05"]) == 0
+    with closing(open_store(project / "lakes" / "demo")) as store:
+        entries = store.instance().tables.values()
+        assert {(entry.name, entry.status) for entry in entries} == {(f"t0{n}", "active") for n in (0, 1, 2, 5)}
+    check_created_once(project)
+    assert run(["up", "--yes"]) == 0
+    check_is_as_declared(project, {f"t{number:02}" for number in range(TABLES)})
