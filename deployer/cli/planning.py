@@ -20,7 +20,7 @@ from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
 from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
 from deployer.cli.stack_owner import refuse_other_name, refuse_others_lake
-from deployer.cli.targeting import Chosen, Scope, choose_targets, limited, recorded_of, scope_of
+from deployer.cli.targeting import Chosen, Scope, choose_targets, limited, recorded_of, refuse_unreached, scope_of
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.engine.plugin_search import find_plugin
@@ -142,6 +142,7 @@ def plan_lake(
                     config=config,
                     leave=scope.leave,
                 )
+                refuse_unreached(plan, scope, found.operations)
                 plan = _with_foreign(plan, found.operations)
         plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
         planned_deletions.append(_deletions(plan, live, root))

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from deployer.cli.settled import Recorded
 from deployer.cli.workspace import Workspace
+from deployer.engine import Operation
 from deployer.engine.backend_url import is_known
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Refused
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
 from deployer.plan.targets import Targets, matching, needs_instance, resolve_targets
-from deployer.provider.urn import urn_of
+from deployer.provider.urn import address_of, urn_of
 from deployer.specs.model import Lake
 
 #: What `plan_lake` is limited to: addresses and globs of a user, or the targets of a saved plan as they are.
@@ -72,6 +73,19 @@ def scope_of(workspace: Workspace, targets: Targets | None, lake: Lake, live: Li
         tables = {table.address for table in lake.tables} | {a for a in recorded.ids if a.startswith("table/")}
         leave |= tables - targets.addresses
     return Scope(leave=urns_of(workspace, leave, recorded))
+
+
+def refuse_unreached(plan: Plan, scope: Scope, operations: Collection[Operation]) -> None:
+    """Raises Refused for a table to be created that the engine passes over: the program has it inside of a component,
+    so that its URN is not the one that its address tells."""
+    reached = {address_of(operation.urn) for operation in operations}
+    for resource in plan.resources:
+        if scope.targets and resource.action == "create" and resource.address not in reached:
+            raise Refused(
+                "the program declares it inside of a component, where --target does not find it before it exists",
+                where=resource.address,
+                remedy="create it without --target, or declare it outside of components",
+            )
 
 
 def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:

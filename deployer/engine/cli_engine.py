@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
 from pulumi import automation
-from pulumi.automation import events
 
 from deployer.engine.backend import Checkpoint, encode_checkpoint, stack_files, write_checkpoint
 from deployer.engine.backend_url import is_known
-from deployer.engine.cli_events import diagnostic_of, operation_of, progress_of, step_of
+from deployer.engine.cli_events import Collected
 from deployer.engine.config import full_key, read_keys
 from deployer.engine.locks import break_locks, locked
 from deployer.engine.model import (
-    Diagnostic,
-    Event,
     OnEvent,
     Operation,
     OutputsChanged,
@@ -155,42 +151,6 @@ class CliEngine:
             return break_locks(stack_files(stack))
         _call(lambda: _open(stack).cancel())
         return ()
-
-
-@dataclass
-class Collected:
-    """Turns the CLI's event stream into this package's events and operations."""
-
-    on_event: OnEvent | None = None
-    operations: dict[str, Operation] = field(default_factory=dict)
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-
-    def take(self, event: events.EngineEvent) -> None:
-        if event.resource_pre_event is not None:
-            metadata = event.resource_pre_event.metadata
-            found = operation_of(metadata)
-            if found is not None:
-                self.operations[found.urn] = found
-            self._emit(step_of(metadata, "started"))
-        elif event.res_outputs_event is not None:
-            self._emit(step_of(event.res_outputs_event.metadata, "finished"))
-        elif event.res_op_failed_event is not None:
-            self._emit(step_of(event.res_op_failed_event.metadata, "failed"))
-        elif event.diagnostic_event is not None and event.diagnostic_event.ephemeral:
-            self._emit(progress_of(event.diagnostic_event))
-        elif event.diagnostic_event is not None:
-            diagnostic = diagnostic_of(event.diagnostic_event)
-            self.diagnostics.append(diagnostic)
-            self._emit(diagnostic)
-
-    def result(self, outputs: Mapping[str, Any]) -> UpResult:
-        operations = tuple(self.operations.values())
-        summary: dict[str, int] = dict(Counter(operation.op for operation in operations))
-        return UpResult(summary, outputs, operations, tuple(self.diagnostics))
-
-    def _emit(self, event: Event | None) -> None:
-        if event is not None and self.on_event is not None:
-            self.on_event(event)
 
 
 def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:

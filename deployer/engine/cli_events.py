@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pulumi.automation import events
@@ -12,6 +14,7 @@ from deployer.engine.model import (
     Diagnostic,
     DiffKind,
     Event,
+    OnEvent,
     Op,
     Operation,
     Severity,
@@ -20,6 +23,7 @@ from deployer.engine.model import (
     StepOp,
     StepProgress,
     StepStarted,
+    UpResult,
 )
 from deployer.engine.urns import is_provider_type, name_of
 from deployer.engine.values import blinded
@@ -104,3 +108,39 @@ def diagnostic_of(event: events.DiagnosticEvent) -> Diagnostic:
 
 def _shown(values: Mapping[str, Any] | None) -> dict[str, Any]:
     return blinded(dict(values)) if values else {}
+
+
+@dataclass
+class Collected:
+    """Turns the CLI's event stream into this package's events and operations."""
+
+    on_event: OnEvent | None = None
+    operations: dict[str, Operation] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def take(self, event: events.EngineEvent) -> None:
+        if event.resource_pre_event is not None:
+            metadata = event.resource_pre_event.metadata
+            found = operation_of(metadata)
+            if found is not None:
+                self.operations[found.urn] = found
+            self._emit(step_of(metadata, "started"))
+        elif event.res_outputs_event is not None:
+            self._emit(step_of(event.res_outputs_event.metadata, "finished"))
+        elif event.res_op_failed_event is not None:
+            self._emit(step_of(event.res_op_failed_event.metadata, "failed"))
+        elif event.diagnostic_event is not None and event.diagnostic_event.ephemeral:
+            self._emit(progress_of(event.diagnostic_event))
+        elif event.diagnostic_event is not None:
+            diagnostic = diagnostic_of(event.diagnostic_event)
+            self.diagnostics.append(diagnostic)
+            self._emit(diagnostic)
+
+    def result(self, outputs: Mapping[str, Any]) -> UpResult:
+        operations = tuple(self.operations.values())
+        summary: dict[str, int] = dict(Counter(operation.op for operation in operations))
+        return UpResult(summary, outputs, operations, tuple(self.diagnostics))
+
+    def _emit(self, event: Event | None) -> None:
+        if event is not None and self.on_event is not None:
+            self.on_event(event)

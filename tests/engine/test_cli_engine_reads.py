@@ -125,9 +125,8 @@ LIMITS: dict[str, tuple[set[str], set[str], dict[str, list[str] | None] | None]]
 def test_the_cli_is_limited_to_targets(name: str, stack: StackRef, called: Called) -> None:
     """It takes targets or exceptions, not both; without either it would change everything."""
     targets, leave, limits = LIMITS[name]
-    options = {"targets": frozenset(targets), "leave": frozenset(leave)}
-    CliEngine().preview(stack, **options)
-    CliEngine().up(stack, **options)
+    CliEngine().preview(stack, targets=frozenset(targets), leave=frozenset(leave))
+    CliEngine().up(stack, targets=frozenset(targets), leave=frozenset(leave))
     assert called.limits == ([] if limits is None else [limits, limits])
 
 

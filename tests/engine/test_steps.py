@@ -218,6 +218,38 @@ def test_targets_leave_the_rest_alone(lab: Lab) -> None:
         lab.up('n = File("n"); File("a", content=n.path)', targets=frozenset({urn}))
 
 
+GROUPED = """
+class Group(pulumi.ComponentResource):
+    def __init__(self, name, **inputs):
+        super().__init__("my:index:Group", name, inputs)
+
+File("a", content="{0}")
+group = Group("g", {1})
+File("in", Opts(parent=group), content="{0}")
+{2}
+"""
+
+
+def test_targets_leave_components_and_what_is_no_longer_declared(lab: Lab) -> None:
+    lab.up(GROUPED.format("1", "", 'File("gone")'))
+    others = {each["urn"]: each for each in lab.resources() if not each["urn"].endswith("::a")}
+    urn = "urn:pulumi:dev::demo::files:index:File::a"
+    lab.up(GROUPED.format("2", "colour='red'", 'Group("new")'), targets=frozenset({urn}))
+    assert lab.files() == {"a.txt": "2", "in.txt": "1", "gone.txt": ""}
+    assert {each["urn"]: each for each in lab.resources() if not each["urn"].endswith("::a")} == others
+
+
+def test_a_refresh_of_targets_reads_nothing_else(lab: Lab) -> None:
+    lab.up('File("a", content="1"); File("b", content="1")')
+    for name in ("a", "b"):
+        (lab.root / "files" / f"{name}.txt").write_text("changed")
+    urn = "urn:pulumi:dev::demo::files:index:File::a"
+    [found] = lab.engine().refresh(lab.stack(), targets=frozenset({urn}))
+    assert found.urn == urn
+    contents = {name: lab.resource(name)["outputs"]["content"] for name in ("a", "b")}
+    assert contents == {"a": "changed", "b": "1"}
+
+
 def test_events_come_in_order_with_times(lab: Lab) -> None:
     lab.up(TWO)
     steps = [event for event in lab.events if isinstance(event, StepStarted | StepFinished) and "File" in event.urn]

@@ -19,6 +19,7 @@ from deployer.plan.as_json import plan_as_json
 from deployer.plan.escaping import markdown_code, markdown_text, plain
 from deployer.plan.html import plan_as_html
 from deployer.plan.markdown import COMMENT_LIMIT, plan_as_markdown
+from deployer.plan.targets import Targets
 from deployer.specs.model import TableSpec
 from deployer.specs.types import Column, Scalar
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph
@@ -30,6 +31,9 @@ HOSTILE = (
     "[x](javascript:x) \n# big \u202e ]]> {{7*7}} $x$"
 )
 VOID = {"meta", "link", "br", "img", "hr", "input"}
+
+
+TARGETS = Targets(("table/air.*", "table/<b>"), frozenset(), "instance/demo", 12, 3)
 
 
 def plan_of(*tables: TableSpec, live: LiveLake = LIVE, **more: object) -> Plan:
@@ -70,6 +74,8 @@ CASES: dict[str, Callable[[], Plan]] = {
     "deletion_allowed": lambda: plan_of(EMPTY, allow_destroy=[FLIGHTS.address]),
     "foreign_only": lambda: plan_of(FLIGHTS, EMPTY, foreign=[Foreign("aws:s3/bucket:Bucket logs", "replace", "name")]),
     "sizes_unknown": lambda: plan_of(TABLES["much_at_once"], live=unknown_sizes()),
+    "targeted": lambda: replace(plan_of(EMPTY), targets=TARGETS),
+    "targeted_and_nothing_to_do": lambda: replace(plan_of(FLIGHTS, EMPTY), targets=replace(TARGETS, needed="")),
     "hostile": hostile,
 }
 

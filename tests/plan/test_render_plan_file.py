@@ -13,6 +13,7 @@ from deployer.live.model import LiveLake, TableStatistics
 from deployer.plan import make_plan
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.plan_file import SavedPlan, facts, moved, read_plan, write_plan
+from deployer.plan.targets import Targets
 from deployer.specs.model import AwsSettings, Lake, TableSpec
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph
 from tests.plan.test_diff import INSTANCES, TABLES
@@ -44,9 +45,11 @@ LAKES = {
 }
 
 
-def saved(lake: Lake, live: LiveLake = LIVE) -> SavedPlan:
+def saved(lake: Lake, live: LiveLake = LIVE, targets: Targets | None = None) -> SavedPlan:
     plan = make_plan("demo", graph(*lake.tables, instance=lake.instance), live, owner=OWNER)
-    return SavedPlan("1.0", OWNER, "specs", ("table/a.b",), lake, facts(plan, live, lake, OWNER), plan_as_json(plan))
+    plan = replace(plan, targets=targets)
+    read = facts(plan, live, lake, OWNER)
+    return SavedPlan("1.0", OWNER, "specs", ("table/a.b",), lake, read, plan_as_json(plan), targets)
 
 
 @pytest.mark.parametrize("name", LAKES)
@@ -58,6 +61,21 @@ def test_a_plan_is_read_back_as_it_was_written(name: str, tmp_path: Path) -> Non
     assert after.desired.instance.aws == before.desired.instance.aws
     assert moved(after.read, saved(after.desired).read, LIVE) == []
     assert [file.name for file in tmp_path.iterdir()] == ["plan"]
+
+
+def test_of_an_instance_that_is_no_target_only_its_place_counts(tmp_path: Path) -> None:
+    targets = Targets((FLIGHTS.address,), frozenset({FLIGHTS.address}), others=2)
+    before = saved(LAKES["offline"], targets=targets)
+    write_plan(tmp_path / "plan", before)
+    assert read_plan(tmp_path / "plan", deployer="1.0") == before
+    assert set(before.read[INSTANCE.address]) == {"root", "state"}
+    for instance, names in (
+        (replace(INSTANCE, tags={}, engine="cli", description="Other."), []),
+        (replace(INSTANCE, root="lakes/elsewhere"), ["root"]),
+    ):
+        live = replace(LIVE, instance=instance)
+        found = moved(before.read, saved(LAKES["offline"], live, targets).read, live)
+        assert [each.name for each in found] == names
 
 
 def with_live(spec: TableSpec, **more: object) -> LiveLake:
