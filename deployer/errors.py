@@ -85,6 +85,10 @@ class Conflict(DeployerError):
     """Somebody else changed what this request was based on."""
 
 
+class KeysTaken(Conflict):
+    """Somebody else added rows with keys that this request is about to add to a table with unique keys."""
+
+
 class CommitTimedOut(DeployerError):
     """A transaction could not be committed in its time; `attempts` says how often it was tried."""
 

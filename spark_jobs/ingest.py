@@ -125,6 +125,7 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         "--max-bad-rows": request.max_bad_rows,
         "--job-id": request.job_id,
         "--engine": request.engine,
+        "--on-duplicate": request.on_duplicate,
     }
     flags = {
         "--no-header": not request.options.header,
@@ -167,6 +168,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--missing-as-null", action="store_true", help="load null into columns that no file has")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--max-bad-rows", help="more bad rows than this number, or share such as 5%%, refuse the load")
+    parser.add_argument("--on-duplicate", choices=["reject", "skip"], default="reject", help="of unique row keys")
     parser.add_argument("--job-id")
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto")
     parser.add_argument("--memory", default="2g", help="of a local session")
@@ -188,6 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         not given.no_services,
         None if given.max_bad_rows is None else BadRowLimit.parse(given.max_bad_rows),
         given.missing_as_null,
+        given.on_duplicate,
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

@@ -51,7 +51,7 @@ def _print(found: TableDescription) -> None:
     console.print(f"{summary.name}" + (f": {found.description.strip()}" if found.description.strip() else ""))
     facts = {
         "rows": f"{summary.rows:,} in {count(summary.files, 'file')}, {decimal(summary.bytes)}",
-        "row keys": listed(found.row_keys) or "none",
+        "row keys": (listed(found.row_keys) or "none") + (" (unique)" if found.unique else ""),
         "sort keys": listed(found.sort_keys) or "none",
         "version": f"{found.lance_version} (state {found.state_version}, generation {found.generation})",
         "last write": summary.last_write.strftime("%Y-%m-%d %H:%M:%S UTC") if summary.last_write else "never",

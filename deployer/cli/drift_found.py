@@ -51,6 +51,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.ChangeRowKeys: "row_keys",
     c.ChangeSortKeys: "sort_keys",
     c.ChangeStorage: "storage",
+    c.SetUnique: "declared",
     c.ChangeSplitPoints: "declared",
     c.ChangeLeafLimit: "declared",
 }

@@ -145,6 +145,8 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
             property_name, after = "tags", dict(tags) or None
         case c.ChangeRowKeys(after=keys):
             property_name, after = "row_keys", list(keys) or None
+        case c.SetUnique(unique=unique):
+            property_name, after = "unique", unique or None
         case c.ChangeSortKeys(after=keys):
             property_name, after = "sort_keys", list(keys) or None
         case c.ChangeSplitPoints() | c.ChangeLeafLimit():

@@ -33,6 +33,13 @@ class FileFormat(StrEnum):
     LANCE = "lance"
 
 
+class OnDuplicate(StrEnum):
+    """What becomes of rows whose unique keys are there."""
+
+    REJECT = "reject"
+    SKIP = "skip"
+
+
 class EngineName(StrEnum):
     """Where the load runs."""
 
@@ -76,6 +83,13 @@ def ingest(
             show_default=False,
         ),
     ] = None,
+    on_duplicate: Annotated[
+        OnDuplicate,
+        typer.Option(
+            help="In a table with unique row keys, for rows whose keys the table or the load already has. reject: "
+            "nothing is loaded, unless --bad-rows sets these rows aside; skip: the other rows are loaded."
+        ),
+    ] = OnDuplicate.REJECT,
     job_id: Annotated[
         str | None,
         typer.Option(help="Name of this load: run again with the same one, it adds nothing.", show_default=False),
@@ -145,6 +159,7 @@ def ingest(
         not no_services,
         None if max_bad_rows is None else BadRowLimit.parse(max_bad_rows),
         missing_as_null,
+        on_duplicate.value,
     )
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on

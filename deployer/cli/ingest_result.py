@@ -44,16 +44,19 @@ def print_result(result: IngestResult, bad_rows: object) -> None:
     if result.bad_rows:
         bad = count(result.bad_rows, "bad row was", "bad rows were")
         stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
-    _print_loaded_before(result.loaded_before)
+    if result.duplicates_skipped:
+        skipped = count(result.duplicates_skipped, "row was", "rows were")
+        stdout().print(f"{skipped} skipped, whose keys were there", style="yellow")
+    _print_loaded_before(result.loaded_before, unique=result.unique)
     _print_splits(result.splits)
     _print_indexes(result.indexes)
 
 
-def _print_loaded_before(files: Sequence[LoadedBefore]) -> None:
+def _print_loaded_before(files: Sequence[LoadedBefore], *, unique: bool) -> None:
     from deployer.cli.output import note
 
     for file in files[:LISTED]:
-        note(f"{file}; its rows are in the table twice now, unless something removed them")
+        note(str(file) if unique else f"{file}; its rows are in the table twice now, unless something removed them")
     if len(files) > LISTED:
         note(f"{len(files) - LISTED:,} more files were loaded before")
 

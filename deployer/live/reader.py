@@ -22,7 +22,7 @@ from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
 from deployer.specs.json_form import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.specs.plain_values import lists, optional_whole
+from deployer.specs.plain_values import flag, lists, optional_whole
 from deployer.state.envelope import FORGED
 from deployer.state.model import InstanceState, TableEntry, TableState
 from deployer.state.names import shortened
@@ -34,6 +34,8 @@ SPEC, OWNER = "spec", "owner"
 SPLIT_POINTS = "split_points"
 #: And how many rows a leaf may hold before it is split.
 MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
+#: And whether no two rows may have the same row keys.
+UNIQUE = "unique"
 
 T = TypeVar("T")
 
@@ -247,12 +249,18 @@ def _spec(entry: TableEntry, state: TableState) -> TableSpec:
         tags={key: str(value) for key, value in properties.tags.items()},
         indexes=live_indexes(state),
         services=live_services(state),
+        unique=has_unique_keys(state),
     )
 
 
 def leaf_limit(state: TableState) -> int | None:
     """How many rows a leaf of the table may hold before it is split; None when nothing says so."""
     return optional_whole(state.properties.declared, MAX_ROWS_PER_LEAF)
+
+
+def has_unique_keys(state: TableState) -> bool:
+    """Whether no two rows of the table may have the same row keys. Raises InvalidInput for what is not a flag."""
+    return bool(state.properties.row_keys) and flag(state.properties.declared, UNIQUE, False)
 
 
 def statistics(state: TableState) -> TableStatistics:

@@ -16,6 +16,7 @@ _PROPERTY: dict[type, str] = {
     c.ChangeNotify: "notify",
     c.RenameTable: "renamed_from",
     c.ChangeRowKeys: "row_keys",
+    c.SetUnique: "unique",
     c.ChangeSortKeys: "sort_keys",
     c.ChangeSplitPoints: "partitions",
     c.ChangeLeafLimit: "partitions",

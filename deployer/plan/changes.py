@@ -188,9 +188,21 @@ class ChangeColumnDefault:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRowKeys:
+    """`unique`: no two rows may have the same new keys, which the old ones do not show."""
+
     address: str
     before: tuple[str, ...]
     after: tuple[str, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetUnique:
+    """Whether no two rows may have the same row keys; `keys` are those keys where they may not."""
+
+    address: str
+    unique: bool
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,6 +362,7 @@ TableChange = (
     | RenameTable
     | ColumnChange
     | ChangeRowKeys
+    | SetUnique
     | ChangeSortKeys
     | ChangeSplitPoints
     | ChangeLeafLimit

@@ -34,6 +34,7 @@ from deployer.plan.changes import (
     RenameTable,
     SetDeletionProtection,
     SetOnline,
+    SetUnique,
     WidenColumn,
 )
 from deployer.plan.columns import diff_columns
@@ -97,8 +98,13 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
     first, with_keys, later = _around_keys(columns, row_keys, sort_keys, desired)
     yield from first
     yield from with_keys
+    if live.unique and not desired.unique:
+        yield SetUnique(address, False)
     if row_keys != desired.row_keys:
-        yield ChangeRowKeys(address, row_keys, desired.row_keys)
+        kept = live.unique and desired.unique and not set(row_keys) <= set(desired.row_keys)
+        yield ChangeRowKeys(address, row_keys, desired.row_keys, kept)
+    if desired.unique and not live.unique:
+        yield SetUnique(address, True, desired.row_keys)
     if sort_keys != desired.sort_keys:
         yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:

@@ -82,6 +82,10 @@ def assess(
             return Assessment(
                 Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
             )
+        case c.SetUnique(unique=True):
+            return Assessment(Risk.SAFE, why="existing rows are checked first")
+        case c.SetUnique():
+            return Assessment(Risk.SAFE, why="loads do not look for duplicates any more")
         case c.ChangeStorage(before=old, after=new):
             if old.data_storage_version == new.data_storage_version and old.stable_row_ids == new.stable_row_ids:
                 return Assessment(Risk.SAFE, why="applies to files written from now on")

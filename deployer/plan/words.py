@@ -75,6 +75,8 @@ def describe(change: c.Change) -> str:
             return f"default of column {_path(path)}: {before or 'none'} → {after or 'none'}"
         case c.ChangeRowKeys(before=old_keys, after=new_keys):
             return f"row keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
+        case c.SetUnique(unique=unique, keys=keys):
+            return f"row keys {listed(keys)} are unique" if unique else "row keys need not be unique"
         case c.ChangeSortKeys(before=old_keys, after=new_keys):
             return f"sort keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
         case c.ChangeSplitPoints(before=old_points, after=new_points, keys=key_columns):

@@ -39,6 +39,8 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return "name", "update"
         case c.ChangeRowKeys():
             return _property("row_keys", olds, news)
+        case c.SetUnique():
+            return _property("unique", olds, news)
         case c.ChangeSortKeys():
             return _property("sort_keys", olds, news)
         case c.ChangeSplitPoints() | c.ChangeLeafLimit():

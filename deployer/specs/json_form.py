@@ -187,6 +187,8 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "services": services_to_json(spec.services),
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
+    if spec.unique:
+        form["unique"] = True
     if not spec.online:
         form["online"] = False
     if not spec.deletion_protection:
@@ -226,6 +228,7 @@ def table_from_json(form: Mapping[str, JSON]) -> TableSpec:
         tags=text_map(form, "tags"),
         indexes=tuple(index_from_json(index) for index in objects(form, "indexes", ())),
         services=services_from_json(mapping(form, "services", {})),
+        unique=flag(form, "unique", False),
     )
 
 

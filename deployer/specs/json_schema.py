@@ -240,6 +240,12 @@ _TABLE = object_schema(
             ref("column_name"),
             default=[],
         ),
+        "unique": flag(
+            "Whether no two rows may have the same row keys. A load checks its rows against each other and against "
+            "the rows of the leaves that they belong to, and refuses duplicates or, with `--on-duplicate skip`, "
+            "leaves them out.",
+            False,
+        ),
         "sort_keys": list_of("Columns by which rows of equal row keys are sorted.", ref("column_name"), default=[]),
         "partitions": ref("partitions"),
         "indexes": {

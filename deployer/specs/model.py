@@ -172,6 +172,7 @@ class TableSpec:
     tags: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[IndexSpec, ...] = ()  #: by name
     services: tuple[ServiceSpec, ...] = ()  #: one of a kind, in the order of `service_schema.KINDS`
+    unique: bool = False  #: no two rows have the same row keys: loads refuse or skip rows whose keys are there
     sources: Sources = field(default_factory=dict, compare=False, repr=False)
 
     @property

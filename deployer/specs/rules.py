@@ -76,6 +76,7 @@ class Rule(StrEnum):
     OVERLAPPING_KEYS = "overlapping-keys"
     NULLABLE_KEY = "nullable-key"
     KEY_TYPE = "key-type"
+    UNIQUE_WITHOUT_KEYS = "unique-without-keys"
     SPLIT_WITHOUT_KEYS = "split-without-keys"
     SPLIT_TOO_LONG = "split-too-long"
     SPLIT_EMPTY = "split-empty"

@@ -54,6 +54,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
             what = f"`{key.value}` is a row key already"
             report(key.at, Rule.OVERLAPPING_KEYS, what, "remove it here; rows are sorted by their row keys first")
     _check_row_keys(document, by_name, report)
+    unique = _unique(document, label, report)
     max_rows_per_leaf = read_leaf_limit(document, label, report)
     split_points = read_split_points(document, [by_name.get(key) for key in row_keys], label, report)
     _check_column_renames(columns, report)
@@ -80,6 +81,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         tags=read_tags(document),
         indexes=indexes,
         services=services,
+        unique=unique,
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
 
@@ -198,6 +200,17 @@ def _check_row_keys(document: Document, columns: Mapping[str, Column], report: R
             what = f"row key `{column.name}` may be null"
             report(node.at, Rule.NULLABLE_KEY, what, f"add `nullable: false` to the column{where}")
         seen.add(node.value)
+
+
+def _unique(document: Document, label: str, report: Report) -> bool:
+    node = document.get("unique")
+    if node is None or node.value is not True:
+        return False
+    if not document.get("row_keys") and "row_keys" not in document.broken:
+        what = f"{label} is to have unique row keys and has no row keys"
+        report(node.at, Rule.UNIQUE_WITHOUT_KEYS, what, "add `row_keys:`, or remove `unique`")
+        return False
+    return True
 
 
 def _check_column_renames(columns: Sequence[Column], report: Report) -> None:

@@ -20,6 +20,7 @@ from deployer.state.requirements import (
     JobNotDone,
     LanceVersionIs,
     NameFree,
+    NoLoadUnderWay,
     PartitionIsLeaf,
     SchemaIs,
     TableHasStatus,
@@ -34,6 +35,21 @@ from deployer.state.services import EXCLUDES
 def to_add_files(job_id: str, schema: bytes, dataset: int) -> list[TableRequirement]:
     """Of a blind append: rows were made for that schema (Arrow IPC), and the job adds them once."""
     return [JobNotDone(job_id), DatasetIs(dataset), SchemaIs(schema_fingerprint(schema)), NoRestoreUnderWay()]
+
+
+def to_add_unique_files(
+    job_id: str, schema: bytes, dataset: int, lance_version: int, ended: Sequence[str] = ()
+) -> list[TableRequirement]:
+    """Of an append whose keys were compared with those of that version. `ended` are jobs that are given up with it."""
+    alone: list[TableRequirement] = [LanceVersionIs(lance_version), NoLoadUnderWay((job_id, *ended))]
+    return [*to_add_files(job_id, schema, dataset), *alone]
+
+
+def to_make_unique(
+    generation: int, lance_version: int, dataset: int, ended: Sequence[str] = ()
+) -> list[TableRequirement]:
+    """Of declaring row keys unique, which those of all rows of that version are."""
+    return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version), NoLoadUnderWay(tuple(ended))]
 
 
 def to_replace_files(job_id: str, fragment_ids: Sequence[int], dataset: int) -> list[TableRequirement]:
@@ -102,11 +118,18 @@ def to_rename(table_id: str, database: str, name: str) -> list[InstanceRequireme
 
 TABLE_OPERATIONS: Mapping[str, Operation] = {
     "append": Operation("add files", "the job is not done; the same dataset and schema"),
+    "append-unique": Operation(
+        "add files with unique keys",
+        "the job is not done; the same dataset, schema and version; no other load under way; else it looks again",
+    ),
     "compact": Operation("replace files", "the job is not done; the same dataset; the files are there"),
     "split": Operation("split a leaf", "the same dataset, at the same version; it is a leaf; else it starts again"),
     "schema": Operation("change the schema", "the same dataset, at the same version"),
     "online": Operation("online flag and the like", "nothing: the last one holds"),
     "declare": Operation("properties planned together", "the same generation"),
+    "make-unique": Operation(
+        "make keys unique", "the same dataset, at the same version; the same generation; no load under way"
+    ),
     "rewrite": Operation("swap in a rewrite", "the same dataset, at the same version; the same generation"),
     "restore": Operation("go back to a savepoint", "the same dataset, at the same version; the same generation"),
     "record": Operation("record what Lance has", "the same dataset, at the same version; else it starts again"),
@@ -131,11 +154,23 @@ _FORGOTTEN = Refused("does not exist", only="table")
 #: How the second of two fares, by (first, second). A pair that is not here commits, both.
 RULES: Mapping[tuple[str, str], Refused] = {
     ("append", "append"): Refused("job job-1 is done already, as version 6 of the dataset", only="job"),
+    ("append", "append-unique"): _OTHER_VERSION,
+    ("append", "make-unique"): _OTHER_VERSION,
     ("append", "split"): _OTHER_VERSION,
     ("append", "schema"): _OTHER_VERSION,
     ("append", "rewrite"): _OTHER_VERSION,
     ("append", "restore"): _OTHER_VERSION,
     ("append", "record"): _OTHER_VERSION,
+    ("append-unique", "append"): Refused("job job-1 is done already, as version 6 of the dataset", only="job"),
+    ("append-unique", "append-unique"): _OTHER_VERSION,
+    ("append-unique", "make-unique"): _OTHER_VERSION,
+    ("append-unique", "split"): _OTHER_VERSION,
+    ("append-unique", "schema"): _OTHER_VERSION,
+    ("append-unique", "rewrite"): _OTHER_VERSION,
+    ("append-unique", "restore"): _OTHER_VERSION,
+    ("append-unique", "record"): _OTHER_VERSION,
+    ("compact", "append-unique"): _OTHER_VERSION,
+    ("compact", "make-unique"): _OTHER_VERSION,
     ("compact", "compact"): Refused("fragments 0, 1 are no longer in the table", only="files"),
     ("compact", "split"): _OTHER_VERSION,
     ("compact", "schema"): _OTHER_VERSION,
@@ -144,6 +179,8 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("compact", "record"): _OTHER_VERSION,
     ("split", "split"): Refused("partition leaf-1 was split into leaf-1-a and leaf-1-b", only="leaf"),
     ("schema", "append"): Refused("the schema is "),
+    ("schema", "append-unique"): Refused("the schema is "),
+    ("schema", "make-unique"): _OTHER_GENERATION,
     ("schema", "split"): _OTHER_VERSION,
     ("schema", "schema"): _OTHER_VERSION,
     ("schema", "declare"): _OTHER_GENERATION,
@@ -151,12 +188,20 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("schema", "restore"): _OTHER_GENERATION,
     ("schema", "record"): _OTHER_VERSION,
     ("online", "declare"): _OTHER_GENERATION,
+    ("online", "make-unique"): _OTHER_GENERATION,
     ("online", "rewrite"): _OTHER_GENERATION,
     ("online", "restore"): _OTHER_GENERATION,
     ("declare", "declare"): _OTHER_GENERATION,
+    ("declare", "make-unique"): _OTHER_GENERATION,
+    ("make-unique", "declare"): _OTHER_GENERATION,
+    ("make-unique", "make-unique"): _OTHER_GENERATION,
+    ("make-unique", "rewrite"): _OTHER_GENERATION,
+    ("make-unique", "restore"): _OTHER_GENERATION,
     ("declare", "rewrite"): _OTHER_GENERATION,
     ("declare", "restore"): _OTHER_GENERATION,
     ("rewrite", "append"): _REWRITTEN,
+    ("rewrite", "append-unique"): _REWRITTEN,
+    ("rewrite", "make-unique"): _REWRITTEN,
     ("rewrite", "compact"): _REWRITTEN,
     ("rewrite", "split"): _REWRITTEN,
     ("rewrite", "schema"): _REWRITTEN,
@@ -165,12 +210,16 @@ RULES: Mapping[tuple[str, str], Refused] = {
     ("rewrite", "restore"): _REWRITTEN,
     ("rewrite", "record"): _REWRITTEN,
     ("rewrite", "give-up"): Refused("has no commit under way"),
+    ("restore", "append-unique"): _OTHER_VERSION,
+    ("restore", "make-unique"): _OTHER_GENERATION,
     ("restore", "split"): _OTHER_VERSION,
     ("restore", "schema"): _OTHER_VERSION,
     ("restore", "declare"): _OTHER_GENERATION,
     ("restore", "rewrite"): _OTHER_GENERATION,
     ("restore", "restore"): _OTHER_GENERATION,
     ("restore", "record"): _OTHER_VERSION,
+    ("record", "append-unique"): _OTHER_VERSION,
+    ("record", "make-unique"): _OTHER_VERSION,
     ("record", "restore"): _OTHER_VERSION,
     ("record", "split"): _OTHER_VERSION,
     ("record", "schema"): _OTHER_VERSION,

@@ -9,9 +9,12 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from deployer.state.clock import utc
 from deployer.state.model import (
     JSON,
+    REARRANGES,
     InstanceState,
+    Intent,
     Name,
     State,
     TableId,
@@ -122,6 +125,22 @@ class LanceVersionIs:
 
 
 @dataclass(frozen=True, slots=True)
+class NoLoadUnderWay:
+    """No job that adds rows has said that it commits to Lance, other than those in `besides`."""
+
+    besides: tuple[str, ...] = ()
+
+    def failure(self, state: TableState) -> str | None:
+        job = next((each for each in loads_under_way(state) if each.job_id not in self.besides), None)
+        return f"job {job.job_id} ({job.kind}) began to commit at {utc(job.started_at)} UTC" if job else None
+
+
+def loads_under_way(state: TableState) -> tuple[Intent, ...]:
+    """The commits under way that add rows which the table did not have."""
+    return tuple(each for each in state.intents.values() if each.kind not in REARRANGES and each.kind != "restore")
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetIs:
     """The table was not rewritten into another dataset than that one."""
 
@@ -159,6 +178,7 @@ TableRequirement = (
     | FilesPresent
     | PartitionIsLeaf
     | LanceVersionIs
+    | NoLoadUnderWay
     | DatasetIs
     | PropertiesAre
     | ServiceRequirement

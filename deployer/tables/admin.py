@@ -14,7 +14,7 @@ from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
 from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
@@ -48,6 +48,7 @@ from deployer.tables.schema_check import refuse_what_rows_forbid
 from deployer.tables.services import apply_service_change, first_services
 from deployer.tables.split_points import declared_partitions
 from deployer.tables.storage import dataset_uri
+from deployer.tables.unique_commit import declare_unique
 
 if TYPE_CHECKING:
     import lance
@@ -96,6 +97,7 @@ def create_table(
             OWNER: owner,
             SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
             **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
+            **({UNIQUE: True} if spec.unique else {}),
         },
     )
     schema = dataset.schema.serialize().to_pybytes()
@@ -280,6 +282,10 @@ def _apply(
 
             # the first of them does what all of them say
             rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
+        case c.SetUnique(unique=True):
+            declare_unique(store, root, live.table_id, change)
+        case c.SetUnique():
+            declare(store, live.table_id, {UNIQUE: None})
         case c.ChangeLeafLimit(after=limit):
             declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
         case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from deployer.errors import Conflict, InvalidInput
+from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken
+from deployer.live.reader import has_unique_keys
 from deployer.state.model import Job
-from deployer.tables.commit import Committed, commit_append, discard
+from deployer.tables.commit import Committed, commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable, open_to_change
 from deployer.tables.ingest.bad_rows import BadRows, refusal
 from deployer.tables.ingest.check import SourceRows, check, match_columns
-from deployer.tables.ingest.driver import Held, flushed, hold
+from deployer.tables.ingest.driver import Flushed, Held, hold
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.order import Splitter
+from deployer.tables.unique_keys import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
 from deployer.tables.writer import Layout, Written, write_stream
 
 if TYPE_CHECKING:
     import lance
 
 LISTED = 20  #: how many bad rows a refusal tells of
+ATTEMPTS = 10  #: how often rows are compared again because others added some with the same keys meanwhile
 
 
 Appendable = Any  #: what `as_arrow` takes
@@ -84,21 +88,39 @@ class Appender:
         self._target = _Target.of(opened)
         self._dataset: lance.LanceDataset | None = None
 
-    def append(self, rows: Appendable, job_id: str | None = None) -> Committed:
+    def append(
+        self, rows: Appendable, job_id: str | None = None, on_duplicate: Literal["reject", "skip"] = "reject"
+    ) -> Committed:
         """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
+
+        Where the table's row keys are unique, `on_duplicate="skip"` leaves rows out whose keys are there.
 
         `rows` are an Arrow table or batch, a DataFrame of pandas or polars, or a list of dicts.
 
         Columns are matched by name and cast where no value changes; missing ones take their default, else null. Raises
-        Refused for rows that do not fit, InvalidInput for columns that do not and for rows of other kinds; Conflict
-        when the table was changed meanwhile: `refresh` and append again.
+        Refused for rows that do not fit or whose keys are there, InvalidInput for columns that do not and for rows of
+        other kinds; Conflict when the table was changed meanwhile: `refresh` and append again.
         """
+        table = as_arrow(rows, self._target.opened.address)
+        if not has_unique_keys(self._target.opened.state):
+            return self._appended(table, job_id or uuid.uuid4().hex, None)
+        for _ in range(ATTEMPTS):
+            self.refresh()  # rows are compared with the newest
+            opened = self._target.opened
+            if job_id and (job := find_job(opened.store, opened.root, opened.entry.table_id, job_id)):
+                return Committed(job, already_done=True)
+            unique = UniqueLoad(TakenKeys.of(opened), on_duplicate) if has_unique_keys(opened.state) else None
+            with contextlib.suppress(KeysTaken):
+                return self._appended(table, job_id or uuid.uuid4().hex, unique)
+        raise CommitTimedOut("others add rows with the same keys again and again", where=self._target.opened.address)
+
+    def _appended(self, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None) -> Committed:
         opened = self._target.opened
         dataset = self._dataset or opened.dataset()
-        job_id = job_id or uuid.uuid4().hex
-        written = self._written(dataset, as_arrow(rows, opened.address))
+        written, skipped = self._written(dataset, rows, unique)
         if not written:
-            return Committed(Job(job_id, "append", 0, int(dataset.version), 0), already_done=False, dataset=dataset)
+            none = Job(job_id, "append", 0, int(dataset.version), 0)
+            return Committed(none, already_done=False, dataset=dataset, skipped=skipped)
         try:
             done = commit_append(
                 opened.store,
@@ -109,6 +131,7 @@ class Appender:
                 written,
                 opened.state.schema,
                 dataset,
+                admission=None if unique is None else Admission(unique.taken, self._target.layout, written),
             )
         except Conflict:
             self._dataset = None
@@ -117,7 +140,7 @@ class Appender:
         if done.already_done:
             discard(opened.location, written)
         self._dataset = done.dataset or dataset
-        return done
+        return replace(done, skipped=0 if done.already_done else skipped)
 
     def refresh(self) -> None:
         """Goes on with the table as it is now: its columns, keys and leaves."""
@@ -126,16 +149,29 @@ class Appender:
     def close(self) -> None:
         self._target.opened.store.close()
 
-    def _written(self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch) -> list[Written]:
-        """The rows as uncommitted fragments, those of each leaf apart."""
+    def _written(
+        self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
+    ) -> tuple[list[Written], int]:
+        """The rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left out."""
         layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter
-        checked = [*self._checked(self._target.opened, rows)]
+        opened = self._target.opened
+        checked = [*self._checked(opened, rows)]
         if not layout.order:
-            return write_stream(layout, checked, ranges.partitions[0], dataset)
+            return write_stream(layout, checked, ranges.partitions[0], dataset), 0
         held: Held = {}
+        first = 1
         for batch in checked:
+            if unique is not None:
+                batch = with_places(batch, 0, np.arange(first, first + batch.num_rows))
+                first += batch.num_rows
             hold(batch, layout, splitter, held)
-        return flushed(layout, ranges, held, dataset)
+        flushed = Flushed(layout, ranges, unique, dataset)
+        flushed.flush(held)
+        if flushed.duplicates.rows and unique is not None and unique.on_duplicate == "reject":
+            discard(opened.location, flushed.written)
+            remedy = 'leave these rows out, or give on_duplicate="skip"'
+            raise refuse_duplicates(flushed.duplicates, first - 1, opened.address, remedy)
+        return flushed.written, flushed.duplicates.rows
 
     def _checked(self, opened: OpenTable, rows: pa.Table | pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         match_columns(rows.schema, opened.schema, where=opened.address, text=False, ignore_extra=False)

@@ -14,12 +14,14 @@ from deployer.live.key_ranges import KeyRange, comparable, key_kinds, key_range
 from deployer.live.lance_failures import first_line
 from deployer.live.lance_io import Fragment, dataset_location, fragments_of, latest_version, open_dataset
 from deployer.live.lance_storage import objects_at
+from deployer.live.reader import has_unique_keys
 from deployer.live.unrecorded import recorded_schema
 from deployer.specs.arrow import columns_of
 from deployer.specs.column_names import listed
 from deployer.state.differences import Difference
 from deployer.state.model import File, Partition, TableEntry, TableState
 from deployer.tables.order import sorted_rows
+from deployer.tables.repeated_keys import repeated_keys
 from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ class DatasetAudit:
 def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool = False) -> DatasetAudit:
     """Compares the recorded version of the dataset with `state`, and says when Lance has newer ones.
 
-    The keys of `SAMPLE` files are read, of all with `full`. Nothing is recorded and nothing changed.
+    The keys of `SAMPLE` files are read, of all with `full`. Where those of all files are read, unique keys are looked
+    for that several rows have. Nothing is recorded and nothing changed.
     """
     where = f"table/{entry.full_name}"
     location = dataset_location(root, entry)
@@ -62,6 +65,8 @@ def audit_dataset(root: str, entry: TableEntry, state: TableState, *, full: bool
     chosen = audit.chosen(full)
     by_file = {file.fragment_id: [*audit.keys(file), *audit.clustering(file)] for file in chosen}
     found += [difference for differences in by_file.values() for difference in differences]
+    if full or len(chosen) == state.files.count:
+        found += audit.repeated_keys()
     if newest > state.lance_version:
         missing = newest - state.lance_version
         commits = "1 commit" if missing == 1 else f"{missing:,} commits"
@@ -151,6 +156,21 @@ class _DatasetAudit:
         if full or len(files) <= SAMPLE:
             return files
         return random.sample(files, SAMPLE)
+
+    def repeated_keys(self) -> Iterator[Difference]:
+        """Rows with the same unique keys, which only others than deployer add."""
+        keys = self.state.properties.row_keys
+        if not has_unique_keys(self.state) or not all(name in self.dataset.schema.names for name in keys):
+            return
+        try:
+            repeated = repeated_keys(self.dataset, keys, files=self.state.files)
+        except Exception as failure:
+            yield Difference(self.where, f"its row keys cannot be read: {first_line(failure)[:200]}", lasting=True)
+            return
+        if repeated.rows:
+            have = "row has the row key" if repeated.rows == 1 else "rows have the row keys"
+            words = f"{repeated.rows:,} {have} of another, such as {' and '.join(repeated.examples)}"
+            yield Difference(self.where, f"{words}: its keys are unique; others added them, remove all but one of each")
 
     def clustering(self, file: File) -> Iterator[Difference]:
         """Whether the bounds of the columns that it is clustered by are around its rows."""

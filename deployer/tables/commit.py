@@ -19,6 +19,7 @@ from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.live.marks import Mark
+from deployer.live.reader import has_unique_keys
 from deployer.live.restored import end_dead_restores
 from deployer.live.rollforward import current, refresh
 from deployer.live.unrecorded import appended, marks_at
@@ -33,6 +34,8 @@ from deployer.tables.lance_append import append_to_lance, has_fields, has_files,
 from deployer.tables.others import ALONE, LOOK, Other, alike, answered, taken
 from deployer.tables.pending import Pending
 from deployer.tables.undone import undone_job
+from deployer.tables.unique_commit import begin_alone
+from deployer.tables.unique_keys import Admission
 from deployer.tables.writer import Written
 
 if TYPE_CHECKING:
@@ -45,12 +48,14 @@ if TYPE_CHECKING:
 class Committed:
     """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing.
 
-    `dataset` is as the commit left it, unless another process made the commit.
+    `dataset` is as the commit left it, unless another process made the commit. `skipped` are rows that were left out,
+    since their keys were there.
     """
 
     job: Job
     already_done: bool
     dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)
+    skipped: int = 0
 
 
 def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
@@ -73,17 +78,23 @@ def commit_append(
     schema: bytes,
     dataset: lance.LanceDataset | None = None,
     sources: str = "",
+    admission: Admission | None = None,
 ) -> Committed:
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
     again and again, is what a commit before gave: nothing is read then unless somebody else commits. `sources` are the
-    files that the rows are from, as `Job` has them.
+    files that the rows are from, as `Job` has them. `admission` is what is left to check of rows for a table with
+    unique keys.
 
-    Raises Conflict when the table was changed or removed meanwhile: nothing is committed then and the fragments can be
-    removed. Raises OutcomeUnknown when Lance did not answer and the commit cannot be found: then nothing may be.
+    Raises KeysTaken when others added rows with the same keys since they were checked. Raises Conflict when the table
+    was changed or removed meanwhile: nothing is committed then and the fragments can be removed. Raises OutcomeUnknown
+    when Lance did not answer and the commit cannot be found: then nothing may be.
     """
     pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
+    if admission is not None:
+        with store.turn(entry.table_id) as turn:
+            return _commit_checked(store, root, entry, pending, schema, admission, turn)
     with store.turn(entry.table_id, pending.to_bytes) as turn:
         done = _done_by_another(store, root, entry, pending, turn)
         if done is None and turn.answer is None:
@@ -152,11 +163,58 @@ def _commit_append(
             if turn.waited and job_id in state.intents:  # somebody else began it for this writer, and left it to it
                 with contextlib.suppress(Conflict, NotFound):
                     store.commit(entry.table_id, [CommitAbandoned(job_id)])
+        raise _changed(entry, conflict) from conflict
+    if has_unique_keys(begun):
+        store.commit(entry.table_id, [CommitAbandoned(job_id)])
         raise Conflict(
-            f"the table was changed while rows were being written for it ({conflict.what})",
+            "the table's row keys became unique while rows were being written for it",
             where=f"table/{entry.full_name}",
             remedy="run the ingest again",
-        ) from conflict
+        )
+    return _committed(store, root, entry, pending, dataset, begun, others, turn)
+
+
+def _commit_checked(
+    store: StateStore,
+    root: str,
+    entry: TableEntry,
+    pending: Pending,
+    schema: bytes,
+    admission: Admission,
+    turn: Turn,
+) -> Committed:
+    """The commit of rows that are compared with the table's. Nobody else's are committed along with them."""
+    reached("tables.commit.before-intent")
+    try:
+        begun = begin_alone(store, root, entry, pending, schema, admission)
+    except NotFound as removed:
+        raise _changed(entry, removed) from removed
+    if begun.job is not None:
+        return _known(store, begun.job)
+    assert begun.dataset is not None and begun.state is not None  # noqa: S101
+    return _committed(store, root, entry, pending, begun.dataset, begun.state, [], turn)
+
+
+def _changed(entry: TableEntry, conflict: DeployerError) -> Conflict:
+    return Conflict(
+        f"the table was changed while rows were being written for it ({conflict.what})",
+        where=f"table/{entry.full_name}",
+        remedy="run the ingest again",
+    )
+
+
+def _committed(
+    store: StateStore,
+    root: str,
+    entry: TableEntry,
+    pending: Pending,
+    dataset: lance.LanceDataset,
+    begun: TableState,
+    others: list[Other],
+    turn: Turn,
+) -> Committed:
+    """The commit to Lance of an append whose intent is written, and of those of the others, and its record."""
+    job_id, location = pending.job_id, dataset_location(root, entry)
     try:
         _require_files(location, pending)
         dataset = moved_on(dataset, begun)

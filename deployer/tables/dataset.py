@@ -129,7 +129,7 @@ class OpenTable(ReadTable):
 
     def refreshed(self) -> OpenTable:
         known = self.store.instance().tables.get(self.entry.table_id, self.entry)
-        entry, state = current(self.store, self.root, known, self.state)
+        entry, state = current(self.store, self.root, known, self.store.table(self.entry.table_id))
         return replace(self, entry=entry, state=state)
 
 

@@ -1,4 +1,4 @@
-"""What is remembered of a table beside its properties: its owner, declared split points, the limit of its leaves."""
+"""What is remembered of a table beside its properties: owner, split points, limit of leaves, unique keys."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from deployer.live.dataset_files import require_whole
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.model import Unreadable
-from deployer.live.reader import active_tables, live_table, unreadable
+from deployer.live.reader import active_tables, has_unique_keys, live_table, unreadable
 from deployer.specs.arrow import columns_of
 from deployer.specs.types import format_type
 from deployer.state.keys import decode_key
@@ -92,6 +92,7 @@ class TableDescription:
     indexes: tuple[IndexInfo, ...] = ()
     dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
     retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
+    unique: bool = False  #: no two rows may have the same row keys
 
 
 def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
@@ -165,6 +166,7 @@ def describe(table: ReadTable) -> TableDescription:
         index_infos(table),
         state.dataset,
         tuple(each.location for each in state.datasets if each.status == "retired"),
+        has_unique_keys(state),
     )
 
 

@@ -20,6 +20,7 @@ from deployer.specs.arrow import arrow_type
 from deployer.specs.types import Column
 from deployer.sql.process import OverLimit
 from deployer.tables.export import plain_values
+from deployer.tables.repeated_keys import repeated_keys
 from deployer.tables.sql_value import MOST_COUNTED, NeverNull, check_expression, failing_rows, named_columns
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Failing:
 
     @property
     def counted(self) -> str:
-        least = "at least " if self.rows >= MOST_COUNTED and self.words not in (_NULL, _NO_VALUE) else ""
+        least = "at least " if self.rows >= MOST_COUNTED and self.words not in (_NULL, _NO_VALUE, _REPEATED) else ""
         return f"{least}{self.rows:,} of {count(self.of, 'row')} {self.words}"
 
     @property
@@ -56,6 +57,7 @@ _TRIED = 100  #: failing rows of a batch that are looked through for values that
 _BATCH_BYTES = 64 * 2**20
 SECONDS, SECONDS_A_ROW = 60.0, 0.001  #: that an expression may take on all rows of a table
 _NULL, _NO_VALUE = "hold null", "have no value"  #: what is counted in full
+_REPEATED = "have row keys that another row has"
 _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
 
@@ -84,8 +86,15 @@ def failing(
         case c.AddColumn(definition=column) if not column.nullable:
             rows = dataset.count_rows()
             return Failing(rows, rows, _NO_VALUE)
+        case c.SetUnique(unique=True, keys=keys) | c.ChangeRowKeys(unique=True, after=keys):
+            return _repeated(dataset, [_path_before((key,), renames)[0] for key in keys], keys)
         case _:
             return None
+
+
+def _repeated(dataset: lance.LanceDataset, columns: Sequence[str], keys: Sequence[str]) -> Failing:
+    found = repeated_keys(dataset, columns, keys)
+    return Failing(found.rows, dataset.count_rows(), _REPEATED, found.examples)
 
 
 def _failing(
@@ -153,7 +162,8 @@ def refuse_what_fails(
     """Raises Refused when rows stand against the change."""
     found = failing(dataset, change, renames)
     if found is not None and found.rows:
-        what = f"{found.counted} in column {_column(change)}{found.such}"
+        column = f" in column {_column(change)}" if _column(change) else ""
+        what = f"{found.counted}{column}{found.such}"
         raise Refused(what, where=change.address, remedy=_remedy(change))
 
 
@@ -188,7 +198,13 @@ def _dataset(root: str, table: LiveTable) -> lance.LanceDataset:
     return open_dataset(f"{root.rstrip('/')}/{table.location}", table.statistics.lance_version)
 
 
-_LOOKING = (c.TightenNullability, c.ConvertColumn, c.AddColumn)  #: changes that rows can stand against
+_LOOKING = (
+    c.TightenNullability,
+    c.ConvertColumn,
+    c.AddColumn,
+    c.SetUnique,
+    c.ChangeRowKeys,
+)  #: changes that rows can stand against
 
 
 def _looks(planned: PlannedChange) -> bool:
@@ -203,6 +219,8 @@ def _checked(
         return planned
     if found.rows:
         return replace(_named(planned, str(found)), refused=f"{found}; {_remedy(planned.change)}")
+    if isinstance(planned.change, c.SetUnique):
+        return _named(planned, f"none of {count(found.of, 'row')} has the row keys of another")
     if isinstance(planned.change, c.TightenNullability):
         return _named(planned, f"none of {count(found.of, 'row')} holds null")
     return _named(planned, f"{planned.assessment.why}; tried on {count(found.of, 'row')}, none fails")
@@ -214,8 +232,10 @@ def _can_be_asked(change: c.Change, changes: Sequence[c.Change]) -> bool:
     An expression over fields that are renamed, or columns that are added with it, is checked when its turn comes.
     """
     match change:
-        case c.TightenNullability():
-            return True
+        case c.TightenNullability() | c.SetUnique(unique=True) | c.ChangeRowKeys(unique=True):
+            wanted = change.keys if isinstance(change, c.SetUnique) else ()
+            wanted = change.after if isinstance(change, c.ChangeRowKeys) else wanted
+            return not any(isinstance(each, c.AddColumn) and each.column[0] in wanted for each in changes)
         case c.ConvertColumn(using=str(expression)) | c.AddColumn(definition=Column(default=expression)):
             nested = any(isinstance(each, c.RenameColumn) and len(each.column) > 1 for each in changes)
             added = (each.column[-1] for each in changes if isinstance(each, c.AddColumn) and each is not change)
@@ -252,6 +272,10 @@ def _column(change: c.Change) -> str:
 def _remedy(change: c.Change) -> str:
     if isinstance(change, c.AddColumn) and not change.definition.default:
         return "preview again: there were none when this was planned"
+    if isinstance(change, c.SetUnique):
+        return "remove all but one of the rows of each key, or leave `unique` out"
+    if isinstance(change, c.ChangeRowKeys):
+        return "remove all but one of the rows of each key, choose other keys, or leave `unique` out"
     if isinstance(change, c.AddColumn):
         return "mend `default:` so that it has a value for each row"
     if isinstance(change, c.ConvertColumn):

@@ -174,6 +174,7 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
     c.ChangeSortKeys: (keys("sort_keys", "delay"), keys("sort_keys")),
     c.ChangeSplitPoints: (table("split points DL, UA", split_points=(("DL",), ("UA",))),),
     c.ChangeLeafLimit: (table("a limit of leaves", max_rows_per_leaf=1000),),
+    c.SetUnique: (table("unique row keys", unique=True),),
     c.ChangeStorage: (
         table("file format 2.2", storage=Storage(data_storage_version="2.2")),
         table("smaller files", storage=Storage(max_rows_per_file=1000)),

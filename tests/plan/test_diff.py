@@ -70,6 +70,7 @@ TABLES: dict[str, TableSpec] = {
     "reorder_columns": replace(FLIGHTS, columns=(*FLIGHTS.columns[1:], FLIGHTS.columns[0])),
     "describe_column": with_column("delay", Column("delay", INT32, description="Minutes.")),
     "row_keys": replace(FLIGHTS, row_keys=("carrier",)),
+    "row_keys_become_unique": replace(FLIGHTS, unique=True),
     "sort_keys": replace(FLIGHTS, sort_keys=()),
     "split_points": replace(FLIGHTS, split_points=(("DL",),)),
     "split_points_many": replace(

@@ -39,6 +39,7 @@ ONCE = {
     c.ChangeSplitPoints,
     c.ChangeLeafLimit,
     c.ChangeStorage,
+    c.SetUnique,
     c.SetOnline,
     c.SetDeletionProtection,
     c.ChangeDescription,

@@ -211,6 +211,7 @@ DECLARED: dict[str, dict[str, Any]] = {
     "split points": {"declared": {"split_points": [["x"], 7]}},
     "split points that are none": {"declared": {"split_points": 7}},
     "a limit of rows": {"declared": {"max_rows_per_leaf": "many"}},
+    "unique keys": {"declared": {"unique": "yes"}},
     "indexes": {"declared": {"indexes": {"../x": {"index": {"kind": "nope"}}}}},
     "indexes that are none": {"declared": {"indexes": [1]}},
     "keys that are not there": {"row_keys": ["nope", "../x"]},

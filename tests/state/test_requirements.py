@@ -17,6 +17,7 @@ from deployer.state.requirements import (
     LanceVersionIs,
     LogEmpty,
     NameFree,
+    NoLoadUnderWay,
     PartitionIsLeaf,
     PropertiesAre,
     SchemaIs,
@@ -38,7 +39,7 @@ from deployer.state.service_requirements import (
 )
 from deployer.state.service_updates import PutService, RunQueued, RunStarted, SavepointTaken
 from deployer.state.services import Service
-from deployer.state.updates import PartitionSplit, RegisterTable, SetInstanceProperties, Update
+from deployer.state.updates import CommitStarted, PartitionSplit, RegisterTable, SetInstanceProperties, Update
 
 from .samples import TABLE, added, creation, entry
 
@@ -59,6 +60,14 @@ SERVED = _folded(
     RunQueued("waiting", "CLEAN", "by hand"),
     SavepointTaken("one"),
 )
+LOADED = _folded(
+    TABLE,
+    creation(),
+    CommitStarted("daily", "ingest", 1),
+    CommitStarted("again", "append", 1),
+    CommitStarted("smaller", "compact", 1),
+    CommitStarted("back", "restore", 1),
+)
 SCHEMA = schema_fingerprint(b"arrow schema")
 
 HOLD: list[tuple[Any, State]] = [
@@ -74,6 +83,8 @@ HOLD: list[tuple[Any, State]] = [
     (FilesPresent((1,)), TABLE_STATE),
     (PartitionIsLeaf("left"), TABLE_STATE),
     (LanceVersionIs(3), TABLE_STATE),
+    (NoLoadUnderWay(), TABLE_STATE),
+    (NoLoadUnderWay(("daily", "again")), LOADED),
     (DatasetIs(1), TABLE_STATE),
     (ServiceThere("COMPACT"), SERVED),
     (ServiceMissing("CLEAN"), SERVED),
@@ -109,6 +120,7 @@ FAIL: list[tuple[Any, State, str]] = [
     (PartitionIsLeaf("root"), TABLE_STATE, "partition root was split into left and right"),
     (PartitionIsLeaf("none"), TABLE_STATE, "partition none does not exist"),
     (LanceVersionIs(2), TABLE_STATE, "the dataset is at version 3, not 2"),
+    (NoLoadUnderWay(("daily",)), LOADED, "job again (append) began to commit at 1970-01-01 00:00:00 UTC"),
     (ServiceThere("CLEAN"), SERVED, "the table has no CLEAN service"),
     (ServiceMissing("COMPACT"), SERVED, "the table has a COMPACT service already"),
     (ServiceIs(Service("CLEAN")), SERVED, "the table has no CLEAN service"),

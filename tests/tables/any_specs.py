@@ -156,6 +156,7 @@ def _around(draw: st.DrawFn, spec: TableSpec) -> TableSpec:
         sort_keys=sort_keys,
         split_points=points,
         max_rows_per_leaf=draw(st.sampled_from([None, 100])) if row_keys else None,
+        unique=bool(row_keys) and draw(st.booleans()),
         indexes=tuple(draw(_indexes(spec.columns))),
         storage=storage,
         description=draw(st.sampled_from(["", "Flights."])),

@@ -46,6 +46,8 @@ class Lake:
         splits: Sequence[tuple[KeyValue, ...]] = SPLITS,
         name: str = "flights",
         storage: Storage | None = None,
+        *,
+        unique: bool = False,
     ) -> Table:
         spec = TableSpec(
             "air",
@@ -55,6 +57,7 @@ class Lake:
             tuple(sort_keys),
             tuple(splits) if row_keys else (),
             storage=storage or Storage(),
+            unique=unique,
         )
         create_table(self.store, self.root, spec, "tests/dev")
         return self.open(name)

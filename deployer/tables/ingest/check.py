@@ -39,10 +39,11 @@ class SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Rows that fit the table, with its schema, and those that do not."""
+    """Rows that fit the table, with its schema, and their numbers; and those that do not."""
 
     rows: pa.RecordBatch
     bad: BadRows
+    numbers: NDArray[np.int64]
 
 
 def match_columns(
@@ -134,14 +135,15 @@ def check(
         if nulls is not None and nulls.any():
             found.append(_Finding(nulls, field.name, _null_reason(field, row_keys), values))
         arrays.append(array)
-    bad = source.unreadable
+    bad, numbers = source.unreadable, source.numbers
     if found:
         failed = np.logical_or.reduce([each.mask for each in found])
         bad = bad.joined(_problems(found, failed, source.numbers, listed))
         keep = pa.array(~failed)
-        arrays = [array.filter(keep) for array in arrays]
+        arrays, numbers = [array.filter(keep) for array in arrays], numbers[~failed]
     exact = [with_type(array, field) for array, field in zip(arrays, table, strict=True)]
-    return Checked(pa.RecordBatch.from_arrays(exact, schema=table), bad if listed is None else bad.first(listed))
+    rows = pa.RecordBatch.from_arrays(exact, schema=table)
+    return Checked(rows, bad if listed is None else bad.first(listed), numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import math
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +19,12 @@ import pyarrow as pa
 from deployer.errors import DeployerError
 from deployer.tables.ingest.driver import parted
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.read_columnar import ALIGNED
 from deployer.tables.ingest.reading import SplitReport, checked_rows
 from deployer.tables.ingest.sources import Split
-from deployer.tables.writer import Written, write_sorted, write_stream
+from deployer.tables.unique_keys import Duplicates
+from deployer.tables.writer import Written, write_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,8 +81,9 @@ class SparkLoad:
             rows = (self._gathered() if self.plan.layout.order else self._streamed()).collect()
         finally:
             self.session.conf.set(BATCH_SETTING, before or "10000")
-        written = tuple(each for row in rows for each in pickle.loads(row["written"]))  # noqa: S301 (made by our tasks)
-        return Loaded(written, self.reports)
+        found = [pickle.loads(row["written"]) for row in rows]  # noqa: S301 (made by our tasks)
+        duplicates = reduce(Duplicates.joined, (each for _, each in found), Duplicates())
+        return Loaded(tuple(each for written, _ in found for each in written), self.reports, duplicates)
 
     def _gathered(self) -> Any:
         ranges = len(self.plan.ranges.partitions)
@@ -146,26 +150,30 @@ class _WriteTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: dict[int, list[pa.RecordBatch]] = {}
-        size, written = 0, dict[int, list[Written]]()
+        size, written, duplicates = 0, dict[int, list[Written]](), Duplicates()
         for batch in batches:
             for key, message in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
                 rows = list(pa.ipc.open_stream(message.as_buffer(), options=ALIGNED))
                 held.setdefault(key, []).extend(rows)
                 size += sum(each.nbytes for each in rows)
             if size >= RUN_BYTES:
-                self._flush(held, written)
+                duplicates = duplicates.joined(self._flush(held, written))
                 size = 0
-        self._flush(held, written)
+        duplicates = duplicates.joined(self._flush(held, written))
         if self._plan.ledger is not None:
             for number, each in written.items():
                 self._plan.ledger.record(number, each)
-        yield result([each for number in written for each in written[number]])
+        yield result(([each for number in written for each in written[number]], duplicates))
 
-    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> None:
+    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> Duplicates:
+        plan, found = self._plan, Duplicates()
         for key in sorted(held):
             rows, number = pa.Table.from_batches(held.pop(key)), self._numbers[key]
-            made = write_sorted(self._plan.layout, rows, self._plan.ranges.partitions[number])
-            written.setdefault(number, []).extend(made)
+            earlier = written.setdefault(number, [])
+            made, duplicates = write_range(plan.layout, rows, plan.ranges.partitions[number], plan.unique, earlier)
+            earlier += made
+            found = found.joined(duplicates)
+        return found
 
 
 class _StreamTask:
@@ -180,7 +188,7 @@ class _StreamTask:
             written = write_stream(self._plan.layout, rows, self._plan.ranges.partitions[0])
             if self._plan.ledger is not None:
                 self._plan.ledger.record(self._groups[number][0].number, written)
-            yield result(written)
+            yield result((written, Duplicates()))
 
     def _rows(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
         for split in splits:
@@ -230,9 +238,9 @@ def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([key], pa.int32()), _binary(sink.getvalue())], ["range", "rows"])
 
 
-def result(written: Sequence[Written]) -> pa.RecordBatch:
-    """What a task wrote, as it is collected."""
-    return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(list(written))))], ["written"])
+def result(made: object) -> pa.RecordBatch:
+    """What a task made, as it is collected."""
+    return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(made)))], ["written"])
 
 
 def _binary(data: pa.Buffer) -> pa.Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +11,13 @@ import pyarrow as pa
 
 from deployer.tables.commit import discard
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.range_writer import write_range
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.reading import SplitReport, checked_rows
 from deployer.tables.order import Splitter
 from deployer.tables.progress import OnProgress, Progress
-from deployer.tables.writer import Layout, Written, write_sorted, write_stream
+from deployer.tables.unique_keys import Duplicates, UniqueLoad
+from deployer.tables.writer import Layout, Written, write_stream
 
 if TYPE_CHECKING:
     import lance
@@ -31,15 +34,17 @@ def load_in_driver(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
     """
     reports = {split.number: SplitReport(split.number) for split in plan.splits}
     written: list[Written] = []
+    duplicates = Duplicates()
     batches = _batches(plan, reports, on_progress)
     if plan.layout.order:
-        written += _gathered(plan, batches, reports)
+        found = _gathered(plan, batches, reports)
+        written, duplicates = found.written, found.duplicates
     else:
         written += write_stream(plan.layout, batches, plan.ranges.partitions[0])
     if error := next((report.error for report in reports.values() if report.error), None):
         discard(plan.layout.location, written)
         raise error.as_error()
-    return Loaded(tuple(written), reports)
+    return Loaded(tuple(written), reports, duplicates)
 
 
 def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnProgress) -> Iterator[pa.RecordBatch]:
@@ -55,20 +60,45 @@ def _batches(plan: LoadPlan, reports: dict[int, SplitReport], on_progress: OnPro
         on_progress(Progress("loading", done + 1, len(plan.splits), "parts", rows))
 
 
-def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Sequence[Written]:
+@dataclass(slots=True)
+class Flushed:
+    """What was written so far of rows that were held, by their range, and the duplicates that were not."""
+
+    layout: Layout
+    ranges: Ranges
+    unique: UniqueLoad | None = None
+    dataset: lance.LanceDataset | None = None  #: where it is open already
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    _written: dict[int, list[Written]] = field(default_factory=dict)
+
+    @property
+    def written(self) -> list[Written]:
+        return [each for number in sorted(self._written) for each in self._written[number]]
+
+    def flush(self, held: Held) -> None:
+        """Writes what is held, sorted and each range apart; nothing is held any more."""
+        for number in sorted(held):
+            rows, earlier = pa.Table.from_batches(held.pop(number)), self._written.setdefault(number, [])
+            partition = self.ranges.partitions[number]
+            written, duplicates = write_range(self.layout, rows, partition, self.unique, earlier, self.dataset)
+            earlier += written
+            self.duplicates = self.duplicates.joined(duplicates)
+
+
+def _gathered(plan: LoadPlan, batches: Iterator[pa.RecordBatch], reports: dict[int, SplitReport]) -> Flushed:
     """Rows by their range, sorted and written whenever much has come together."""
     splitter = plan.ranges.splitter(plan.layout.arrow_schema, plan.layout.row_keys)
     held: Held = {}
-    size, written = 0, list[Written]()
+    size, flushed = 0, Flushed(plan.layout, plan.ranges, plan.unique)
     for batch in batches:
         hold(batch, plan.layout, splitter, held)
         size += batch.nbytes
         if size >= FLUSH_BYTES:
-            written += flushed(plan.layout, plan.ranges, held)
+            flushed.flush(held)
             size = 0
     if not plan.refuses(reports.values()):
-        written += flushed(plan.layout, plan.ranges, held)
-    return written
+        flushed.flush(held)
+    return flushed
 
 
 def hold(batch: pa.RecordBatch, layout: Layout, splitter: Splitter, held: Held) -> None:
@@ -76,15 +106,6 @@ def hold(batch: pa.RecordBatch, layout: Layout, splitter: Splitter, held: Held) 
     keys = [batch.column(name) for name in layout.row_keys]
     for number, part in parted(batch, splitter.ranges(keys, batch.num_rows)):
         held.setdefault(number, []).append(part)
-
-
-def flushed(layout: Layout, ranges: Ranges, held: Held, dataset: lance.LanceDataset | None = None) -> list[Written]:
-    """Writes what is held, sorted and each range apart; nothing is held any more. `dataset`: see `write_sorted`."""
-    written: list[Written] = []
-    for number in sorted(held):
-        rows = pa.Table.from_batches(held.pop(number))
-        written += write_sorted(layout, rows, ranges.partitions[number], dataset)
-    return written
 
 
 def parted(batch: pa.RecordBatch, numbers: np.ndarray) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from deployer.errors import Conflict, DeployerError, InvalidInput
+from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
 from deployer.live.lance_io import open_dataset
+from deployer.live.reader import has_unique_keys
 from deployer.plan.words import size as size_words
 from deployer.state.model import Job
 from deployer.tables.commit import commit_append, discard, find_job
@@ -29,6 +30,7 @@ from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, refuse_credentials, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
 from deployer.tables.progress import OnProgress, untold
+from deployer.tables.unique_keys import Admission, Duplicates, TakenKeys, UniqueLoad, refuse_duplicates
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -36,6 +38,7 @@ SMALL_BYTES = 64 * 1024 * 1024  #: up to here a load is done before Spark would 
 SMALL_ROWS = 1_000_000
 TASK_ROWS = 1_048_576  #: rows of one range, as far as a sample can tell
 SAMPLED_SPLITS = 16
+ATTEMPTS = 5  #: how often a load starts again because others added rows with the same keys meanwhile
 
 LoadWithSpark = Callable[[LoadPlan, OnProgress], Loaded]
 
@@ -55,6 +58,7 @@ class IngestRequest:
     services: bool = True  #: for the job that asks: run the table's services that are due then
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
     missing_as_null: bool = False  #: columns that no file has and that have no default are null, not an error
+    on_duplicate: Literal["reject", "skip"] = "reject"  #: what becomes of rows whose unique keys are there
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
@@ -81,6 +85,8 @@ class IngestResult:
     indexes: CaughtUp = CaughtUp()
     splits: SplitResult | None = None  #: of leaves above the limit that the table declares; None without one
     loaded_before: tuple[LoadedBefore, ...] = ()  #: files of this load that an earlier one had loaded
+    unique: bool = False  #: the table's row keys are unique: no row is in it twice
+    duplicates_skipped: int = 0  #: rows that were left out, since their unique keys were there
 
 
 def ingest(
@@ -96,13 +102,19 @@ def ingest(
     declares, and brings its indexes up to date: what fails of that is in the result, and the next load tries again.
 
     `new_id` is the load's id where the request has none (None: a random one).
-    Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside,
-    InvalidInput when too many rows are bad, or all of them, which are set aside then too,
-    Conflict when the table was changed meanwhile.
+    Raises NotFound and InvalidInput for sources that cannot be read, Refused for bad rows that are not set aside, and
+    for rows whose unique keys are there and that are neither set aside nor skipped, InvalidInput when too many rows are
+    bad, or all of them, which are set aside then too, Conflict when the table was changed meanwhile.
     """
-    result = _load(
-        table, request, request.job_id or new_id or uuid.uuid4().hex, with_spark, on_progress, on_engine, on_note
-    )
+    job_id = request.job_id or new_id or uuid.uuid4().hex
+    for attempt in range(ATTEMPTS):
+        try:
+            result = _load(table, request, job_id, with_spark, on_progress, on_engine, on_note)
+            break
+        except KeysTaken:  # the next try finds these keys in the table
+            if attempt == ATTEMPTS - 1:
+                raise
+            table = table.refreshed()
     result = replace(result, splits=split_after_load(table.store, table.root, table.entry.table_id, on_progress))
     if not request.indexes:
         return result
@@ -124,6 +136,12 @@ def _load(
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
         check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
+    if request.on_duplicate == "skip" and not has_unique_keys(table.state):
+        raise InvalidInput(
+            "the table's row keys are not declared unique, so no row is a duplicate",
+            where=table.address,
+            remedy="leave --on-duplicate out, or declare `unique: true` and run `deployer up`",
+        )
     sources = _sources(table, request)
     files = _identified(sources)
     plan = _plan(table, request, sources)
@@ -135,13 +153,20 @@ def _load(
     if absent := plan.reading.absent(loaded.reports.values()):
         discard(table.location, loaded.written)
         raise missing(absent, table.address)
+    loaded = _with_duplicates_set_aside(loaded)
     bad = bad_by_file(plan.splits, loaded.reports)
     bad_rows = sum(each.rows for each in bad.values())
     if bad_rows and request.bad_rows is None:
         discard(table.location, loaded.written)
         raise refusal(bad, table.address)
+    rows = sum(report.rows for report in loaded.reports.values())
+    if loaded.duplicates.rows and plan.unique is not None and plan.unique.on_duplicate == "reject":
+        discard(table.location, loaded.written)
+        if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
+            return _result(table, job, 0, 0, 0, engine, reason, started, already_done=True)  # by another run meanwhile
+        raise refuse_duplicates(loaded.duplicates, rows, table.address, _ABOUT_DUPLICATES)
+    skipped = loaded.duplicates.rows if request.on_duplicate == "skip" else 0
     if bad_rows and request.bad_rows is not None:
-        rows = sum(report.rows for report in loaded.reports.values())
         try:
             write_bad_rows(request.bad_rows, bad)
             if bad_rows == rows or (request.max_bad_rows and not request.max_bad_rows.allows(bad_rows, rows)):
@@ -151,7 +176,7 @@ def _load(
             raise
     if not loaded.written:
         empty = Job(job_id, "ingest", 0, table.state.lance_version, 0)
-        return _result(table, empty, 0, 0, bad_rows, engine, reason, started)
+        return _result(table, empty, 0, 0, bad_rows, engine, reason, started, skipped=skipped)
     try:
         done = commit_append(
             table.store,
@@ -162,6 +187,7 @@ def _load(
             loaded.written,
             table.state.schema,
             sources=files.to_text() if files else "",
+            admission=None if plan.unique is None else Admission(plan.unique.taken, plan.layout, loaded.written),
         )
     except Conflict:
         discard(table.location, loaded.written)
@@ -173,11 +199,33 @@ def _load(
         refuse_other_files(done.job, files, table.address)
     size = sum(each.bytes for each in loaded.written)
     result = _result(
-        table, done.job, len(loaded.written), size, bad_rows, engine, reason, started, already_done=done.already_done
+        table,
+        done.job,
+        len(loaded.written),
+        size,
+        bad_rows,
+        engine,
+        reason,
+        started,
+        already_done=done.already_done,
+        skipped=skipped,
     )
     if done.already_done or files is None:
         return result
     return replace(result, loaded_before=loaded_before(files, table.state.jobs.values()))
+
+
+_ABOUT_DUPLICATES = "load the other rows with --on-duplicate skip, or set duplicates aside with --bad-rows FILE"
+
+
+def _with_duplicates_set_aside(loaded: Loaded) -> Loaded:
+    """Duplicates that are to be set aside are bad rows of their splits."""
+    if not loaded.duplicates.bad:
+        return loaded
+    reports = dict(loaded.reports)
+    for split, bad in loaded.duplicates.bad.items():
+        reports[split] = replace(reports[split], bad=reports[split].bad.joined(bad))
+    return replace(loaded, reports=reports, duplicates=Duplicates())
 
 
 def _files_of(request: IngestRequest) -> LoadedFiles | None:
@@ -219,7 +267,13 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -
         reading = replace(reading, unnamed=unnamed)
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)
-    return LoadPlan(tuple(splits_of(sources)), reading, table.layout(), leaves, request.bad_rows is not None)
+    unique = None
+    if has_unique_keys(table.state):
+        set_aside = request.bad_rows is not None and request.on_duplicate == "reject"
+        unique = UniqueLoad(TakenKeys.of(table), "set-aside" if set_aside else request.on_duplicate)
+        reading = replace(reading, places=True)
+    splits = tuple(splits_of(sources))
+    return LoadPlan(splits, reading, table.layout(), leaves, request.bad_rows is not None, unique=unique)
 
 
 def _same_place(one: str, other: str) -> bool:
@@ -261,6 +315,7 @@ def _result(
     started: float,
     *,
     already_done: bool = False,
+    skipped: int = 0,
 ) -> IngestResult:
     return IngestResult(
         table.entry.full_name,
@@ -274,4 +329,6 @@ def _result(
         reason,
         time.monotonic() - started,
         already_done,
+        unique=has_unique_keys(table.state),
+        duplicates_skipped=0 if already_done else skipped,
     )

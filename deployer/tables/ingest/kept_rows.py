@@ -116,6 +116,11 @@ def _decimals_as_text(value: Any) -> Any:
             return value
 
 
+def fields_of(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]]:
+    """Rows of the table as JSON values that `ingest` reads again."""
+    return _of_columns(rows, table)
+
+
 def _of_columns(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]]:
     columns: Mapping[str, list[Any]] = {
         name: _json_values(rows.column(name), table.field(name).type)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.reading import Reading, SplitReport
 from deployer.tables.ingest.sources import Split
+from deployer.tables.unique_keys import Duplicates, UniqueLoad
 from deployer.tables.writer import Layout, Written
 
 
@@ -23,7 +24,8 @@ class Ledger(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load.
+    """What to read, how to part and write it; `sets_aside`: bad rows do not refuse the load. `unique` is of a table
+    whose row keys are unique.
 
     With a `ledger`, the ranges `finished` are left out and the others are noted there one by one.
     """
@@ -35,6 +37,7 @@ class LoadPlan:
     sets_aside: bool = False
     ledger: Ledger | None = None
     finished: frozenset[int] = frozenset()
+    unique: UniqueLoad | None = None
 
     def refuses(self, reports: Iterable[SplitReport]) -> bool:
         """Whether what the splits report so far means that nothing may be committed."""
@@ -43,7 +46,8 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Fragments that were written and not committed, and the report of every split by its number."""
+    """Fragments that were written and not committed, the report of every split by its number, and the duplicates."""
 
     written: tuple[Written, ...]
     reports: Mapping[int, SplitReport]
+    duplicates: Duplicates = field(default_factory=Duplicates)

@@ -23,6 +23,7 @@ from deployer.tables.ingest.kept_rows import REASONS, with_rows, without_reasons
 from deployer.tables.ingest.missing_columns import columns_with_values
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
 from deployer.tables.ingest.time_texts import as_iso, check_times, with_remarks
+from deployer.tables.unique_keys import with_places
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Reading:
 
     `names` are the columns of each source by its path; `listed` limits how many bad rows of a split are described
     (None: all, and the rows are kept), for they are counted in any case. `schema` is the table's (IPC bytes). `unnamed`
-    are columns of which it is not known before all rows are read whether any row has them.
+    are columns of which it is not known before all rows are read whether any row has them. `places`: rows have the
+    columns of `unique_keys.with_places` too.
     """
 
     schema: bytes
@@ -41,6 +43,7 @@ class Reading:
     ignore_extra: bool = False
     listed: int | None = None
     unnamed: tuple[str, ...] = ()
+    places: bool = False
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -166,7 +169,7 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
                 report.bad = report.bad.joined(with_rows(bad, source, table, columns))
             if found.rows.num_rows:
                 check_folder_columns(found.rows, columns, split.source)
-                yield found.rows
+                yield with_places(found.rows, split.number, found.numbers) if reading.places else found.rows
     except DeployerError as error:
         report.error = SplitError.of(error)
 

@@ -1,0 +1,34 @@
+"""Writes the rows of one range of keys, without those whose keys may not be there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.tables.unique_keys import Duplicates, UniqueLoad
+from deployer.tables.writer import Layout, Written, write_sorted
+
+if TYPE_CHECKING:
+    import lance
+
+
+def write_range(
+    layout: Layout,
+    rows: pa.Table,
+    partition: str,
+    unique: UniqueLoad | None,
+    earlier: Sequence[Written] = (),
+    dataset: lance.LanceDataset | None = None,
+) -> tuple[list[Written], Duplicates]:
+    """Sorts and writes the rows of a range; those that are duplicates are left out.
+
+    `earlier` is what the load wrote of the range before. With duplicates that refuse the load, nothing is written.
+    """
+    if unique is None:
+        return write_sorted(layout, rows, partition, dataset), Duplicates()
+    kept, duplicates = unique.admitted(rows, layout, earlier, dataset)
+    if duplicates.rows and unique.on_duplicate == "reject":
+        return [], duplicates
+    return write_sorted(layout, kept, partition, dataset), duplicates

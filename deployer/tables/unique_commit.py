@@ -1,0 +1,125 @@
+"""Commits to tables with unique keys: one load at a time, after a look at what others added since its own check.
+
+A load compares its rows with those of one version. Its intent then requires that the log is still at this version, and
+that no other load has an intent: of two loads that were checked on the same rows, only one can begin. The other looks
+at the rows that came, and begins when the first has ended.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deployer.errors import Conflict
+from deployer.live.lance_io import dataset_location, open_dataset
+from deployer.live.reader import UNIQUE
+from deployer.live.restored import end_dead_restores
+from deployer.live.rollforward import current
+from deployer.state.clock import utc
+from deployer.state.conflicts import to_add_unique_files, to_make_unique
+from deployer.state.requirements import loads_under_way, schema_fingerprint
+from deployer.state.updates import CommitAbandoned, CommitStarted, SetTableProperties
+from deployer.tables.schema_check import refuse_what_fails
+from deployer.tables.unique_keys import Admission
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.plan.changes import SetUnique
+    from deployer.state.model import Job, TableEntry, TableState
+    from deployer.state.store import StateStore
+    from deployer.state.updates import TableUpdate
+    from deployer.tables.pending import Pending
+
+PATIENCE = 60.0  #: seconds that a load waits for others to end their commits
+DEAD_AFTER = 600_000  #: ms after which a commit under way is taken for one of a process that died
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The dataset that the rows were compared with, and the state with the intent; or the job, when it is done."""
+
+    dataset: lance.LanceDataset | None = None
+    state: TableState | None = None
+    job: Job | None = None
+
+
+def dead_loads(state: TableState, now: int) -> list[str]:
+    """Loads that began to commit so long ago (ms) that they are given up."""
+    return [each.job_id for each in loads_under_way(state) if each.started_at < now - DEAD_AFTER]
+
+
+def begin_alone(
+    store: StateStore, root: str, entry: TableEntry, pending: Pending, schema: bytes, admission: Admission
+) -> Begun:
+    """Writes the intent of a load into a table with unique keys.
+
+    Raises KeysTaken when a row of the load has a key that was added meanwhile; Conflict when the table was changed, or
+    another load does not end.
+    """
+    job_id, address, until = pending.job_id, f"table/{entry.full_name}", time.monotonic() + PATIENCE
+    lost = 0
+    while True:
+        now, state = current(store, root, entry, store.table(entry.table_id))
+        if (job := state.jobs.get(job_id)) is not None:
+            return Begun(job=job)
+        changed = now.dataset != entry.dataset or schema_fingerprint(state.schema) != schema_fingerprint(schema)
+        dataset = open_dataset(dataset_location(root, entry), None if changed else state.lance_version)
+        if not changed:
+            admission.check_again(state, dataset, address)
+        version = int(dataset.version)
+        dead = [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
+        updates: list[TableUpdate] = [*map(CommitAbandoned, dead), CommitStarted(job_id, pending.mark.kind, version)]
+        required = to_add_unique_files(job_id, schema, entry.dataset, state.lance_version, dead)
+        try:
+            return Begun(dataset, store.commit(entry.table_id, updates, required))
+        except Conflict as conflict:
+            if changed:
+                raise Conflict(
+                    f"the table was changed while rows were being written for it ({conflict.what})",
+                    where=address,
+                    remedy="run the ingest again",
+                ) from conflict
+            end_dead_restores(store, store.table(entry.table_id))
+            if time.monotonic() > until:
+                raise _stuck(store.table(entry.table_id), job_id, conflict, address) from conflict
+        lost += 1
+        store.pause(lost)
+
+
+def declare_unique(store: StateStore, root: str, table_id: str, change: SetUnique) -> None:
+    """Makes the row keys unique from now on. Raises Refused when rows have the keys of others, Conflict when other
+    loads do not end."""
+    until, lost = time.monotonic() + PATIENCE, 0
+    while True:
+        entry, state = current(store, root, store.instance().tables[table_id], store.table(table_id))
+        refuse_what_fails(open_dataset(dataset_location(root, entry), state.lance_version), change)
+        declared = SetTableProperties({"declared": {**state.properties.declared, UNIQUE: True}})
+        dead = dead_loads(state, time.time_ns() // 1_000_000)
+        required = to_make_unique(state.properties.generation, state.lance_version, state.dataset, dead)
+        try:
+            store.commit(table_id, [*map(CommitAbandoned, dead), declared], required)
+        except Conflict as conflict:
+            if time.monotonic() > until:
+                raise _stuck(store.table(table_id), "", conflict, change.address) from conflict
+        else:
+            return
+        lost += 1
+        store.pause(lost)
+
+
+def _stuck(state: TableState, job_id: str, conflict: Conflict, address: str) -> Conflict:
+    other = next((each for each in loads_under_way(state) if each.job_id != job_id), None)
+    if other is None:
+        return Conflict(
+            f"others commit to the table faster than rows can be compared with theirs ({conflict.what})",
+            where=address,
+            remedy="run the load again when there is less to do",
+        )
+    return Conflict(
+        f"{conflict.what} and has not ended, and a table with unique keys takes one load at a time",
+        where=address,
+        remedy=f"if its process died, run it again with --job-id {other.job_id}, or this load after "
+        f"{utc(other.started_at + DEAD_AFTER)} UTC",
+    )
