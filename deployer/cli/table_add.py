@@ -25,6 +25,7 @@ def add(
         ),
     ] = None,
     row_key: Annotated[list[str] | None, typer.Option(help="A row key; repeatable.", show_default=False)] = None,
+    unique: Annotated[bool, typer.Option("--unique", help="No two rows may have the same row keys.")] = False,
     sort_key: Annotated[list[str] | None, typer.Option(help="A sort key; repeatable.", show_default=False)] = None,
     description: Annotated[str, typer.Option(help="What a row is.", show_default=False)] = "",
     split_points: Annotated[
@@ -51,7 +52,7 @@ def add(
 
     if (file is None) == (table is None):
         raise InvalidInput("give a name and columns, or --file", remedy="such as nyc.events --column id:int64")
-    if file is not None and (column or row_key or sort_key or split_points or description):
+    if file is not None and (column or row_key or sort_key or split_points or description or unique):
         raise InvalidInput("the file says all of the table", remedy="leave the other options out")
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
@@ -61,7 +62,7 @@ def add(
         wanted = tables_in(workspace, lake.instance, file)
     else:
         assert table is not None  # noqa: S101
-        more = {"description": description, "row_keys": row_key, "sort_keys": sort_key}
+        more = {"description": description, "row_keys": row_key, "unique": unique, "sort_keys": sort_key}
         wanted = (_of_options(workspace, lake, table, column or [], more, split_points, in_base64),)
     with held(workspace, lake):
         written = _create(workspace, lake, wanted, write_spec=write_spec)
@@ -70,6 +71,7 @@ def add(
         return 0
     for spec in wanted:
         keys = f", by {listed(spec.row_keys)}" if spec.row_keys else ""
+        keys += " (unique)" if spec.unique else ""
         leaves = count(len(spec.split_points) + 1, "leaf", "leaves")
         stdout().print(f"created {spec.full_name}: {count(len(spec.columns), 'column')}{keys}, {leaves}")
     for name in written:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.key_sets import KeySet
 from deployer.tables.unique_keys import keys_in_words
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = 2  #: keys that a message names
 READ_ROWS = 65_536
+AT_ONCE = 16_777_216  #: keys that are held at a time
+SAMPLED = 100_000  #: keys that say where to part more than these
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +44,65 @@ def repeated_keys(
     """The rows of the dataset that have the same values in `columns` as another one.
 
     `keys` are the names of the columns in words. `files`, with their ranges of these keys, let files be compared with
-    those alone that may have the same keys: the keys of these are held at a time, else of all rows.
+    those alone that may have the same keys; else all rows are compared.
     """
     found = Repeated()
     for fragments in _groups(files) if files is not None else [None]:
-        chosen = None if fragments is None else [dataset.get_fragment(each) for each in fragments]
-        batches = dataset.scanner(columns=list(columns), fragments=chosen, batch_size=READ_ROWS).to_batches()
-        rows = pa.Table.from_batches(batches, pa.schema([dataset.schema.field(name) for name in columns]))
-        found = found.joined(_repeated(rows.rename_columns(list(keys or columns))))
+        keyed = _Keys(dataset, tuple(columns), fragments)
+        for rows in keyed.parts():
+            found = found.joined(_repeated(rows.rename_columns(list(keys or columns))))
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys in some fragments of a dataset, or in all of them."""
+
+    dataset: lance.LanceDataset
+    columns: tuple[str, ...]
+    fragments: Sequence[int] | None
+
+    def parts(self) -> Iterator[pa.Table]:
+        """The keys, `AT_ONCE` at most at a time, as far as a sample can tell. Rows of one key are in one part."""
+        chosen = self.dataset.get_fragments() if self.fragments is None else self._fragments()
+        rows = sum(each.count_rows() for each in chosen)
+        if rows <= AT_ONCE:
+            yield pa.Table.from_batches(self._batches(), self._schema)
+            return
+        every = -(-rows // SAMPLED)
+        sample = pa.Table.from_batches(
+            [each.take(pa.array(range(0, each.num_rows, every))) for each in self._batches()]
+        )
+        ranges = cut(Ranges((), ("",)), sample, rows, AT_ONCE)
+        splitter = ranges.splitter(self._schema, self.columns)
+        for number in range(len(ranges.partitions)):
+            part = [
+                each.filter(pa.array(splitter.ranges(each.columns, each.num_rows) == number))
+                for each in self._batches()
+            ]
+            yield pa.Table.from_batches(part, self._schema)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([self.dataset.schema.field(name) for name in self.columns])
+
+    def _fragments(self) -> list[lance.LanceFragment]:
+        return [self.dataset.get_fragment(each) for each in self.fragments or ()]
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Without rows that have a null: what is null is refused for other reasons."""
+        chosen = None if self.fragments is None else self._fragments()
+        names = list(self.columns)
+        for batch in self.dataset.scanner(columns=names, fragments=chosen, batch_size=READ_ROWS).to_batches():
+            keys = batch.select(names)
+            yield keys.drop_null() if any(column.null_count for column in keys.columns) else keys
+
+
 def _repeated(rows: pa.Table) -> Repeated:
-    rows = rows.filter(_without_nulls(rows)) if any(column.null_count for column in rows.columns) else rows
     if not rows.num_rows:
         return Repeated()
     places = np.flatnonzero(KeySet(rows.columns).repeats())
     return Repeated(len(places), tuple(dict.fromkeys(keys_in_words(rows.take(pa.array(places[:EXAMPLES]))))))
-
-
-def _without_nulls(rows: pa.Table) -> pa.Array:
-    """Which rows have no null in them: what is null is refused for other reasons."""
-    valid = np.logical_and.reduce([np.asarray(column.is_valid().cast(pa.int8())) for column in rows.columns])
-    return pa.array(valid.astype(bool))
 
 
 def _groups(files: Iterable[File]) -> Iterator[list[int]]:

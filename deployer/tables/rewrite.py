@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
 from deployer.live.lance_io import latest_version, open_dataset
+from deployer.live.reader import has_unique_keys
 from deployer.live.unrecorded import marks_since, missing_updates
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
@@ -27,6 +28,7 @@ from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.removal import require_removable
+from deployer.tables.repeated_keys import repeated_keys
 from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_load import copy_rows
 from deployer.tables.rewrite_progress import Progress, Round
@@ -113,6 +115,8 @@ def _rewrite(
             if target_of(table, spec).fingerprint != target.fingerprint:
                 return False
             copied = _copied_version(new, progress, table, target, number)
+            if copied == table.state.lance_version:
+                _refuse_repeated_keys(store, table, spec, number, location)
             if copied == table.state.lance_version and _swap(store, table, target, number, location):
                 reached("tables.rewrite.swapped")
                 progress.remove()
@@ -146,6 +150,23 @@ def _rewrite(
         where=spec.address,
         remedy="run it again when fewer write",
     )
+
+
+def _refuse_repeated_keys(
+    store: StateStore, table: OpenTable, spec: TableSpec, number: int, location: Location
+) -> None:
+    """Raises Refused, and gives the copy up, where unique keys are to be others that rows added meanwhile repeat."""
+    if not (has_unique_keys(table.state) and spec.unique) or set(table.state.properties.row_keys) <= set(spec.row_keys):
+        return
+    found = repeated_keys(open_dataset(dataset_uri(table.root, location)), spec.row_keys)
+    if found.rows:
+        give_up(store, table.root, table.entry.table_id, number, location)
+        raise Refused(
+            f"{found.rows:,} of {table.state.files.rows:,} rows have row keys that another row has, such as "
+            f"{' and '.join(found.examples)}; the table is as it was",
+            where=table.address,
+            remedy="remove all but one of the rows of each key, choose other keys, or leave `unique` out",
+        )
 
 
 def _begin(store: StateStore, table: OpenTable, target: Target) -> tuple[int, Location]:

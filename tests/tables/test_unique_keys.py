@@ -18,7 +18,7 @@ import pytest
 
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.reader import live_table
-from deployer.tables import unique_commit
+from deployer.tables import repeated_keys, rewrite, unique_commit
 from deployer.tables.admin import update_table
 from deployer.tables.append import open_appender
 from deployer.tables.leaf_split import split_leaves
@@ -271,6 +271,37 @@ def test_keys_become_unique_when_they_are(lake: Lake) -> None:
     lake.ingest(lake.file(of_ids(1)), table="t")
     assert ids(lake) == [1, 1, 7, 120]
     assert not lake.open("t").opened.state.properties.declared.get("unique")
+
+
+def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in "ab"])
+    lake.table(schema, ("a",), splits=(), name="t", unique=True)
+    lake.ingest(lake.file(pa.table({"a": [1, 2], "b": [1, 2]}, schema=schema)), table="t")
+    copied = rewrite.copy_rows
+
+    def late(*args: Any) -> Any:
+        monkeypatch.undo()
+        lake.ingest(lake.file(pa.table({"a": [3], "b": [2]}, schema=schema)), table="t")
+        return copied(*args)
+
+    monkeypatch.setattr(rewrite, "copy_rows", late)
+    with pytest.raises(Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is as"):
+        declared(lake, row_keys=("b",))
+    assert lake.open("t").opened.row_keys == ("a",)
+    assert all(each.status != "writing" for each in lake.open("t").opened.state.datasets)
+
+
+@pytest.mark.parametrize("row_keys", [("id",), ("v", "id")])
+def test_many_rows_are_looked_through_in_parts(
+    row_keys: tuple[str, ...], lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repeated_keys, "AT_ONCE", 10)
+    unique_ids(lake, *range(50), 7, 30, 7, unique=False)
+    dataset = lake.open("t").opened.dataset()
+    found = repeated_keys.repeated_keys(dataset, row_keys)
+    assert found.rows == 3 and len(found.examples) == 2
+    assert sorted(part.num_rows for part in repeated_keys._Keys(dataset, row_keys, None).parts())[-1] <= 20
+    assert repeated_keys.repeated_keys(dataset, ("id",), files=lake.open("t").opened.state.files).rows == 3
 
 
 def test_other_keys_of_a_unique_table(lake: Lake) -> None:
