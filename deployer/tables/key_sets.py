@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,22 +27,20 @@ class KeySet:
 
     def __init__(self, keys: Sequence[Any]) -> None:
         """`keys` are the columns of the keys, arrays of one length without nulls."""
-        self._values: list[Any] = []
+        self._columns: list[_Integers | _Values] = []
         self._pairs: list[NDArray[np.int64]] = []
-        codes = np.zeros(len(keys[0]), np.int64)
-        count = 1
+        self.codes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.count = 0
         for place, column in enumerate(keys):
-            encoded = _plain(column).dictionary_encode()
-            own = np.asarray(encoded.indices).astype(np.int64, copy=False)
-            self._values.append(encoded.dictionary)
+            values = _plain(column)
+            found, own = (_Integers if pa.types.is_integer(values.type) else _Values).of(values)
+            self._columns.append(found)
             if place:
-                pairs, codes = np.unique(codes * len(encoded.dictionary) + own, return_inverse=True)
+                pairs, self.codes = np.unique(self.codes * found.count + own, return_inverse=True)
                 self._pairs.append(pairs)
-                count = len(pairs)
+                self.count = len(pairs)
             else:
-                codes, count = own, len(encoded.dictionary)
-        self.codes: NDArray[np.int64] = codes
-        self.count = count
+                self.codes, self.count = own, found.count
 
     def repeats(self) -> NDArray[np.bool_]:
         """Which rows have the key of a row before them."""
@@ -62,22 +61,59 @@ class KeySet:
 
     def _numbers(self, keys: Sequence[Any]) -> NDArray[np.int64]:
         """The numbers of those of the keys that are in the set."""
-        codes = np.zeros(0, np.int64)
-        alive: NDArray[np.int64] | None = None  # rows whose key may be in the set yet
-        for place, column in enumerate(keys):
-            values = _plain(column) if alive is None else _plain(column).take(pa.array(alive))
-            found = pc.index_in(values, value_set=self._values[place])
-            kept = np.flatnonzero(np.asarray(pc.is_valid(found).cast(pa.int8())))
-            own = np.asarray(found.drop_null()).astype(np.int64, copy=False)
-            alive = kept if alive is None else alive[kept]
-            if not place:
-                codes = own
-                continue
-            pairs, wanted = self._pairs[place - 1], codes[kept] * len(self._values[place]) + own
+        codes, alive = self._columns[0].numbers(_plain(keys[0]))
+        for column, pairs, others in zip(self._columns[1:], self._pairs, keys[1:], strict=True):
+            own, kept = column.numbers(_plain(others).take(pa.array(alive)))
+            wanted = codes[kept] * column.count + own
             places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
             hits = np.flatnonzero(pairs[places] == wanted)
-            codes, alive = places[hits], alive[hits]
+            codes, alive = places[hits], alive[kept[hits]]
         return codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Integers:
+    """The distinct values of a column of whole numbers, ascending."""
+
+    values: NDArray[Any]
+
+    @staticmethod
+    def of(array: Any) -> tuple[_Integers, NDArray[np.int64]]:
+        """The distinct values, and the number of each row's."""
+        values, codes = np.unique(np.asarray(array), return_inverse=True)
+        return _Integers(values), codes.astype(np.int64, copy=False)
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of the values that are among these, and the rows that have them."""
+        wanted = np.asarray(array)
+        places = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
+        rows = np.flatnonzero(self.values[places] == wanted)
+        return places[rows], rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The distinct values of a column of any other type."""
+
+    values: Any
+
+    @staticmethod
+    def of(array: Any) -> tuple[_Values, NDArray[np.int64]]:
+        encoded = array.dictionary_encode()
+        return _Values(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64, copy=False)
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        found = pc.index_in(array, value_set=self.values)
+        rows = np.flatnonzero(np.asarray(pc.is_valid(found).cast(pa.int8())))
+        return np.asarray(found.drop_null()).astype(np.int64, copy=False), rows
 
 
 def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
