@@ -175,6 +175,7 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "name": spec.name,
         "columns": [column_to_json(column) for column in spec.columns],
         "row_keys": list(spec.row_keys),
+        "unique": spec.unique,
         "sort_keys": list(spec.sort_keys),
         "partitions": _partitions_to_json(spec),
         "description": spec.description,
@@ -187,8 +188,6 @@ def table_to_json(spec: TableSpec) -> dict[str, JSON]:
         "services": services_to_json(spec.services),
     }
     form = {name: value for name, value in form.items() if value or name == "columns"}
-    if spec.unique:
-        form["unique"] = True
     if not spec.online:
         form["online"] = False
     if not spec.deletion_protection:
