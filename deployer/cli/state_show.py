@@ -148,6 +148,7 @@ def _print_table(name: str, state: TableState) -> None:
     from rich.table import Table
 
     from deployer.cli.output import note, stdout
+    from deployer.live.reader import UNIQUE
     from deployer.plan.words import count
     from deployer.specs import column_names as names
     from deployer.state.clock import utc
@@ -160,7 +161,8 @@ def _print_table(name: str, state: TableState) -> None:
         "dataset": f"{state.dataset}, version {state.lance_version}",
         "generation": str(properties.generation),
         "columns": ", ".join(f"{names.shown(each['name'])} {each['type']}" for each in _columns(state)),
-        "row keys": names.listed(properties.row_keys) or "none",
+        "row keys": (names.listed(properties.row_keys) or "none")
+        + (" (unique)" if properties.declared.get(UNIQUE) is True else ""),
         "sort keys": names.listed(properties.sort_keys) or "none",
         "online": "yes" if properties.online else "no",
         "partitions": f"{count(len(state.leaves()), 'leaf', 'leaves')} of {len(state.partitions)}",

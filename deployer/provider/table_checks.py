@@ -36,5 +36,7 @@ def check_table(spec: TableSpec) -> Iterator[CheckFailure]:
                 yield CheckFailure(field, f"column {key!r} has no order; use numbers, text, binary, dates or times")
             elif field == "row_keys" and column.nullable:
                 yield CheckFailure(field, f"row key {key!r} may be null; declare the column as not nullable")
+    if spec.unique and not spec.row_keys:
+        yield CheckFailure("unique", "unique row keys need row keys")
     if spec.split_points and not spec.row_keys:
         yield CheckFailure("partitions", "split points need row keys")

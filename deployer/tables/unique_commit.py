@@ -64,10 +64,11 @@ def begin_alone(
         now, state = current(store, root, entry, store.table(entry.table_id))
         if (job := state.jobs.get(job_id)) is not None:
             return Begun(job=job)
-        changed = now.dataset != entry.dataset or schema_fingerprint(state.schema) != schema_fingerprint(schema)
-        dataset = open_dataset(dataset_location(root, entry), None if changed else state.lance_version)
-        if not changed:
-            admission.check_again(state, dataset, address)
+        if now.dataset != entry.dataset or schema_fingerprint(state.schema) != schema_fingerprint(schema):
+            what = "the table was changed while rows were being written for it"
+            raise Conflict(what, where=address, remedy="run the ingest again")
+        dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+        admission.check_again(state, dataset, address)
         version = int(dataset.version)
         dead = [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
         updates: list[TableUpdate] = [*map(CommitAbandoned, dead), CommitStarted(job_id, pending.mark.kind, version)]
@@ -75,12 +76,6 @@ def begin_alone(
         try:
             return Begun(dataset, store.commit(entry.table_id, updates, required))
         except Conflict as conflict:
-            if changed:
-                raise Conflict(
-                    f"the table was changed while rows were being written for it ({conflict.what})",
-                    where=address,
-                    remedy="run the ingest again",
-                ) from conflict
             end_dead_restores(store, store.table(entry.table_id))
             if time.monotonic() > until:
                 raise _stuck(store.table(entry.table_id), job_id, conflict, address) from conflict

@@ -185,6 +185,9 @@ def test_deleting_what_is_gone_is_done(asked: Asked) -> None:
         pytest.param(
             {**TABLE_INPUTS, "row_keys": ["delay"], "partitions": {}}, "row_keys", "may be null", id="nullable-key"
         ),
+        pytest.param(
+            {**TABLE_INPUTS, "row_keys": [], "partitions": {}, "unique": True}, "unique", "need row keys", id="unique"
+        ),
         pytest.param({**TABLE_INPUTS, "sort_keys": ["gate"]}, "sort_keys", "has no order", id="unordered-key"),
     ],
 )
