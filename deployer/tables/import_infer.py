@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
 from deployer.specs.column_names import listed, name_fault
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
+from deployer.tables.import_json import document_note, joined_json, json_rows
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.headers import check_header, header_question
-from deployer.tables.ingest.json_rows import row_blocks
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
@@ -105,7 +104,8 @@ def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sam
         found.setdefault(source.format, []).append(rows)
     csv, json = found.pop(Format.CSV, []), found.pop(Format.JSON, [])
     others = tuple(rows for tables in found.values() for rows in tables)
-    text, documents = _joined(csv) if csv else None, _joined(json) if json else None
+    text, documents = _joined(csv) if csv else None, joined_json(json) if json else None
+    notes += document_note(documents) if documents else []
     return _Sample(text, documents, others, tuple(types), complete, tuple(notes))
 
 
@@ -141,7 +141,7 @@ def _rows(source: Source, options: ReadOptions, limit: int, notes: list[str]) ->
         case Format.CSV:
             return _csv(source, options, limit, notes)
         case Format.JSON:
-            return _json(source, limit)
+            return json_rows(source, limit)
         case Format.PARQUET | Format.ARROW | Format.LANCE:
             return _columnar(source, limit)
         case _:
@@ -230,34 +230,6 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch
         if limit <= 0:
             break
     return found
-
-
-def _json(source: Source, limit: int) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    splits = splits_of([source])
-    for lines in row_blocks(source, splits[0].start, splits[-1].stop):
-        for line in lines[: limit - len(rows)]:
-            try:
-                row = parse_json(line)
-            except ValueError as failure:
-                raise _bad_json(source, f"a row is not JSON: {failure}") from None
-            if not isinstance(row, dict):
-                raise _bad_json(source, "a row is not a JSON object")
-            rows.append(row)
-        if len(rows) >= limit:
-            break
-    names = dict.fromkeys(name for row in rows for name in row)
-    arrays = {}
-    for name in names:
-        try:
-            arrays[name] = pa.array([row.get(name) for row in rows])
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as failure:
-            raise _bad_json(source, f"`{name}` has values of several types: {str(failure).splitlines()[0]}") from None
-    return pa.table(arrays)
-
-
-def _bad_json(source: Source, what: str) -> InvalidInput:
-    return InvalidInput(what, where=source.name, remedy="give JSON lines, one object a line, or an array of objects")
 
 
 def _column(rows: pa.Table, name: str, complete: bool) -> Column:

@@ -88,6 +88,14 @@ def test_columns_keep_their_types(deployer: Deployer, tmp_path: Path, name: str,
             id="json",
         ),
         pytest.param("t.csv", "a,b\n", "a string, b string", id="no-rows"),
+        pytest.param("t.jsonl", '{"a": 1}\n{"a": "x"}\n', "a json!", id="json-mixed"),
+        pytest.param("t.jsonl", '{"a": {"b": 1}}\n{"a": {"b": [1]}}\n{}\n', "a json", id="json-mixed-below"),
+        pytest.param(
+            "t.jsonl", '{"a": [], "b": {}, "c": [{"x": null}]}\n', "a json!, b json!, c json!", id="json-empty"
+        ),
+        pytest.param("t.jsonl", '{"a": {"x": 1, "X": 2}}\n', "a json!", id="json-names"),
+        pytest.param("t.jsonl", '{"a": 123456789012345678901}\n', "a decimal128(38, 0)!", id="json-long-integer"),
+        pytest.param("t.jsonl", f'{{"a": 1{"0" * 50}}}\n', "a json!", id="json-longer-integer"),
     ],
 )
 def test_text_gets_the_types_that_all_its_values_have(
@@ -97,6 +105,19 @@ def test_text_gets_the_types_that_all_its_values_have(
     table = spec_of(tmp_path, deployer("schema", "infer", str(tmp_path / name)).out)
     shown = (f"{c.name} {format_type(c.type)}{'' if c.nullable else '!'}" for c in table.columns)
     assert ", ".join(shown) == columns
+
+
+def test_columns_of_several_json_files_get_a_common_type(deployer: Deployer, tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text('{"a": 1, "b": 1, "c": {"x": 1}}\n', encoding="utf-8")
+    (tmp_path / "2.jsonl").write_text('{"a": 1.5, "b": "x", "c": [1]}\n{"c": null}\n', encoding="utf-8")
+    ran = deployer("schema", "infer", str(tmp_path / "*.jsonl"))
+    columns = spec_of(tmp_path, ran.out).columns
+    assert [(c.name, format_type(c.type), c.nullable) for c in columns] == [
+        ("a", "float64", True),
+        ("b", "json", True),
+        ("c", "json", True),
+    ]
+    assert "json is the type of columns whose values have no common type: b, c" in ran.out
 
 
 COUNTRIES, YEARS = ("Chad", "Mali", "Peru", "Oman"), range(1955, 2010, 5)
@@ -258,14 +279,14 @@ def test_a_part_of_the_rows_says_nothing_about_nulls_or_keys(deployer: Deployer,
     ("name", "text", "said"),
     [
         ("t.csv", "a.b\n1\n", "the name `a.b` has a dot"),
-        ("t.jsonl", '{"a": 1}\n{"a": "x"}\n', "values of several types"),
+        ("t.json", '{\n "a": 1\n}\n', "one JSON object over several lines"),
         ("t.jsonl", "[1]\n", "not a JSON object"),
         ("t.xyz", "a\n", "format cannot be told"),
         ("t.csv", "1,x\n2,y\n", "names a column '1', as a row would; if the first line is a row, give --no-header"),
         ("t.csv", "3.5,x\n2,y\n", "has a dot, which stands between a column and its fields"),
         ("t.csv", "0,1,0\n0,2,0\n", "2 columns are called '0'; rename it in the file; is there a header line?"),
     ],
-    ids=["name", "mixed", "no-object", "format", "value", "decimal", "no-header"],
+    ids=["name", "document", "no-object", "format", "value", "decimal", "no-header"],
 )
 def test_what_cannot_be_a_table_is_said(deployer: Deployer, tmp_path: Path, name: str, text: str, said: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
