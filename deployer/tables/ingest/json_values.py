@@ -102,7 +102,8 @@ def _as(value: Any, kind: Any) -> str:
 
 @cache
 def _writer(kind: Any) -> Callable[[Any], str]:
-    """Writes values that are not null."""
+    """Writes values that are not null. It raises ValueError for a value that Arrow's reader would refuse: finding which
+    line of a block the reader refuses takes a hundred times as long."""
     types = pa.types
     if is_document(kind):
         return lambda value: _ENCODER.encode(_document(value))
@@ -112,16 +113,26 @@ def _writer(kind: Any) -> Callable[[Any], str]:
         return lambda value: _map(value, kind)
     if types.is_struct(kind):
         known = {field.name: field.type for field in kind}
-        return lambda value: _struct(value, known) if isinstance(value, dict) else _text(value)
+        return lambda value: _struct(_of_type(value, dict), known)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        return lambda value: _list(value, kind.value_type) if isinstance(value, list) else _text(value)
+        return lambda value: _list(_of_type(value, list), kind.value_type)
     if types.is_integer(kind) or types.is_duration(kind):
-        return lambda value: _integer(value) if isinstance(value, _Number) else _text(value)
+        bits, signed = kind.bit_width, not types.is_unsigned_integer(kind)
+        values = range(-(2 ** (bits - 1)), 2 ** (bits - 1)) if signed else range(2**bits)
+        return lambda value: _integer(_of_type(value, _Number), values)
     if types.is_decimal(kind):
-        return lambda value: _decimal(value, kind) if isinstance(value, str) else _text(value)
+        return lambda value: _decimal(value if type(value) is str else _of_type(value, _Number), kind)
     if types.is_floating(kind):
-        return lambda value: _float(value) if isinstance(value, _Number) else _text(value)
-    return _text
+        return lambda value: _float(_of_type(value, _Number))
+    if types.is_boolean(kind):
+        return lambda value: _text(_of_type(value, bool))
+    return lambda value: _text(_of_type(value, str))  # what JSON has no form for is text
+
+
+def _of_type(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ValueError(f"it is not a {kind.__name__}")
+    return value
 
 
 def _map(value: Any, kind: Any) -> str:
@@ -140,8 +151,11 @@ def _list(value: list[Any], kind: pa.DataType) -> str:
     return f"[{','.join(_as(item, kind) for item in value)}]"
 
 
-def _integer(value: _Number) -> str:
-    return value if value.removeprefix("-").isdigit() else str(exact_integer(value))
+def _integer(value: _Number, values: range) -> str:
+    text = value if value.removeprefix("-").isdigit() else str(exact_integer(value))
+    if len(text) > len("-18446744073709551616") or int(text) not in values:
+        raise ValueError("the number is outside of the type's range")
+    return text
 
 
 def _decimal(value: str, kind: pa.DataType) -> str:
