@@ -18,7 +18,7 @@ from deployer.errors import InvalidInput
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.tables.dataset import find_entry
-from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.job import IngestRequest, done_before
 from deployer.tables.ingest.source_files import is_on_s3
 from spark_jobs.ingest import arguments_of
 
@@ -40,7 +40,9 @@ def ingest_on(
     _refuse_own_files(request, upload=upload)
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
-        name = find_entry(store.instance().tables.values(), table).full_name
+        entry = find_entry(store.instance().tables.values(), table)
+        done_before(store, root, entry, request)
+        name = entry.full_name
     job_id = request.job_id or uuid.uuid4().hex
     paths = request.paths
     if upload:

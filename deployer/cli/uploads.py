@@ -10,6 +10,7 @@ from deployer.cli.meter import Meter
 from deployer.errors import InvalidInput
 from deployer.state.objects_s3 import S3Objects
 from deployer.tables.ingest.folder_names import folders_of
+from deployer.tables.ingest.loaded_files import identified
 from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, find_sources
 
@@ -21,7 +22,8 @@ def upload_files(
 ) -> tuple[str, ...]:
     """The addresses to load instead of `paths`: files of this machine as objects of the job, others as they are.
 
-    Uploading the same again replaces it. Raises NotFound and InvalidInput as a load of the files here does.
+    Uploading the same again replaces it; other content has another address, so that its run is not taken for that of
+    the files which had these names before. Raises NotFound and InvalidInput as a load of the files here does.
     """
     own = [path for path in paths if not is_on_s3(path)]
     sources = find_sources(own, form)
@@ -31,7 +33,7 @@ def upload_files(
             where=datasets[0],
             remedy="copy it to S3, and give its address",
         )
-    objects, folder = S3Objects(root), _folder(job_id)
+    objects, folder = S3Objects(root), f"{_folder(job_id)}/{identified(sources).digest}"
     total = sum(Path(source.path).stat().st_size for source in sources)
     addresses, done = [], 0
     with Meter(as_json=as_json) as meter:

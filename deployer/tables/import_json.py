@@ -11,6 +11,7 @@ import pyarrow as pa
 from deployer.errors import InvalidInput
 from deployer.files.reading import parse_json
 from deployer.specs.arrow import column_of
+from deployer.specs.column_names import listed
 from deployer.specs.storable import type_findings
 from deployer.tables.ingest.json_rows import row_blocks
 from deployer.tables.ingest.sources import Source, splits_of
@@ -51,7 +52,7 @@ def document_note(rows: pa.Table) -> list[str]:
     names = [field.name for field in rows.schema if field.type == pa.json_()]
     if not names:
         return []
-    what = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+    what = listed(names[:3]) + (", …" if len(names) > 3 else "")
     return [f"json is the type of columns whose values have no common type: {what}"]
 
 

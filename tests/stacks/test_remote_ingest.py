@@ -145,6 +145,10 @@ def test_a_cluster_of_the_run_loads_files_of_this_machine_and_sets_bad_rows_asid
     (problem,) = s3.get_object(Bucket=BUCKET, Key="demo/aside/bad.jsonl")["Body"].read().splitlines()
     assert json.loads(problem)["delay"] == "x" and f"{ROOT}/_uploads/" in running[0]
     assert not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
+    file.write_text("id,delay\n60,1\n", encoding="utf-8")
+    changed = deployer(*command, "--upload")
+    assert changed.code == 1 and "job wednesday was done before with other files: it loaded s3:" in changed.err
+    assert len(running) == 1 and not s3.list_objects_v2(Bucket=BUCKET, Prefix="demo/_uploads/").get("Contents")
 
 
 def test_rows_are_loaded_by_steps_of_emr(project: Path, deployer: Deployer, running: list[str]) -> None:

@@ -13,7 +13,8 @@ from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
 from deployer.live.lance_io import open_dataset
 from deployer.live.reader import has_unique_keys
 from deployer.plan.words import size as size_words
-from deployer.state.model import Job
+from deployer.state.model import Job, TableEntry
+from deployer.state.store import StateStore
 from deployer.tables.commit import commit_append, discard, find_job
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import CaughtUp, catch_up
@@ -131,8 +132,7 @@ def _load(
     on_note: Callable[[str], None],
 ) -> IngestResult:
     started = time.monotonic()
-    if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
-        refuse_other_files(job, _files_of(request), table.address)
+    if job := done_before(table.store, table.root, table.entry, request):
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
         check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
@@ -226,6 +226,14 @@ def _with_duplicates_set_aside(loaded: Loaded) -> Loaded:
     for split, bad in loaded.duplicates.bad.items():
         reports[split] = replace(reports[split], bad=reports[split].bad.joined(bad))
     return replace(loaded, reports=reports, duplicates=Duplicates())
+
+
+def done_before(store: StateStore, root: str, entry: TableEntry, request: IngestRequest) -> Job | None:
+    """The job of the request, if it is done. Raises InvalidInput when it loaded other files than the request has."""
+    if not request.job_id or not (job := find_job(store, root, entry.table_id, request.job_id)):
+        return None
+    refuse_other_files(job, _files_of(request), entry.address)
+    return job
 
 
 def _files_of(request: IngestRequest) -> LoadedFiles | None:
