@@ -4,7 +4,6 @@ requests from forks."""
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from deployer.cli.monthly import with_cost
 from deployer.cli.policies import judged_at_ref
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.files.temporary import temporary_folder
 from deployer.graph import build_graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
@@ -52,8 +52,9 @@ def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Wor
     specs = _specs_inside(workspace, repository, asked.specs) if asked.specs is not None else None
     _require_same_project(repository, commit, workspace.dir, asked)
     lake = workspace.lake()
-    with tempfile.TemporaryDirectory(prefix="deployer-") as folder:
-        project = Path(folder).resolve()
+    with temporary_folder("against") as folder:
+        project = folder.resolve() / "project"
+        project.mkdir()
         extract_specs(repository, commit, workspace.dir, project)
         before = _lake_before(repository, commit, project, workspace, asked.ref, specs)
         live = _as_live(before, workspace.owner) if before else LiveLake(None)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from secrets import token_hex
 
 from deployer.cli.workspace import Workspace
 from deployer.errors import Conflict, DeployerError, InvalidInput, InvalidSpecs
+from deployer.files.temporary import temporary_folder
 from deployer.specs import load_lake
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.write import lake_to_yaml, table_to_yaml
@@ -22,11 +22,11 @@ def check_specs(workspace: Workspace, lake: Lake, tables: Sequence[TableSpec]) -
     """
     for table in tables:
         _place(workspace, table)
-    with tempfile.TemporaryDirectory() as folder:
-        spec = Path(folder) / "lake.yaml"
+    with temporary_folder("specs") as folder:
+        spec = folder / "lake.yaml"
         spec.write_text(lake_to_yaml(Lake(lake.instance, (*lake.tables, *tables))), encoding="utf-8")
         try:
-            load_lake(Path(folder), spec)
+            load_lake(folder, spec)
         except InvalidSpecs as error:
             problems = "; ".join(f"{problem.what}; {problem.remedy}" for problem in error.problems)
             raise InvalidInput(f"it cannot be declared: {problems}", where=tables[0].address) from None

@@ -132,11 +132,13 @@ def ingest(
     from deployer.cli.standard_input import refuse_standard_input, standard_input
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import local_cluster, remote_cluster
+    from deployer.files.temporary import remove_abandoned_folders
     from deployer.tables.ingest.bad_rows import BadRowLimit
     from deployer.tables.ingest.job import IngestRequest
     from deployer.tables.ingest.sources import Format
     from spark_jobs.ingest import run
 
+    remove_abandoned_folders()  # of loads that were killed
     options = read_options(null_value, delimiter, encoding, no_header, date_format, timezone)
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()

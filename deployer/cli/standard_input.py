@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 STDIN = "-"
@@ -21,7 +20,8 @@ def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[li
     Raises InvalidInput where the format is unknown, or where standard input is a terminal.
     """
     from deployer.errors import InvalidInput
-    from deployer.tables.ingest.source_files import STDIN_FOLDER
+    from deployer.files.temporary import temporary_folder
+    from deployer.tables.ingest.source_files import STDIN_PURPOSE
 
     if STDIN not in files:
         yield list(files)
@@ -30,8 +30,8 @@ def standard_input(files: Sequence[str], format_name: str | None) -> Iterator[li
         raise InvalidInput("standard input has no name that tells its format", remedy="give --format, such as csv")
     if sys.stdin.isatty():
         raise InvalidInput("standard input is a terminal", remedy="send a file to it: … | deployer …, or … < FILE")
-    with TemporaryDirectory(prefix=STDIN_FOLDER) as folder:  # mode 0700, under a random name
-        path = _spooled(sys.stdin.buffer, Path(folder))
+    with temporary_folder(STDIN_PURPOSE) as folder:  # mode 0700, under a random name
+        path = _spooled(sys.stdin.buffer, folder)
         yield [str(path) if file == STDIN else file for file in files]
 
 

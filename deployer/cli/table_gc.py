@@ -66,8 +66,6 @@ def gc(
                     collect_garbage(store, root, entry.table_id, grace=age, versions_older_than=old, dry_run=dry_run)
                 )
             except (Corrupt, NotFound) as why:
-                if tables:
-                    raise
                 broken.append(unreadable(entry, why))
     if as_json:
         error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
@@ -96,10 +94,13 @@ def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[Tabl
             [unreadable(entry, failures[entry.table_id]) for entry in entries if entry.table_id in failures],
         )
     found = {entry.table_id: entry for name in names for entry in [find_entry(entries, name)]}
-    states = store.tables(found)
-    for entry in found.values():
-        require_owner(entry, states[entry.table_id], owner)
-    return list(found.values()), []
+    states, failures = store.each_table(found)
+    for table_id, state in states.items():
+        require_owner(found[table_id], state, owner)
+    return (
+        [found[table_id] for table_id in states],
+        [unreadable(found[table_id], why) for table_id, why in failures.items()],
+    )
 
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from deployer.cli.table_target import Target
 from deployer.cli.workspace import Workspace
 from deployer.errors import DeployerError, InvalidInput, InvalidSpecs, Refused
+from deployer.files.temporary import temporary_folder
 from deployer.specs import load_lake
 from deployer.specs.edit_documents import remove_document
 from deployer.specs.model import InstanceSpec, TableSpec
@@ -80,8 +80,7 @@ def table_of_options(
 
 
 def _loaded(workspace: Workspace, instance: InstanceSpec, name: str, text: str) -> tuple[TableSpec, ...]:
-    with tempfile.TemporaryDirectory() as folder:
-        specs = Path(folder)
+    with temporary_folder("specs") as specs:
         (specs / f"of-{name}").write_text(text, encoding="utf-8")
         if not re.search(r"^kind:\s*Instance\b", text, re.MULTILINE):
             (specs / "instance.yaml").write_text(instance_to_yaml(instance), encoding="utf-8")

@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from deployer.compute.package_lock import Hashes
 from deployer.errors import DeployerError, InvalidInput
+from deployer.files.temporary import temporary_folder
 from deployer.tables.progress import OnProgress, Progress, untold
 
 #: Amazon Linux 2023, of which EMR 7 and 8 are, has glibc 2.34: wheels for it and for all that are older.
@@ -45,8 +45,7 @@ def build_archive(
     platforms = platforms_of(architecture)
     if not _PYTHON.fullmatch(python):
         raise InvalidInput(f"{python!r} is no version of Python", remedy="write it as 3.11")
-    with tempfile.TemporaryDirectory(prefix=".download-", dir=file.parent) as folder:
-        wheels = Path(folder)
+    with temporary_folder("download", file.parent) as wheels:
         _download(platforms, python, packages, wheels, on_progress)
         digests = {wheel.name: _checked(wheel, packages) for wheel in sorted(wheels.glob("*.whl"))}
         unfinished = wheels / file.name

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,6 +30,7 @@ from deployer.engine.project import StackRef, load_yaml
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
+from deployer.files.temporary import temporary_folder
 from deployer.isolation.surroundings import close_memory, is_withheld
 
 T = TypeVar("T")
@@ -188,8 +189,8 @@ def _to_read(stack: StackRef) -> Iterator[automation.Stack]:
     if not (known and stack_files(stack).journal.exists()) and (selected := _selected(stack)) is not None:
         yield selected
         return
-    with tempfile.TemporaryDirectory(prefix="deployer-state-") as folder:
-        url = Path(folder).resolve().as_uri()
+    with temporary_folder("state") as folder:
+        url = folder.resolve().as_uri()
         if known and (deployment := _store(stack).export()["deployment"]) is not None:
             copy = stack_files(StackRef(replace(stack.project, backend_url=url), stack.name))
             write_checkpoint(copy, encode_checkpoint(copy, deployment), Checkpoint(None))
@@ -260,8 +261,8 @@ def _config_file(stack: StackRef, overrides: Mapping[str, str] | None) -> Iterat
     doc, _ = load_yaml(stack.config_file) if stack.config_file.is_file() else ({}, {})
     named = {full_key(key, stack.project.name): value for key, value in overrides.items()}
     doc["config"] = {**(doc.get("config") or {}), **named}
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / stack.config_file.name
+    with temporary_folder("config") as folder:
+        file = folder / stack.config_file.name
         file.write_text(yaml.safe_dump(doc), encoding="utf-8")
         yield str(file)
 

@@ -18,14 +18,20 @@ _LOCK, _NEW_LOCK = ".owner.lock", ".owner.lock.new"
 _held: dict[Path, int] = {}  #: descriptors of the locks that this process holds, by folder
 
 
-def make_temporary_folder(purpose: str) -> Path:
+def make_temporary_folder(purpose: str, place: Path | None = None) -> Path:
     """Makes a folder `deployer-PURPOSE-…` for this process; removes those that ended processes left behind.
 
-    `remove_temporary_folder` removes it again.
+    It is in `place`, or where temporary files are. `remove_temporary_folder` removes it again. Raises OSError where
+    nothing can be written.
     """
-    remove_abandoned_folders()
-    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-"))
-    lock = os.open(folder / _NEW_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    place = place or Path(tempfile.gettempdir())
+    remove_abandoned_folders(place)
+    folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{purpose}-", dir=place))
+    try:
+        lock = os.open(folder / _NEW_LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        folder.rmdir()
+        raise
     _held[folder] = lock
     with suppress(OSError):  # a file system without locks: nobody else removes the folder
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -46,19 +52,19 @@ def remove_temporary_folder(folder: Path) -> None:
 
 
 @contextmanager
-def temporary_folder(purpose: str) -> Iterator[Path]:
+def temporary_folder(purpose: str, place: Path | None = None) -> Iterator[Path]:
     """A folder of `make_temporary_folder` for the time of a block."""
-    folder = make_temporary_folder(purpose)
+    folder = make_temporary_folder(purpose, place)
     try:
         yield folder
     finally:
         remove_temporary_folder(folder)
 
 
-def remove_abandoned_folders() -> None:
-    """Removes this user's folders whose process has ended. A folder without a lock file is left alone."""
+def remove_abandoned_folders(place: Path | None = None) -> None:
+    """Removes this user's folders in `place` whose process has ended. A folder without a lock file is left alone."""
     with suppress(OSError):
-        for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        for folder in (place or Path(tempfile.gettempdir())).glob(f"{PREFIX}*"):
             if folder not in _held:
                 _remove_abandoned(folder)
 

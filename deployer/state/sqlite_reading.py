@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import tempfile
 import threading
 import weakref
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from urllib.parse import quote
 
 from deployer.errors import OutcomeUnknown
 from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
+from deployer.files.temporary import temporary_folder
 from deployer.state.sqlite_file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
 from deployer.state.sqlite_logs import Row, missing_store
 
@@ -121,12 +121,12 @@ class SqliteReading:
         except OSError as failure:
             if failure.errno not in DISK_FULL or not Path(_IN_MEMORY).is_dir():
                 raise
-            return self._copied_by_way_of(_IN_MEMORY)
+            return self._copied_by_way_of(Path(_IN_MEMORY))
 
-    def _copied_by_way_of(self, temporary: str | None) -> Connection:
+    def _copied_by_way_of(self, place: Path | None) -> Connection:
         connection = _opened(":memory:")
-        with tempfile.TemporaryDirectory(prefix="deployer-state-", dir=temporary) as folder:
-            copy = Path(folder, self.path.name)
+        with temporary_folder("state", place) as folder:
+            copy = folder / self.path.name
             shutil.copyfile(self.path, copy)
             shutil.copyfile(f"{self.path}-wal", f"{copy}-wal")
             original = sqlite3.connect(copy)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+from deployer.files.temporary import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 Environment = tuple[tuple[str, str], ...]
 
 SCHEME = "s3://"
-STDIN_FOLDER = "deployer-stdin-"  #: how the name of the temporary folder begins that holds standard input
+STDIN_PURPOSE = "stdin"  #: of the temporary folder that holds standard input
 CODECS = {".gz": "gzip", ".zst": "zstd"}  #: Arrow's codec by the suffix of a compressed text file
 SCANNED_BYTES = 8 * 1024 * 1024  #: of an object on S3, in one request
 
@@ -38,7 +39,7 @@ def is_on_s3(path: str) -> bool:
 
 def shown_name(path: str) -> str:
     """A file as messages name it: standard input by that name, not by its temporary file."""
-    return "standard input" if Path(path).parent.name.startswith(STDIN_FOLDER) else path
+    return "standard input" if Path(path).parent.name.startswith(f"{PREFIX}{STDIN_PURPOSE}-") else path
 
 
 def without_codec(name: str) -> str:

@@ -376,6 +376,13 @@ def test_garbage_of_the_others_is_looked_for(damaged: Path, deployer: Deployer) 
     found = in_words(deployer("table", "gc", "--dry-run", "--json"))
     broken = [each["table"] for each in found.json.get("error", {}).get("unreadable", ())]
     assert broken in ([], ["air.planes"]) and found.code == len(broken) == ran.code
+    named = in_words(deployer("table", "gc", "planes", "flights", "notes", "--dry-run", "--json"))
+    assert [each["table"] for each in named.json["tables"] if each["table"] != "air.planes"] == [
+        "air.flights",
+        "air.notes",
+    ]
+    assert [each["table"] for each in named.json.get("error", {}).get("unreadable", ())] == broken
+    assert named.code == found.code
 
 
 def test_a_pipe_for_a_manifest_keeps_nobody_waiting(root: Path, deployer: Deployer) -> None:
