@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, assert_never
 if TYPE_CHECKING:
     from deployer.plan.plan import Plan
     from deployer.plan.plan_seal import SavedAs
+    from deployer.plan.targets import Targets
     from deployer.plan.verdict import Verdict
 
 
@@ -55,8 +56,8 @@ def print_plan(plan: Plan, form: Format, against: str | None = None, saved: Save
             assert_never(form)
 
 
-def print_verdict(instance: str, verdict: Verdict, form: Format) -> None:
-    """Print what policies say, without the plan."""
+def print_verdict(instance: str, verdict: Verdict, form: Format, targets: Targets | None = None) -> None:
+    """Print what policies say, without the plan; notes of the verdict name its targets."""
     match form:
         case Format.TREE:
             from deployer.cli.output import stdout
@@ -67,7 +68,7 @@ def print_verdict(instance: str, verdict: Verdict, form: Format) -> None:
             from deployer.cli.output import print_json
             from deployer.plan.as_json import verdict_document
 
-            print_json(verdict_document(instance, verdict))
+            print_json(verdict_document(instance, verdict, targets))
         case Format.MARKDOWN:
             from deployer.cli.output import print_document
             from deployer.plan.markdown import verdict_as_markdown

@@ -135,5 +135,5 @@ def _policy_only(workspace: Workspace, plan: Plan, form: Format) -> int:
         raise NotFound(
             "there are no policies", where=workspace.dir / "policies", remedy="put a rule there, see docs/policy.md"
         )
-    print_verdict(plan.instance, plan.verdict, form)
+    print_verdict(plan.instance, plan.verdict, form, plan.targets)
     return Refused.exit_code if plan.denied else 0

@@ -45,17 +45,14 @@ class Registrar:
         run = self._run
         urn = self._names.claim(goal)
         key, old = self._names.find_old(goal, urn)
-        if not run.is_target(urn) and self._needed(goal) & run.left_out:
-            run.left_out.add(urn)
-            return Registered(urn, failed=True)
+        if not run.is_target(urn) and goal.type != STACK_TYPE:
+            return self._untouched(urn, key, old)  # whatever failed that it needs
         if blocker := self._blocker(goal):
             run.fail(urn, "same" if old else "create", f"skipped, because {blocker}", skipped=True)
             return Registered(urn, failed=True)
         new = desired(goal, urn, old)
 
         def decide() -> Registered:
-            if not run.is_target(urn) and goal.type != STACK_TYPE:
-                return self._untouched(key, old, new)
             if not goal.custom:
                 return self._component(goal, key, old, new)
             return self._custom(goal, key, old, new, run.provider_of(goal.provider))
@@ -106,12 +103,12 @@ class Registrar:
                 run.end(None, add=new, drop=(key,))
         return Registered(new.urn, "", new.outputs)
 
-    def _untouched(self, key: str, old: ResourceState | None, new: ResourceState) -> Registered:
+    def _untouched(self, urn: str, key: str, old: ResourceState | None) -> Registered:
         if old is None:
-            self._run.left_out.add(new.urn)
-            return Registered(new.urn, failed=True)
+            self._run.left_out.add(urn)
+            return Registered(urn, failed=True)
         self._run.end(None, keep=key)
-        return Registered(new.urn, old.id, old.outputs)
+        return Registered(urn, old.id, old.outputs)
 
     # --- custom resources
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from deployer.plan.outside import Outside, begins_to_send
 from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
 from deployer.plan.removals import removal_as_json
-from deployer.plan.targets import targets_as_json
+from deployer.plan.targets import Targets, targets_as_json
 from deployer.plan.words import describe
 from deployer.specs.indexes import index_to_json
 from deployer.specs.json_form import column_to_json, instance_to_json, table_to_json
@@ -70,9 +70,14 @@ def _cost(cost: MonthlyCost) -> dict[str, Any]:
     }
 
 
-def verdict_document(instance: str, verdict: Verdict) -> dict[str, Any]:
+def verdict_document(instance: str, verdict: Verdict, targets: Targets | None = None) -> dict[str, Any]:
     """What policies say, alone: the document that `preview --policy-only --format json` prints."""
-    return {"format": FORMAT_VERSION, "instance": instance, "policy": verdict_as_json(verdict)}
+    return {
+        "format": FORMAT_VERSION,
+        "instance": instance,
+        **({"targets": targets_as_json(targets)} if targets else {}),
+        "policy": verdict_as_json(verdict),
+    }
 
 
 def verdict_as_json(verdict: Verdict) -> dict[str, Any]:

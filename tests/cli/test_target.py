@@ -233,6 +233,8 @@ def test_policies_judge_the_targets_alone(changed: Path, deployer: Deployer) -> 
         ran.out.split()
     )
     assert "is not used" not in ran.out  # it is of another resource
+    document = deployer("preview", "--policy-only", "--json", "--target", "table/geo.lakes").json
+    assert document["targets"]["addresses"] == ["table/geo.lakes"] and not document["policy"]["violations"]
     assert deployer("preview", "--policy-only", "--target", "table/geo.c*").code == 3
     assert deployer("up", "--yes", "--target", "table/geo.lakes").code == 0
     assert deployer("up", "--yes", "--target", "table/geo.c*").code == 3
