@@ -46,7 +46,7 @@ def check_header(columns: pa.Schema) -> str | None:
     if others := [name for name in values if not _YEAR.fullmatch(name)]:
         raise InvalidInput(
             f"the first line names a column {others[0]!r}, as a row would",
-            remedy="if the first line is a row, give --no-header; else declare the table in a spec and `ingest` the file",
+            remedy="if it is a row, give --no-header; else declare the table in a spec, and load the file by `ingest`",
         )
     return f"the first line is taken for names, with {listed(values[:3])}; if it is a row, give --no-header"
 
