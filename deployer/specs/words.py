@@ -34,6 +34,7 @@ SYNONYMS: Mapping[str, str] = {
     "schema": "schemas",
     "sort_by": "sort_keys",
     "splits": "split_points",
+    "unique_keys": "unique",
     "uri": "root",
 }
 _TRUE, _FALSE = ("yes", "y", "on"), ("no", "n", "off")
