@@ -5,18 +5,20 @@ from __future__ import annotations
 import typer
 
 from deployer.cli.state_log import log
+from deployer.cli.state_rebuild import rebuild
 from deployer.cli.state_show import show
 from deployer.cli.state_transfer import export, import_state
 from deployer.cli.state_verify import repair, verify
 
 app = typer.Typer(
     name="state",
-    help="Look into the state store, verify and repair it, and move it.",
+    help="Look into the state store, verify and repair it, rebuild it when it is lost, and move it.",
     no_args_is_help=True,
 )
 app.command("log")(log)
 app.command("show")(show)
 app.command("verify")(verify)
 app.command("repair")(repair)
+app.command("rebuild")(rebuild)
 app.command("export")(export)
 app.command("import")(import_state)

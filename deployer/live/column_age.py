@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from deployer.specs.arrow import columns_of, stored_schema
 from deployer.specs.types import Column, children
-from deployer.state.updates import CreateTable, SetSchema, TableRestored, TableRewritten
+from deployer.state.updates import CreateTable, SetSchema, TableRebuilt, TableRestored, TableRewritten
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader
@@ -51,7 +51,7 @@ def _schemas(store: StateReader, table_id: str) -> Iterator[tuple[dt.datetime, S
         entries = entries[1:]
     for entry in entries:
         for update in entry.updates:
-            if isinstance(update, CreateTable | SetSchema | TableRewritten | TableRestored):
+            if isinstance(update, CreateTable | SetSchema | TableRewritten | TableRestored | TableRebuilt):
                 yield _time(entry.at), _columns(update.schema)
 
 

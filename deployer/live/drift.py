@@ -26,6 +26,7 @@ from deployer.state.updates import (
     SetInstanceProperties,
     SetTableProperties,
     SetTableStatus,
+    TableRebuilt,
     TableRestored,
     TableRewritten,
 )
@@ -166,7 +167,7 @@ def entries_of(entries: Sequence[LogEntry], dataset: int) -> list[LogEntry]:
     number = 0
     for entry in entries:
         for update in entry.updates:
-            if isinstance(update, CreateTable | TableRewritten | TableRestored):
+            if isinstance(update, CreateTable | TableRewritten | TableRestored | TableRebuilt):
                 number = 1 if isinstance(update, CreateTable) else update.number
         if number == dataset:
             found.append(entry)

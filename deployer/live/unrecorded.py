@@ -61,12 +61,17 @@ def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
     return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
 
 
-def missing_updates(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> list[TableUpdate]:
-    """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments."""
+def missing_updates(
+    dataset: lance.LanceDataset, state: TableState, without: Collection[int] = (), *, own_marks: bool = True
+) -> list[TableUpdate]:
+    """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments.
+
+    Without `own_marks`, marks are of another lake and do not count.
+    """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
-    for version, mark in _each(marks_since(dataset, state.lance_version)):
+    for version, mark in _each(marks_since(dataset, state.lance_version) if own_marks else {}):
         if mark.kind == RESTORE:
             continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
         if mark.job_id in done or mark.job_id in state.jobs:

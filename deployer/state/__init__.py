@@ -96,11 +96,13 @@ def remove_store(root: str | Path) -> None:
 
 def _store(folder: Path, *, create: bool) -> StateStore:
     from deployer.state.objects import LocalObjects
+    from deployer.state.record_files import LocalRecords
     from deployer.state.sqlite import SqliteBackend
     from deployer.state.store import StateStore
 
     objects = LocalObjects(folder / "snapshots", private=folder)
-    return StateStore(SqliteBackend(folder / "state.db", create=create), objects)
+    backend = SqliteBackend(folder / "state.db", create=create)
+    return StateStore(backend, objects, records=LocalRecords(folder.parent))
 
 
 def _is_on_s3(root: str | Path) -> bool:

@@ -13,9 +13,7 @@ from deployer.errors import Refused
 from deployer.state.location import is_made
 
 #: What to do when a state store is lost.
-RECOVERY = (
-    "restore the folder _state from a backup; without a backup, see docs/tables.md#when-the-state-store-is-missing"
-)
+RECOVERY = "restore the folder _state from a backup; without a backup, run `deployer state rebuild`"
 _SHOWN = 3
 
 
@@ -40,7 +38,8 @@ def refuse_new_store(root: str) -> None:
         raise Refused(
             f"{left}; nothing was changed",
             where=root,
-            remedy=f"{RECOVERY}. `deployer up --new-state` makes a new state store, which does not know them",
+            remedy=f"{RECOVERY}, which makes it from the datasets. `deployer up --new-state` makes a new state store, "
+            "which does not know them",
         )
 
 

@@ -38,6 +38,7 @@ from deployer.state.names import is_log_name
 from deployer.state.objects import Missing
 from deployer.state.objects_s3 import S3Objects
 from deployer.state.reader import StateReader
+from deployer.state.record_files import S3Records
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.store import StateStore
 
@@ -112,6 +113,19 @@ def remove_on_s3(root: str) -> None:
     requests.close()
 
 
+def put_sign_aside(root: str) -> str | None:
+    """Gives `store.json` another name, so that another store can be made; the new name, None where there is none."""
+    objects = _objects(root)
+    try:
+        data = objects.get(_SIGN)
+    except Missing:
+        return None
+    aside = f"{_SIGN}.damaged-{uuid.uuid4().hex[:12]}"
+    objects.put(aside, data)
+    objects.delete([_SIGN])
+    return f"{root.rstrip('/')}/{_FOLDER}/{aside}"
+
+
 def _refuse_others(root: str, sign: _Sign, requests: Requests) -> None:
     """Raises Refused unless the table has the store under this root, or its removal was begun."""
     noted = registered_root(requests, sign.store_id)
@@ -147,7 +161,9 @@ def _store(root: str, sign: _Sign, clock: Clock | None = None, policy: SnapshotP
     clock, objects = clock or Clock(), S3Objects(f"{root.rstrip('/')}/{_FOLDER}/snapshots")
     backend = DynamoBackend(Requests(sign.table, clock), objects, sign.store_id)
     author = cache(partial(aws_author, sign.table.region))
-    return StateStore(backend, objects, clock, policy, inline_parts=INLINE_PARTS, author=author)
+    return StateStore(
+        backend, objects, clock, policy, inline_parts=INLINE_PARTS, author=author, records=S3Records(root)
+    )
 
 
 def _no_store(root: str) -> NotFound:

@@ -53,6 +53,7 @@ from deployer.state.updates import (
     SetTableDataset,
     SetTableProperties,
     SetTableStatus,
+    TableRebuilt,
     TableRestored,
     TableRewritten,
     TableUpdate,
@@ -185,6 +186,8 @@ def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> Instance
 def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> TableState:
     if isinstance(update, CreateTable):
         return _create(state, update)
+    if isinstance(update, TableRebuilt):
+        return _rebuilt(state, update)
     if not state.schema:
         raise Inapplicable(f"table {state.table_id} was never created")
     if isinstance(update, ServiceUpdate):
@@ -271,6 +274,23 @@ def _restored(state: TableState, update: TableRestored, at: int) -> TableState:
         jobs=LayeredMap({each.job_id: each for each in (*update.jobs, job)}),
         intents=intents,
         datasets=datasets,
+        services={each.kind: each for each in update.services},
+    )
+
+
+def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
+    if not update.schema:
+        raise Inapplicable("a table needs a schema")
+    state = _with_datasets(replace(state, datasets=()), *update.datasets)
+    return replace(
+        state,
+        properties=update.properties,
+        schema=update.schema,
+        lance_version=update.lance_version,
+        partitions=LayeredMap(_tree(update.partitions)),
+        files=_with_files(Files(), update.files, ()),
+        jobs=LayeredMap({each.job_id: each for each in update.jobs}),
+        intents=LayeredMap(),
         services={each.kind: each for each in update.services},
     )
 

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from deployer.state.backend import Backend
+from deployer.errors import Conflict
+from deployer.state.backend import Backend, Record
 from deployer.state.clock import Clock
 from deployer.state.commits import Committer, Part, longest_pause
 from deployer.state.history import At, Time
@@ -15,6 +16,7 @@ from deployer.state.line import Turn
 from deployer.state.model import InstanceState, State, TableState
 from deployer.state.objects import ObjectStore
 from deployer.state.reader import StateReader, checked_log
+from deployer.state.record_keeper import RecordKeeper
 from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
 from deployer.state.retention import Retention, SnapshotPolicy
 from deployer.state.snapshots import SnapshotWriter
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from deployer.state.audit import LogAudit
     from deployer.state.mend import Step
     from deployer.state.portable import Exported
+    from deployer.state.record_files import RecordFiles
 
 __all__ = ["At", "Part", "StateStore", "Time"]
 
@@ -43,11 +46,13 @@ class StateStore(StateReader):
         *,
         inline_parts: int = 0,
         author: Callable[[], str] = local_user,
+        records: RecordFiles | None = None,
     ) -> None:
         """`inline_parts`: bytes of a snapshot's small files that its pointer holds too. `author` tells who commits
-        where a commit does not say."""
+        where a commit does not say. `records` are those in the tables' datasets (see `record_keeper`)."""
         super().__init__(backend, objects, clock)
         self._author = author
+        self._keeper = None if records is None else RecordKeeper(records, self._clock)
         self._backend, self._files = backend, objects
         self._snapshot_writer = SnapshotWriter(backend, objects, self._clock, inline_parts)
         self._committer = Committer(backend, self._cache, self._clock)
@@ -121,7 +126,21 @@ class StateStore(StateReader):
         )
         for each in known.values():
             self._retention.after_commit(each)
+        if self._keeper is not None:
+            self._keeper.after_commit(parts, self)
         return {log: each.state for log, each in known.items()}
+
+    def fill(self, records: Sequence[Record]) -> None:
+        """Writes entries of logs that are empty, in this order. Raises Conflict where they are not."""
+        for record in records:
+            if not self._backend.put([record]) and self._backend.find(record.log, record.txn_id) != record.version:
+                raise Conflict(f"log {record.log} holds something already", remedy="try again")
+        self._backend.flush()
+
+    def keep_record(self, table_id: str) -> None:
+        """Writes the record of a table into its dataset now, with its jobs: for who removes marks of commits."""
+        if self._keeper is not None:
+            self._keeper.keep(table_id, self)
 
     def flush(self) -> None:
         """Makes durable what was committed before, by whomever. Raises OutcomeUnknown when the disk refuses."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from deployer.state.location import Location, LocationOrNone
 from deployer.state.model import (
     JSON,
+    Dataset,
     File,
     Job,
     Name,
@@ -204,6 +205,28 @@ class TableRestored:
 
 
 @dataclass(frozen=True, slots=True)
+class TableRebuilt:
+    """Everything recorded of the table as its dataset tells it, after the state store was lost (`state rebuild`).
+
+    It takes the place of what there is, runs and savepoints aside, and may be the first update of a log.
+    """
+
+    lance_version: int
+    schema: bytes
+    properties: TableProperties
+    partitions: tuple[Partition, ...]
+    files: tuple[File, ...]
+    jobs: tuple[Job, ...]
+    services: tuple[Service, ...]
+    datasets: tuple[Dataset, ...]
+
+    @property
+    def number(self) -> int:
+        """The number of the current dataset."""
+        return next((each.number for each in self.datasets if each.status == "current"), 1)
+
+
+@dataclass(frozen=True, slots=True)
 class DatasetRemoved:
     """The files of a retired dataset, or of one that a rewrite gave up, are removed."""
 
@@ -225,6 +248,7 @@ TableUpdate = (
     | RewriteStarted
     | TableRewritten
     | TableRestored
+    | TableRebuilt
     | DatasetRemoved
     | ServiceUpdate
 )

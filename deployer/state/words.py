@@ -28,6 +28,7 @@ from deployer.state.updates import (
     SetTableDataset,
     SetTableProperties,
     SetTableStatus,
+    TableRebuilt,
     TableRestored,
     TableRewritten,
     Update,
@@ -92,6 +93,10 @@ def update_words(update: Update) -> str:
         case TableRestored(job_id, savepoint, _, _, lance_version, _, _, _, files):
             what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
             return f"restore to {savepoint}: {what}{_of(job_id, lance_version)}"
+        case TableRebuilt(lance_version, _, properties, _, files):
+            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            keys = ", ".join(properties.row_keys) or "none"
+            return f"rebuild the table from its dataset: row keys {keys}, {what}{_of(None, lance_version)}"
         case DatasetRemoved(dataset):
             return f"dataset {dataset} is removed"
         case _:

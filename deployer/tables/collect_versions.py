@@ -16,7 +16,7 @@ from deployer.live.lance_io import open_dataset, versions_written
 from deployer.live.lance_refs import branch_points, tags_of
 from deployer.state.failpoints import reached
 from deployer.state.model import TableState
-from deployer.tables.dataset import ReadTable
+from deployer.tables.dataset import ReadTable, to_change
 from deployer.tables.savepoint_tags import PREFIX
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def remove_versions(
     if dry_run:
         told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
         return Gone(len(old), int(told.bytes_removed), tuple(sorted(old)))
+    to_change(table).store.keep_record(table.entry.table_id)  # the marks of these versions go
     stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
     reached("tables.collect.versions")
     return Gone(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))

@@ -12,7 +12,7 @@ from deployer.live.lance_io import field_ids, open_dataset
 from deployer.specs.arrow import arrow_schema, columns_of
 from deployer.specs.types import format_type
 from deployer.state.model import TableState
-from deployer.state.updates import TableRestored, TableRewritten
+from deployer.state.updates import TableRebuilt, TableRestored, TableRewritten
 from deployer.tables.dataset import ReadTable
 from deployer.tables.versions import At, dataset_at
 
@@ -64,7 +64,7 @@ def _last_state_of(table: ReadTable, number: int) -> TableState | None:
     swaps = [
         entry.version
         for entry in table.store.log(table_id)
-        if any(isinstance(update, TableRewritten | TableRestored) for update in entry.updates)
+        if any(isinstance(update, TableRewritten | TableRestored | TableRebuilt) for update in entry.updates)
     ]
     for swap in reversed(swaps):
         try:

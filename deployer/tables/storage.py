@@ -18,6 +18,7 @@ NOTES = "_rewrite"  #: what a rewrite keeps in the folder of the dataset that it
 
 #: What a dataset's folder holds beside names that begin with `_`, which are Lance's, and `_rewrite`.
 _OF_DATASETS = frozenset({"data", "tree", ".DS_Store"})
+_MANIFESTS = "_versions"  #: removed first, so that what is left by a removal that was cut off is not a dataset
 _FOLDERS_OF_LANCE = ("_versions", "_transactions", "_refs", "_deletions", "_indices", "data", "tree")
 
 
@@ -35,6 +36,8 @@ def erase_dataset(root: str, location: Location) -> None:
     location = Location(location)
     require_erasable(root, location)
     if "://" not in root:
+        with suppress(Refused):  # a link, which goes with the folder
+            remove_folder(Path(root), f"{location}/{_MANIFESTS}")
         remove_folder(Path(root), location)
         return
     objects = objects_at(root)
@@ -46,7 +49,9 @@ def erase_dataset(root: str, location: Location) -> None:
             remedy="look at it, then try again",
         )
     _refuse_other_content(root, location, {each.removeprefix(f"{location}/").partition("/")[0] for each in found})
-    objects.delete(found)
+    manifests = [each for each in found if each.startswith(f"{location}/{_MANIFESTS}/")]
+    objects.delete(manifests)
+    objects.delete(set(found).difference(manifests))
 
 
 def require_erasable(root: str, location: Location) -> None:

@@ -20,7 +20,7 @@ from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
 from deployer.state.model import REARRANGES, Dataset, Job
-from deployer.state.updates import TableRestored, TableRewritten
+from deployer.state.updates import TableRebuilt, TableRestored, TableRewritten
 from deployer.tables.dataset import ReadTable
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ def _number_then(table: ReadTable, at_ms: int) -> int | None:
         (entry.at, update)
         for entry in table.store.log(table.entry.table_id)
         for update in entry.updates
-        if isinstance(update, TableRewritten | TableRestored)
+        if isinstance(update, TableRewritten | TableRestored | TableRebuilt)
     ]
     if not any(isinstance(update, TableRestored) for _, update in swaps):
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deployer.errors import Refused
 from deployer.live.lance_refs import versions_of
 from deployer.state.services import Savepoint
-from deployer.state.updates import CreateTable, TableRestored, TableRewritten
+from deployer.state.updates import CreateTable, TableRebuilt, TableRestored, TableRewritten
 from deployer.tables.dataset import OpenTable, ReadTable
 from deployer.tables.versions import dataset_at, time_of
 
@@ -90,7 +90,7 @@ def _recorded_versions(table: ReadTable, number: int) -> Iterator[_Recorded]:
         for update in entry.updates:
             if isinstance(update, CreateTable):
                 dataset, newest = 1, update.lance_version
-            elif isinstance(update, TableRewritten | TableRestored):
+            elif isinstance(update, TableRewritten | TableRestored | TableRebuilt):
                 dataset, newest = update.number, update.lance_version
             else:
                 newest = max(newest, getattr(update, "lance_version", 0) or 0)

@@ -1,0 +1,97 @@
+"""Makes a state store from whole logs, in one go: a process that dies leaves no store or a whole one.
+
+What was there is moved aside, never removed: it may be of use to somebody who looks at what damaged it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from deployer.errors import Corrupt, NotFound, Refused
+from deployer.files.private import refuse_link, sync_folder
+from deployer.state.entries import LogEntry, to_record
+from deployer.state.failpoints import reached
+from deployer.state.model import INSTANCE_LOG
+from deployer.state.store import StateStore
+
+_FOLDER = "_state"
+_NEW, _ASIDE = "_state-rebuilt-", "_state-damaged-"
+
+Logs = Mapping[str, Sequence[LogEntry]]
+
+
+def write_store(
+    root: str, logs: Logs, options: Mapping[str, object] | None = None, *, instance: str = ""
+) -> str | None:
+    """Makes the state store of the instance at `root` from these logs; gives where what was there is now.
+
+    `options` and `instance` are as for `create_store`. Only for a root whose store is missing or damaged.
+    """
+    if root.startswith("s3://"):
+        return _write_on_s3(root, logs, options or {}, instance)
+    folder = Path(root) / _FOLDER
+    refuse_link(folder)
+    for left in Path(root).glob(f"{_NEW}*"):  # by a process that died
+        refuse_link(left)
+        shutil.rmtree(left, ignore_errors=True)
+    new = folder.with_name(f"{_NEW}{secrets.token_hex(8)}")
+    with closing(_local_store(new)) as store:
+        _fill(store, logs)
+    sync_folder(new)
+    reached("state.rebuild.written")
+    aside = None
+    if folder.is_dir() and any(folder.iterdir()):
+        aside = folder.with_name(f"{_ASIDE}{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
+        folder.rename(aside)
+        reached("state.rebuild.moved-aside")
+    try:
+        new.rename(folder)
+    except OSError as error:
+        raise Refused(
+            f"another process made a state store meanwhile ({error.strerror}); it stays as it is",
+            where=folder,
+            remedy="look at it with `deployer tables`",
+        ) from None
+    sync_folder(folder.parent)
+    reached("state.rebuild.placed")
+    return str(aside) if aside is not None else None
+
+
+def _local_store(folder: Path) -> StateStore:
+    from deployer.state.objects import LocalObjects
+    from deployer.state.sqlite import SqliteBackend
+
+    return StateStore(
+        SqliteBackend(folder / "state.db", create=True), LocalObjects(folder / "snapshots", private=folder)
+    )
+
+
+def _fill(store: StateStore, logs: Logs) -> None:
+    """Writes all logs, the instance's last: until then the store has no tables."""
+    store.fill([to_record(entry) for log in sorted(logs, key=_instance_last) for entry in logs[log]])
+
+
+def _instance_last(log: str) -> tuple[bool, str]:
+    return log == INSTANCE_LOG, log
+
+
+def _write_on_s3(root: str, logs: Logs, options: Mapping[str, object], instance: str) -> str | None:
+    from deployer.state import open_store, remove_store
+    from deployer.state.on_s3 import create_on_s3, put_sign_aside
+
+    try:
+        with closing(open_store(root)) as found:
+            begun = not found.instance().version
+        if begun:
+            remove_store(root)  # by a process that died
+    except (NotFound, Corrupt):
+        pass
+    aside = put_sign_aside(root)
+    with closing(create_on_s3(root, options, instance)) as store:
+        _fill(store, logs)
+    return aside
