@@ -29,7 +29,8 @@ def refuse_lost_tables(workspace: Workspace, root: str, applied: Collection[str]
     if not tables:
         return
     where_it_is = (
-        "check the region and the account, restore the state's DynamoDB table from a backup, or run `deployer state rebuild`"
+        "check the region and the account; restore the state's DynamoDB table from a backup, or run `deployer state "
+        "rebuild`"
         if root.startswith("s3://")
         else f"mount the disk of the root, or {RECOVERY}"
     )

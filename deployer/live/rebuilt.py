@@ -21,7 +21,7 @@ from deployer.live.restored import BASE, SAVEPOINT, restored
 from deployer.live.unrecorded import marks_at, missing_updates, transaction_of
 from deployer.state.entries import LogEntry
 from deployer.state.inapplicable import Inapplicable
-from deployer.state.model import Intent, Job, Savepoint, TableProperties, TableState
+from deployer.state.model import File, Intent, Savepoint, TableProperties, TableState
 from deployer.state.names import is_savepoint_name
 from deployer.state.reducer import apply
 from deployer.state.service_updates import SavepointTaken
@@ -134,8 +134,8 @@ def _fold(log: _Log, source: Source, savepoints: Sequence[Savepoint], *, to_newe
             log.add(kept[version], [_first(dataset, source, kept)])
         else:
             _step(log, dataset, kept[version], states, by_marks=_trusts(source, version))
-        if (jobs := _jobs_now(source.jobs, version, following)) is not None:
-            log.add(kept[version], [replace(_all_of(log.state), jobs=jobs)])
+        if (recorded := _recorded_now(source.jobs, version, following)) is not None:
+            log.add(kept[version], [replace(_all_of(log.state), jobs=recorded.jobs, files=_files(log.state, recorded))])
         states[version] = log.state
         for each in sorted((one for one in savepoints if one.lance_version == version), key=lambda one: one.at):
             log.add(each.at, [SavepointTaken(each.name, each.expires_at, each.note)], each.author)
@@ -207,11 +207,24 @@ def _all_of(state: TableState) -> TableRebuilt:
     )
 
 
-def _jobs_now(recorded: JobsRecord | None, version: int, following: int | None) -> tuple[Job, ...] | None:
-    """The jobs that were recorded between this version and the one that follows; None where none were."""
+def _recorded_now(recorded: JobsRecord | None, version: int, following: int | None) -> JobsRecord | None:
+    """What was recorded between this version and the one that follows; None where nothing was."""
     if recorded is None or recorded.lance_version < version:
         return None
-    return recorded.jobs if following is None or recorded.lance_version < following else None
+    return recorded if following is None or recorded.lance_version < following else None
+
+
+def _files(state: TableState, recorded: JobsRecord) -> tuple[File, ...]:
+    """The files with what is recorded of them beside their keys, where no mark tells it: order and clustering."""
+    known = {file.fragment_id: file for file in recorded.files}
+    return tuple(_with_order(file, known.get(file.fragment_id), state) for file in state.files)
+
+
+def _with_order(file: File, known: File | None, state: TableState) -> File:
+    if known is None or (file.rows, file.min_key, file.max_key) != (known.rows, known.min_key, known.max_key):
+        return file
+    partition = known.partition if known.partition in state.partitions else None
+    return replace(known, partition=file.partition or partition, bytes=file.bytes)
 
 
 def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], *, by_marks: bool) -> None:

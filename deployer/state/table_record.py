@@ -18,6 +18,7 @@ from deployer.state.entries import LATEST
 from deployer.state.json_documents import NotADocument, format_of, read_document
 from deployer.state.model import (
     Dataset,
+    File,
     InstanceState,
     Job,
     Partition,
@@ -67,10 +68,11 @@ class TableRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobsRecord:
-    """The jobs that were done when the dataset was at `lance_version`: marks of older commits may be gone."""
+    """The jobs that were done, and the files, when the dataset was at `lance_version`: older marks may be gone."""
 
     lance_version: int
     jobs: tuple[Job, ...]
+    files: tuple[File, ...]
 
 
 def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at: int) -> TableRecord:
@@ -92,8 +94,8 @@ def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at:
 
 
 def jobs_of(state: TableState) -> JobsRecord:
-    """The record of the table's jobs."""
-    return JobsRecord(state.lance_version, tuple(state.jobs.values()))
+    """The record of the table's jobs and files."""
+    return JobsRecord(state.lance_version, tuple(state.jobs.values()), tuple(state.files))
 
 
 def to_bytes(record: TableRecord | JobsRecord) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -224,7 +225,12 @@ def cleaned(lake: Lake) -> None:
     keyed(lake)
     compact_table(lake.root, "flights")
     load(lake, "three", 20, 100)
-    clean_table(lake.root, "flights", {"older_than": "0s", "keep_versions": 1})
+    clean_table(lake.root, "flights", {"older_than": "1h", "keep_versions": 1}, now=time.time() + 7200)
+
+
+def emptied_and_cleaned(lake: Lake) -> None:
+    emptied(lake)
+    clean_table(lake.root, "flights", {"older_than": "1h", "keep_versions": 1}, now=time.time() + 7200)
 
 
 def deleted(lake: Lake) -> None:
@@ -290,3 +296,17 @@ def test_the_state_is_as_it_was(tmp_path: Path, case: str) -> None:
             lake.ingest(lake.file(flights(10, 900)), job_id="afterwards")
             assert len(rows(lake)) == len(before["air.flights"][2]) + 10
     whole(lake)
+
+
+def test_jobs_and_rows_stay_where_versions_were_removed(tmp_path: Path) -> None:
+    """The marks of removed versions are gone: jobs are in the record, and the keys of files are read."""
+    lake = Lake(tmp_path)
+    cleaned(lake)
+    before = told(lake)["air.flights"]
+    lose(lake)
+    assert rebuild(lake).problems == ()
+    after = told(lake)["air.flights"]
+    assert after == before
+    whole(lake)
+    load(lake, "one")  # it was done
+    assert rows(lake) == before[2]
