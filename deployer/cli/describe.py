@@ -71,10 +71,13 @@ def _print(found: TableDescription) -> None:
     for name, value in facts.items():
         shown.add_row(name, value)
     console.print(shown)
-    columns = Table("column", "type", "null", "key", "description", box=SIMPLE_HEAD, pad_edge=False)
+    has_sources = any(column.source is not None for column in found.columns)
+    headings = ("column", "type", "null", "key", *(["in files"] if has_sources else []), "description")
+    columns = Table(*headings, box=SIMPLE_HEAD, pad_edge=False)
     for column in found.columns:
         null = "null" if column.nullable else "not null"
-        columns.add_row(column.name, column.type, null, column.key, column.description.strip())
+        in_files = [repr(column.source) if column.source is not None else ""] if has_sources else []
+        columns.add_row(column.name, column.type, null, column.key, *in_files, column.description.strip())
     console.print(columns)
     if found.indexes:
         indexes = Table("index", "on", "status", box=SIMPLE_HEAD, pad_edge=False)

@@ -21,6 +21,7 @@ _PROPERTIES: Mapping[type, str] = {
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
     c.ChangeColumnDefault: "default",
+    c.ChangeColumnSource: "source",
 }
 
 
@@ -61,6 +62,8 @@ def _property(change: c.ColumnChange, column: Column) -> tuple[str, object]:
             return "description", column.description or None
         case c.ChangeColumnDefault():
             return "default", column.default or None
+        case c.ChangeColumnSource():
+            return "source", column.source
         case _:
             raise TypeError(type(change).__name__)  # the others are edits of lists
 

@@ -33,6 +33,7 @@ _COLUMN_PROPERTY: dict[type, str] = {
     c.TightenNullability: "nullable",
     c.ChangeColumnDescription: "description",
     c.ChangeColumnDefault: "default",
+    c.ChangeColumnSource: "source",
     c.RenameColumn: "renamed_from",
 }
 

@@ -187,6 +187,16 @@ class ChangeColumnDefault:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeColumnSource:
+    """The name that the column has in files; None: its own."""
+
+    address: str
+    column: ColumnPath
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeRowKeys:
     """`unique`: no two rows may have the same new keys, which the old ones do not show."""
 
@@ -353,6 +363,7 @@ ColumnChange = (
     | ReorderColumns
     | ChangeColumnDescription
     | ChangeColumnDefault
+    | ChangeColumnSource
 )
 IndexChange = CreateIndex | DropIndex | RebuildIndex
 ServiceChange = CreateService | DeleteService | ChangeTrigger | ChangeServiceOptions | MoveServiceToCluster

@@ -8,6 +8,7 @@ from deployer.plan.changes import (
     AddColumn,
     ChangeColumnDefault,
     ChangeColumnDescription,
+    ChangeColumnSource,
     ColumnChange,
     ColumnPath,
     ConvertColumn,
@@ -71,6 +72,8 @@ def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath
         yield ChangeColumnDescription(address, path, live.description, desired.description)
     if live.default != desired.default:
         yield ChangeColumnDefault(address, path, live.default, desired.default)
+    if live.source != desired.source:
+        yield ChangeColumnSource(address, path, live.source, desired.source)
 
 
 def _wants_values(change: ColumnChange) -> bool:

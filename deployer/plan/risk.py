@@ -95,6 +95,8 @@ def assess(
             return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
         case c.ChangeColumnDefault():
             return Assessment(Risk.SAFE, why="applies to rows loaded from now on")
+        case c.ChangeColumnSource():
+            return Assessment(Risk.SAFE, why="applies to files loaded from now on")
         case c.AddColumn(definition=column) if not column.nullable:
             why = "a column that is never null needs values for existing rows"
             return _rewrite(statistics, why, column_bytes(change, statistics, before, after))

@@ -51,7 +51,8 @@ def describe(change: c.Change) -> str:
         case c.AddColumn(column=path, definition=column):
             null = "" if column.nullable else " not null"
             default = f" default {column.default}" if column.default else ""
-            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}"
+            source = "" if column.source is None else f" source {column.source!r}"
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}"
         case c.DropColumn(column=path):
             return f"drop column {_path(path)}"
         case c.RenameColumn(column=path, after=after):
@@ -73,6 +74,9 @@ def describe(change: c.Change) -> str:
             return f"describe column {_path(path)}: {_text(before)} → {_text(after)}"
         case c.ChangeColumnDefault(column=path, before=before, after=after):
             return f"default of column {_path(path)}: {before or 'none'} → {after or 'none'}"
+        case c.ChangeColumnSource(column=path, before=old_source, after=new_source):
+            named = ("none" if name is None else repr(name) for name in (old_source, new_source))
+            return f"source of column {_path(path)}: {' → '.join(named)}"
         case c.ChangeRowKeys(before=old_keys, after=new_keys):
             return f"row keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
         case c.SetUnique(unique=unique, keys=keys):

@@ -32,6 +32,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             | c.TightenNullability()
             | c.ChangeColumnDescription()
             | c.ChangeColumnDefault()
+            | c.ChangeColumnSource()
             | c.ReorderColumns()
         ):
             return "columns", "update"

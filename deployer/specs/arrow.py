@@ -1,4 +1,5 @@
-"""Columns to Arrow schemas and back. Descriptions travel in the fields' metadata, where Lance keeps them.
+"""Columns to Arrow schemas and back. Descriptions, defaults and sources travel in the fields' metadata, where Lance
+keeps them.
 
 What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
 schema of a dataset created with it, in file versions 2.1 and 2.2.
@@ -6,6 +7,7 @@ schema of a dataset created with it, in file versions 2.1 and 2.2.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -25,7 +27,7 @@ from deployer.specs.types import (
 )
 from deployer.state.envelope import RECOVERY
 
-DESCRIPTION, DEFAULT = b"description", b"deployer.default"
+DESCRIPTION, DEFAULT, SOURCE = b"description", b"deployer.default", b"deployer.source"
 BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
 EXTENSION_NAME = b"ARROW:extension:name"
 BLOB_EXTENSION = "lance.blob.v2"
@@ -84,9 +86,26 @@ def arrow_field(column: Column) -> pa.Field:
         metadata[DESCRIPTION] = column.description.encode()
     if column.default:
         metadata[DEFAULT] = column.default.encode()
+    if column.source is not None:
+        metadata[SOURCE] = source_note(column.source).encode()
     if isinstance(column.type, Blob):
         metadata.update([BLOB_MARK])
     return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
+
+
+def source_note(source: str | None) -> str:
+    """The text of a source in a field's metadata: a JSON string, since the source may be empty; empty for none."""
+    return "" if source is None else json.dumps(source, ensure_ascii=False)
+
+
+def source_of(field: pa.Field) -> str | None:
+    """The name that a column of the table has in files, where that is another one than its own."""
+    noted = (field.metadata or {}).get(SOURCE)
+    try:
+        source = None if noted is None else json.loads(noted)
+    except ValueError:  # not written by deployer
+        return None
+    return source if isinstance(source, str) else None
 
 
 def arrow_type(column_type: ColumnType) -> pa.DataType:
@@ -127,9 +146,9 @@ def column_of(field: pa.Field) -> Column:
 def _column(field: pa.Field, name: str) -> Column:
     metadata: Mapping[bytes, bytes] = field.metadata or {}
     description, default = (metadata.get(key, b"").decode(errors="replace") for key in (DESCRIPTION, DEFAULT))
-    if metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode():
-        return Column(name, Blob(), field.nullable, description, default=default)
-    return Column(name, _type(field.type, name), field.nullable, description, default=default)
+    is_blob = metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
+    kind = Blob() if is_blob else _type(field.type, name)
+    return Column(name, kind, field.nullable, description, default=default, source=source_of(field))
 
 
 def _type(arrow: pa.DataType, name: str) -> ColumnType:

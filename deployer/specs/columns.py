@@ -68,12 +68,13 @@ def _column(node: Node) -> Column:
 
 def _named(node: Node, name: str) -> Column:
     properties = _properties(node)
-    nullable, description, renamed_from, default, using = (
+    nullable, description, renamed_from, default, using, source = (
         properties.get("nullable"),
         properties.get("description"),
         properties.get("renamed_from"),
         properties.get("default"),
         properties.get("using"),
+        properties.get("source"),
     )
     return Column(
         name,
@@ -84,6 +85,7 @@ def _named(node: Node, name: str) -> Column:
         node.at,
         str(default.value).strip() if default else "",
         str(using.value).strip() if using else None,
+        str(source.value) if source else None,
     )
 
 

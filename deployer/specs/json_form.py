@@ -1,10 +1,10 @@
 """Specs as JSON and back: canonical, without positions, what equals its default left out. Used as Pulumi inputs.
 
-A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "default", "using", "fields"}`,
-where `fields` is
-what a type's text cannot hold: `{nested name: {"description", "renamed_from", "fields"}}`. `nullable` is left out when
-true. Bytes in split points are `{"base64": "…"}`; integers that a double cannot hold, as which a protobuf Struct
-carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles become integers again.
+A column is `{"name", "type": canonical text, "nullable", "description", "renamed_from", "default", "using", "source",
+"fields"}`, where `fields` is what a type's text cannot hold: `{nested name: {"description", "renamed_from",
+"fields"}}`. `nullable` is left out when true. Bytes in split points are `{"base64": "…"}`; integers that a double
+cannot hold, as which a protobuf Struct carries numbers, are `{"integer": "…"}`. Whole numbers that come back as doubles
+become integers again.
 """
 
 from __future__ import annotations
@@ -83,6 +83,8 @@ def _notes(column: Column) -> dict[str, JSON]:
         form["default"] = column.default
     if column.using is not None:
         form["using"] = column.using
+    if column.source is not None:
+        form["source"] = column.source
     if fields := {child.name: notes for child in children(column.type) if (notes := _notes(child))}:
         form["fields"] = fields
     return form
@@ -95,6 +97,7 @@ def _with_notes(column: Column, form: Mapping[str, JSON]) -> Column:
         renamed_from=optional_text(form, "renamed_from"),
         default=text(form, "default", ""),
         using=optional_text(form, "using"),
+        source=optional_text(form, "source"),
     )
     fields = mapping(form, "fields", {})
     return replace(column, type=_type_with_notes(column.type, fields)) if fields else column

@@ -10,6 +10,7 @@ from functools import cache
 from deployer.specs import column_names
 from deployer.specs.aws_settings import AWS_SETTINGS
 from deployer.specs.cluster_schema import STATE_BACKENDS, cluster_schemas
+from deployer.specs.column_sources import MAX_SOURCE
 from deployer.specs.index_kinds import index_schemas
 from deployer.specs.schema_parts import (
     Json,
@@ -61,6 +62,11 @@ _COLUMN = object_schema(
         "using": text(
             "SQL that gives each row's value when the type changes so that values may be lost: "
             "`TRY_CAST(delay AS INT)`. Names columns as the spec does; may stay once it was applied."
+        ),
+        "source": text(
+            "The name that the column has in files that are loaded, such as `Total Amount`. Files may have the "
+            "column's own name instead. May be empty. Not inside of structs.",
+            maxLength=MAX_SOURCE,
         ),
     },
 )

@@ -99,6 +99,11 @@ class Rule(StrEnum):
     RENAMED_FROM_ITSELF = "renamed-from-itself"
     RENAMED_FROM_DECLARED = "renamed-from-declared"
     RENAMED_FROM_TWICE = "renamed-from-twice"
+    # names of columns in files
+    SOURCE_REPEATED = "source-repeated"
+    SOURCE_OF_ANOTHER = "source-of-another"
+    SOURCE_CHARACTERS = "source-characters"
+    SOURCE_OF_A_FIELD = "source-of-a-field"
     # SQL of columns
     SQL_OF_A_FIELD = "sql-of-a-field"
     SQL_EXPRESSION = "sql-expression"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from deployer.errors import Position, Problem
+from deployer.specs.column_sources import check_sources
 from deployer.specs.columns import Declared, Places
 from deployer.specs.durations import PATTERN, canonical
 from deployer.specs.files import Document
@@ -62,6 +63,7 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         _check_no_sql(column, column, report)
     for declared in composed.columns:
         _check_sql(declared, report)
+    check_sources(composed.columns, report)
     indexes = read_indexes(document.sound("indexes"), columns, composed.lacks, report)
     keys = None if document.broken & {"row_keys", "sort_keys"} else (*row_keys, *sort_keys)
     services = read_services(document.sound("services"), defaults, columns, keys, composed.lacks, report)

@@ -80,6 +80,7 @@ class Column:
     at: Position | None = field(default=None, compare=False, repr=False)
     default: str = ""  #: SQL for the values of rows that come without the column; top-level columns only
     using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
+    source: str | None = None  #: the name that the column has in files, which may be empty; top-level columns only
 
 
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -269,6 +269,7 @@ def _apply(
             | c.ReorderColumns()
             | c.ChangeColumnDescription()
             | c.ChangeColumnDefault()
+            | c.ChangeColumnSource()
         ):
             apply_column_change(store, root, live.table_id, spec, change, on_progress)
         case c.RenameTable():

@@ -45,13 +45,17 @@ class TableSummary:
 
 @dataclass(frozen=True, slots=True)
 class ColumnInfo:
-    """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty)."""
+    """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty).
+
+    `source` is the name that it has in files; None: its own.
+    """
 
     name: str
     type: str
     nullable: bool
     key: str
     description: str
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,9 @@ def describe(table: ReadTable) -> TableDescription:
 def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) -> ColumnInfo:
     roles = [f"row key {row_keys.index(column.name) + 1}"] if column.name in row_keys else []
     roles += [f"sort key {sort_keys.index(column.name) + 1}"] if column.name in sort_keys else []
-    return ColumnInfo(column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description)
+    return ColumnInfo(
+        column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description, column.source
+    )
 
 
 def _leaves(table: ReadTable) -> tuple[LeafInfo, ...]:

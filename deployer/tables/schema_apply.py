@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from deployer.plan import changes as c
 from deployer.plan.words import describe
-from deployer.specs.arrow import DEFAULT, DESCRIPTION
+from deployer.specs.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
 from deployer.specs.types import Column, ColumnType, children
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.schema_change import (
@@ -79,6 +79,8 @@ def _operation(
             return note_column(dataset, path, DESCRIPTION, text)
         case c.ChangeColumnDefault(column=path, after=text):
             return note_column(dataset, path, DEFAULT, text)
+        case c.ChangeColumnSource(column=path, after=source):
+            return note_column(dataset, path, SOURCE, source_note(source))
         case _:
             assert_never(change)
 

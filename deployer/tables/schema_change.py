@@ -52,7 +52,8 @@ def rename_column(dataset: lance.LanceDataset, path: Sequence[str], name: str) -
 def note_column(
     dataset: lance.LanceDataset, path: Sequence[str], note: bytes, text: str
 ) -> lance.LanceOperation.BaseOperation:
-    """Another description or default (see `deployer.specs.arrow`) for a column or field; an empty one removes it."""
+    """Another description, default or source (see `deployer.specs.arrow`) for a column or field; an empty text removes
+    it."""
     return _altered(dataset, path, lambda field: field.noted(note, text))
 
 

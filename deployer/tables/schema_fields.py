@@ -35,7 +35,7 @@ class SchemaField:
     proto: bytes
 
     def noted(self, note: bytes, text: str) -> SchemaField:
-        """The field with another description (or default) in its metadata; an empty text removes it."""
+        """The field with another description (or default, or source) in its metadata; an empty text removes it."""
         key = note.decode()
         kept = {name: value for name, value in self.metadata.items() if name != key}
         return replace(self, metadata=kept | ({key: text.encode()} if text else {}))

@@ -183,6 +183,8 @@ CASES: dict[str, Change] = {
     "column-order": elsewhere((CREW, ""), ("columns:\n", "columns:\n" + CREW)),
     "default": elsewhere(('default: "0"', 'default: "1 + 1"')),
     "default-gone": elsewhere((', default: "0"', "")),
+    "source": elsewhere(("name: delay, type: int32", 'name: delay, type: int32, source: "Delay (min.)"')),
+    "source-empty": elsewhere(("name: delay, type: int32", 'name: delay, type: int32, source: ""')),
     "field-renamed": renamed("place.lon", "east"),
     "field-renamed-in-text": renamed("crew.mate", "second"),
     "struct-and-field-renamed": several(renamed("place.lat", "north"), renamed("place", "position")),

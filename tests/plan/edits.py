@@ -166,6 +166,10 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
         column("late", "described", description="Minutes."),
     ),
     c.ChangeColumnDefault: (column("delay", "default", default="0"), column("late", "default", default="0")),
+    c.ChangeColumnSource: (
+        column("delay", "source", source="Delay (min.)"),
+        column("late", "empty source", source=""),
+    ),
     c.ChangeRowKeys: (
         keys("row_keys", "carrier", "flight", "delay"),
         keys("row_keys", "carrier", "late"),

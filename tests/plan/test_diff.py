@@ -46,6 +46,7 @@ TABLES: dict[str, TableSpec] = {
         FLIGHTS, columns=(*FLIGHTS.columns, Column("remark", TEXT, nullable=False, default="'none'"))
     ),
     "column_default": with_column("delay", Column("delay", INT32, default="0")),
+    "column_source": with_column("delay", Column("delay", INT32, source="Delay")),
     "rename_row_key": replace(
         with_column("carrier", Column("airline", TEXT, False, "Two letters.", renamed_from="carrier")),
         row_keys=("airline", "flight"),

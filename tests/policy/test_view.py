@@ -43,6 +43,7 @@ TEXTS: dict[str, list[tuple[str, str, str | None, str | None]]] = {
     "tighten_nullability": [("TightenNullability", "delay", "null", "not null")],
     "describe_column": [("ChangeColumnDescription", "delay", "", "Minutes.")],
     "column_default": [("ChangeColumnDefault", "delay", "", "0")],
+    "column_source": [("ChangeColumnSource", "delay", None, "Delay")],
     "row_keys": [("ChangeRowKeys", "", "carrier, flight", "carrier")],
     "sort_keys": [("ChangeSortKeys", "", "delay", "")],
     "split_points": [("ChangeSplitPoints", "", '[["DL"], ["UA", 100]]', '[["DL"]]')],

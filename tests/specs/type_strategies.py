@@ -72,8 +72,9 @@ def types(described: bool = False, names: st.SearchStrategy[str] = identifiers) 
 
 
 def tables_of(described: bool = True) -> st.SearchStrategy[tuple[Column, ...]]:
-    """The columns of a table."""
-    found = st.lists(
-        columns(identifiers, types(described), described), min_size=1, max_size=4, unique_by=lambda c: c.name
-    )
-    return found.map(tuple)
+    """The columns of a table; where `described`, some have other names in files."""
+    column = columns(identifiers, types(described), described)
+    if described:
+        sources = st.none() | any_names | st.just("")
+        column = st.builds(lambda found, source: replace(found, source=source), column, sources)
+    return st.lists(column, min_size=1, max_size=4, unique_by=lambda c: c.name).map(tuple)

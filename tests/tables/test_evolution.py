@@ -105,6 +105,12 @@ CASES: dict[str, Case] = {
     "change a default": Case(
         having(delay=column("delay: int16", default="0")), lambda row: row, ["default of column delay"]
     ),
+    "change a source": Case(
+        having(delay=column("delay: int16", source="Delay (min.)")), lambda row: row, ["source of column delay"]
+    ),
+    "change a source to the empty name": Case(
+        having(delay=column("delay: int16", source="")), lambda row: row, ["source of column delay"]
+    ),
     "drop": Case(
         (COLUMNS[0], *COLUMNS[2:]),
         lambda row: {name: value for name, value in row.items() if name != "delay"},
