@@ -36,9 +36,10 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
 
 
 def _here(rows: pa.RecordBatch, expression: str) -> pa.ChunkedArray:
-    from datafusion import SessionContext
+    from datafusion import SessionConfig, SessionContext
 
-    frame = SessionContext().from_arrow(rows)
+    # With one partition: several end in any order, and their values would be those of other rows.
+    frame = SessionContext(SessionConfig().with_target_partitions(1)).from_arrow(rows)
     return frame.select(frame.parse_sql_expr(expression).alias("value")).to_arrow_table()["value"]
 
 
