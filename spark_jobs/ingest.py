@@ -26,8 +26,10 @@ from deployer.tables.commit import find_job
 from deployer.tables.dataset import find_entry, open_entry
 from deployer.tables.ingest.bad_rows import BadRowLimit
 from deployer.tables.ingest.distributed import SparkLoad, first_error
+from deployer.tables.ingest.field_map import rename_of
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.selects import select_of
 from deployer.tables.ingest.sources import Format, ReadOptions
 from deployer.tables.ingest.time_texts import date_format
 from deployer.tables.progress import OnProgress, Progress, untold
@@ -139,6 +141,8 @@ def arguments_of(root: str, table: str, request: IngestRequest) -> tuple[str, ..
         *(f"{name}={value}" for name, value in options.items() if value is not None),
         *(f"--null-value={text}" for text in request.options.null_values),
         *(f"--date-format={column or ''}={form}" for column, form in request.options.date_formats),
+        *(f"--rename={old}={new}" for old, new in request.renames),
+        *(f"--select={select}" for select in request.selects),
         *(name for name, wanted in flags.items() if wanted),
         "--",
         *request.paths,
@@ -165,6 +169,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--timezone", help="of times without an offset")
     parser.add_argument("--no-header", action="store_true", help="the first line of CSV is a row")
     parser.add_argument("--ignore-extra", action="store_true", help="leave out columns that the table does not have")
+    parser.add_argument("--rename", action="append", help="FIELD=COLUMN: the column that a field fills; repeatable")
+    parser.add_argument("--select", action="append", help="EXPR AS COLUMN: a column by SQL; repeatable")
     parser.add_argument("--missing-as-null", action="store_true", help="load null into columns that no file has")
     parser.add_argument("--bad-rows", help="set rows that do not fit aside in this file, or at this s3:// address")
     parser.add_argument("--max-bad-rows", help="more bad rows than this number, or share such as 5%%, refuse the load")
@@ -191,6 +197,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         None if given.max_bad_rows is None else BadRowLimit.parse(given.max_bad_rows),
         given.missing_as_null,
         given.on_duplicate,
+        tuple(map(rename_of, given.rename or ())),
+        tuple(map(select_of, given.select or ())),
     )
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:

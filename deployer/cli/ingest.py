@@ -64,6 +64,23 @@ def ingest(
     date_format: DateFormats = None,
     timezone: TimeZone = None,
     ignore_extra: Annotated[bool, typer.Option("--ignore-extra", help="Leave out columns the table lacks.")] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Fill COLUMN from the field FIELD of the files; repeatable. See also `source:` of columns.",
+            metavar="FIELD=COLUMN",
+            show_default=False,
+        ),
+    ] = None,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Fill a column from a SQL expression over the files' fields, such as `upper(code) AS code`; "
+            "repeatable. Other columns are filled as usual.",
+            metavar="EXPR AS COLUMN",
+            show_default=False,
+        ),
+    ] = None,
     missing_as_null: Annotated[
         bool, typer.Option("--missing-as-null", help="Load null into columns that no file and no folder has.")
     ] = False,
@@ -134,7 +151,9 @@ def ingest(
     from deployer.compute.clusters import local_cluster, remote_cluster
     from deployer.files.temporary import remove_abandoned_folders
     from deployer.tables.ingest.bad_rows import BadRowLimit
+    from deployer.tables.ingest.field_map import rename_of
     from deployer.tables.ingest.job import IngestRequest
+    from deployer.tables.ingest.selects import select_of
     from deployer.tables.ingest.sources import Format
     from spark_jobs.ingest import run
 
@@ -162,6 +181,8 @@ def ingest(
         None if max_bad_rows is None else BadRowLimit.parse(max_bad_rows),
         missing_as_null,
         on_duplicate.value,
+        tuple(map(rename_of, rename or ())),
+        tuple(map(select_of, select or ())),
     )
     if remote is not None:
         from deployer.cli.ingest_remote import ingest_on

@@ -120,6 +120,16 @@ def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = F
         raise NotOneExpression(f"more than {DEEPEST} operators that depend on each other", 1)
 
 
+def names_in(text: str) -> frozenset[str]:
+    """The names in an expression that may mean columns, as SQL reads them: those without quotes in small letters.
+
+    Names of functions and words of SQL are among them.
+    """
+    found = [(str(each.lastgroup), each[0]) for each in _TOKEN.finditer(text)]
+    quoted = (piece[1:-1].replace(piece[0] * 2, piece[0]) for kind, piece in found if kind == "name")
+    return frozenset((*quoted, *(piece.lower() for kind, piece in found if kind == "word")))
+
+
 def _refuse(kind: str, piece: str, at: int) -> None:
     match kind:
         case "comment":

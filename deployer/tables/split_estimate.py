@@ -17,6 +17,7 @@ from deployer.specs.types import Column
 from deployer.state.keys import decode_key
 from deployer.tables.import_infer import infer
 from deployer.tables.ingest.dialects import with_dialects
+from deployer.tables.ingest.field_map import field_map
 from deployer.tables.ingest.reading import Reading, SplitReport, checked_rows, plan_reading
 from deployer.tables.ingest.sources import ReadOptions, Split, find_sources, splits_of
 from deployer.tables.key_sketch import KeySketch
@@ -60,7 +61,8 @@ def estimate_split_points(
         key_kind(key)
     schema = arrow_schema(keys)
     sources = with_dialects(find_sources(paths, None), options)
-    reading = plan_reading(sources, schema, tuple(schema.names), options, ignore_extra=True, listed=0)
+    fields = field_map(arrow_schema(there))
+    reading = plan_reading(sources, schema, tuple(schema.names), options, ignore_extra=True, listed=0, fields=fields)
     splits = splits_of(sources)
     sketch = KeySketch(key_kinds(schema, schema.names), sum(split.rows for split in splits), sample)
     for split in splits:

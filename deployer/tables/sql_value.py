@@ -35,6 +35,20 @@ def values_of(rows: pa.RecordBatch, expression: str, target: pa.DataType) -> Any
     return array
 
 
+def computed_here(rows: pa.RecordBatch, expression: str) -> Any:
+    """One value of any type for each row, as an Array. Raises ValueError when the expression fails for some row.
+
+    The caller has checked that it is one expression, and tried it (`deployer.sql.process.compute`).
+    """
+    try:
+        found = _here(rows, expression)
+    except Exception as failure:
+        raise ValueError(reason_of(failure)) from failure
+    if len(found) != rows.num_rows:
+        raise ValueError("it does not give one value for each row")
+    return pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
+
+
 def _here(rows: pa.RecordBatch, expression: str) -> pa.ChunkedArray:
     from datafusion import SessionConfig, SessionContext
 
@@ -61,7 +75,7 @@ def _computed(
     except OverLimit:
         raise
     except Exception as failure:
-        raise ValueError(_reason(failure)) from failure
+        raise ValueError(reason_of(failure)) from failure
     values = found.combine_chunks() if found.num_chunks != 1 else found.chunk(0)
     if len(values) != rows.num_rows:
         raise ValueError("it does not give one value for each row")
@@ -115,7 +129,7 @@ def check_expression(schema: pa.Schema, expression: str, where: object, renamed:
             news = ", ".join(f"{name} is {renamed[name]} by then" for name in old)
             remedy = f"use the names that columns have after `renamed_from`: {news}"
         raise InvalidInput(
-            f"the expression {expression!r} cannot be computed: {_reason(failure)}", where=where, remedy=remedy
+            f"the expression {expression!r} cannot be computed: {reason_of(failure)}", where=where, remedy=remedy
         ) from None
 
 
@@ -129,7 +143,8 @@ def named_columns(schema: pa.Schema, expression: str) -> list[str]:
     return named or [next((field.name for field in schema if not pa.types.is_nested(field.type)), schema.names[0])]
 
 
-def _reason(failure: BaseException) -> str:
+def reason_of(failure: BaseException) -> str:
+    """What DataFusion says of a failure, in one line."""
     text = re.sub(r"\bc[0-9a-f]{32}\.", "", str(failure).splitlines()[0])  # the name that the rows have while computing
     for noise in ("DataFusion error: ", "Arrow error: ", "SQL error: ", "Schema error: "):
         text = text.replace(noise, "")

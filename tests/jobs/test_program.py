@@ -11,6 +11,7 @@ import pytest
 from deployer.compute.told import Told, ask_to_end, read_told
 from deployer.errors import DeployerError, Interrupted, Refused
 from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.selects import Select
 from deployer.tables.ingest.sources import Format, ReadOptions
 from deployer.tables.progress import OnProgress, Progress
 from spark_jobs import ingest as ingest_program
@@ -118,6 +119,8 @@ REQUESTS = {
         "spark",
         False,
         missing_as_null=True,
+        renames=(("a=b", "c"), ("-", "d")),
+        selects=(Select("e", "upper(f) || ' AS '"), Select("Total Amount", "-1")),
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -20,16 +20,26 @@ KeptRow = dict[str, Any] | str  #: a row's fields as JSON values, or the text of
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One value that keeps its row out: the 1-based data row, the column, why, and the value as text (None: null)."""
+    """One value that keeps its row out: the 1-based data row, the column, why, and the value as text (None: null).
+
+    `source` is the name of the column in the file, where that is another one.
+    """
 
     row: int
     column: str
     reason: str
     value: str | None
+    source: str | None = None
 
     def __str__(self) -> str:
         shown = "" if self.value is None else f" {_short(self.value)!r}"
-        return f"row {self.row}: {f'column {self.column!r}' if self.column else 'the row'}{shown} {self.reason}"
+        return f"row {self.row}: {self.place}{shown} {self.reason}"
+
+    @property
+    def place(self) -> str:
+        """The column, or the row where no column is at fault."""
+        named = "" if self.source is None else f" (source {self.source!r})"
+        return f"column {self.column!r}{named}" if self.column else "the row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +77,18 @@ class BadRows:
 
     def moved(self, by: int) -> BadRows:
         """The same with row numbers `by` higher."""
-        problems = tuple(Problem(p.row + by, p.column, p.reason, p.value) for p in self.problems)
+        problems = tuple(replace(problem, row=problem.row + by) for problem in self.problems)
         return BadRows(problems, self.rows, {number + by: row for number, row in self.kept.items()})
+
+    def named(self, fields: Mapping[str, str]) -> BadRows:
+        """The same with the names in the file of the columns in `fields`."""
+        if not fields or not self.problems:
+            return self
+        problems = (
+            replace(each, source=fields[each.column]) if each.column in fields and each.source is None else each
+            for each in self.problems
+        )
+        return replace(self, problems=tuple(problems))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,19 @@ Both ways of loading use this one function, so that they refuse the same rows wi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+from deployer.specs.arrow import source_of
 from deployer.tables.ingest.bad_rows import BadRows, Problem, as_text
 from deployer.tables.ingest.casts import castable, lossless
 from deployer.tables.ingest.defaults import default_of, defaulted, filled
+from deployer.tables.ingest.field_map import FieldMap, shown_column
 from deployer.tables.ingest.nulls import forbidden_nulls, relaxed, with_type
 from deployer.tables.ingest.text_values import parsed
 
@@ -25,16 +27,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """Rows in which a column has no value, and the reason."""
+
+    mask: NDArray[np.bool_]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class SourceRows:
     """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
 
-    `lines` are the texts of `rows`, where the source has a line for each (JSON).
+    `lines` are the texts of `rows`, where the source has a line for each (JSON). Columns of `rows` are the table's,
+    once fields are mapped to them: `fields` are then the names in the file, where these are other ones, `inputs` are
+    fields that only expressions read, and `failed` are the rows in which a column has no value, by column.
     """
 
     rows: pa.RecordBatch
     numbers: NDArray[np.int64]
     unreadable: BadRows = BadRows()
     lines: Sequence[bytes] | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    inputs: pa.RecordBatch | None = None
+    failed: Mapping[str, Failed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +62,44 @@ class Checked:
 
 
 def match_columns(
-    source: pa.Schema, table: pa.Schema, *, where: str, text: bool, ignore_extra: bool, absent_is_null: bool = False
+    source: pa.Schema,
+    table: pa.Schema,
+    *,
+    where: str,
+    text: bool,
+    ignore_extra: bool,
+    absent_is_null: bool = False,
+    fields: FieldMap = FieldMap(),  # noqa: B008 (it is frozen)
+    selected: pa.Schema | None = None,
 ) -> None:
     """Raises InvalidInput, listing every column at once, when the source's columns cannot be the table's.
 
     `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
+    `source` has the names of the file's fields; `selected` are the columns that expressions give.
     """
+    filled = {column: name for name in source.names if (column := fields.column_of(name)) in table.names}
     problems = []
+    mentioned = fields.mentioned
     for name in source.names:
         if source.names.count(name) > 1 and f"column {name!r} is there twice" not in problems:
             problems.append(f"column {name!r} is there twice")
-        if name not in table.names and not ignore_extra:
-            problems.append(f"the table has no column {name!r}{_nearest(name, source, table)}")
-    for field in table:
-        if field.name not in source.names:
-            if not field.nullable and not absent_is_null and not default_of(field):
-                problems.append(f"column {field.name!r} is missing, and the table needs it")
-        elif source.names.count(field.name) == 1:
-            theirs = source.field(field.name).type
-            if not castable(theirs, field.type, text=text):
-                problems.append(f"column {field.name!r} is {theirs}, which cannot become {field.type}")
+        column = fields.column_of(name)
+        if column not in filled and column is not None and not ignore_extra and name not in mentioned:
+            problems.append(f"the table has no column {name!r}{_nearest(name, filled, table)}")
+    for each in table:
+        name = filled.get(each.name)
+        if each.name in fields.selected:
+            theirs = each.type if selected is None else selected.field(each.name).type
+            if not castable(theirs, each.type, text=text):
+                problems.append(f"--select gives column {each.name!r} {theirs}, which cannot become {each.type}")
+        elif name is None:
+            if not each.nullable and not absent_is_null and not default_of(each):
+                problems.append(f"{shown_column(each.name, source_of(each))} is missing, and the table needs it")
+        elif source.names.count(name) == 1:
+            theirs = source.field(name).type
+            if not castable(theirs, each.type, text=text):
+                shown = shown_column(each.name, name)
+                problems.append(f"{shown} is {theirs}, which cannot become {each.type}")
     if problems:
         raise InvalidInput(
             "; ".join(problems),
@@ -76,12 +109,13 @@ def match_columns(
         )
 
 
-def _nearest(name: str, source: pa.Schema, table: pa.Schema) -> str:
+def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
     """The column that an unknown name may mean, as a remark; empty without one."""
-    for known in table.names:
-        if known.casefold() == name.casefold():
-            return f" (it has {known!r}: names differ in case)"
-    near = difflib.get_close_matches(name, [n for n in table.names if n not in source.names] or table.names, 1)
+    known = {name: each.name for each in table for name in (each.name, source_of(each)) if name is not None}
+    for other in known:
+        if other.casefold() == name.casefold():
+            return f" (it has {other!r}: names differ in case)"
+    near = difflib.get_close_matches(name, [n for n, column in known.items() if column not in filled] or [*known], 1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
@@ -104,36 +138,39 @@ def check(
     # What a default sees: the source's columns and the defaults before it; anything else is null.
     known: dict[str, Any] = {}
     if any(map(default_of, table)):
-        known = {field.name: pa.nulls(source.rows.num_rows, relaxed(field.type)) for field in table}
+        known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
     converted = {
-        field.name: _convert(source.rows.column(field.name), field, text=text)
-        for field in table
-        if field.name in source.rows.schema.names
+        each.name: _convert(source.rows.column(each.name), each, text=text)
+        for each in table
+        if each.name in source.rows.schema.names
     }
     known.update((name, array) for name, (array, _) in converted.items())
-    for field in table:
+    for each in table:
         reason = ""
-        if field.name in converted:
-            values = source.rows.column(field.name)
-            array, misfits = converted[field.name]
-            if absent_is_null and array.null_count and default_of(field):
-                array, misfits = filled(array, misfits, pa.RecordBatch.from_pydict(known), default_of(field))
-                known[field.name] = array
-        elif expression := default_of(field):
-            array, misfits = defaulted(pa.RecordBatch.from_pydict(known), expression, relaxed(field.type))
-            values = known[field.name] = array
+        if each.name in converted:
+            values = source.rows.column(each.name)
+            array, misfits = converted[each.name]
+            if absent_is_null and array.null_count and default_of(each):
+                array, misfits = filled(array, misfits, pa.RecordBatch.from_pydict(known), default_of(each))
+                known[each.name] = array
+        elif expression := default_of(each):
+            array, misfits = defaulted(pa.RecordBatch.from_pydict(known), expression, relaxed(each.type))
+            values = known[each.name] = array
             reason = f"has no value by its default {expression}"
         else:
-            values = array = pa.nulls(source.rows.num_rows, relaxed(field.type))
+            values = array = pa.nulls(source.rows.num_rows, relaxed(each.type))
             misfits = None
         if misfits is not None:
-            reason = reason or f"does not fit {type_name(field)}"
-            found.append(_Finding(misfits, field.name, reason, values))
-        nulls = forbidden_nulls(array, field.with_nullable(field.nullable and field.name not in row_keys))
+            reason = reason or f"does not fit {type_name(each)}"
+            found.append(_Finding(misfits, each.name, reason, values))
+        if (failing := source.failed.get(each.name)) is not None:
+            found.append(_Finding(failing.mask, each.name, failing.reason, values))
+            misfits = failing.mask if misfits is None else misfits | failing.mask
+        nulls = forbidden_nulls(array, each.with_nullable(each.nullable and each.name not in row_keys))
         if nulls is not None and misfits is not None:
             nulls = nulls & ~misfits
         if nulls is not None and nulls.any():
-            found.append(_Finding(nulls, field.name, _null_reason(field, row_keys), values))
+            found.append(_Finding(nulls, each.name, _null_reason(each, row_keys), values))
         arrays.append(array)
     bad, numbers = source.unreadable, source.numbers
     if found:
@@ -141,7 +178,7 @@ def check(
         bad = bad.joined(_problems(found, failed, source.numbers, listed))
         keep = pa.array(~failed)
         arrays, numbers = [array.filter(keep) for array in arrays], numbers[~failed]
-    exact = [with_type(array, field) for array, field in zip(arrays, table, strict=True)]
+    exact = [with_type(array, each) for array, each in zip(arrays, table, strict=True)]
     rows = pa.RecordBatch.from_arrays(exact, schema=table)
     return Checked(rows, bad if listed is None else bad.first(listed), numbers)
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.casts import castable
 from deployer.tables.ingest.check import SourceRows, type_name
+from deployer.tables.ingest.field_map import FieldMap
 from deployer.tables.ingest.nulls import relaxed
 from deployer.tables.ingest.text_values import parsed
 
@@ -22,24 +23,28 @@ if TYPE_CHECKING:
 FolderColumns = Mapping[str, Any]  #: the value of each column, as an Array of one
 
 
-def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema) -> pa.Schema:
-    """A file's columns, and after them those of its folders, with the table's types where the table has them."""
+def schema_with_folders(columns: pa.Schema, source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
+    """A file's fields, and after them those of its folders, with the table's types where the table has them."""
+    filled = {fields.column_of(name) for name in columns.names}
     for name, _ in source.folders:
-        if name not in columns.names:
-            columns = columns.append(table.field(name) if name in table.names else pa.field(name, pa.string()))
+        column = fields.column_of(name)
+        if column not in filled and name not in columns.names:
+            known = column in table.names
+            columns = columns.append(table.field(column).with_name(name) if known else pa.field(name, pa.string()))
     return columns
 
 
-def folder_columns(source: Source, table: pa.Schema) -> FolderColumns:
+def folder_columns(source: Source, table: pa.Schema, fields: FieldMap) -> FolderColumns:
     """Those of the table's columns that the folders of a file give.
 
     Raises InvalidInput for a value that does not fit the column's type.
     """
-    found = {}
+    found: dict[str, Any] = {}
     for name, text in source.folders:
-        if name not in table.names:
+        column = fields.column_of(name)
+        if column not in table.names:
             continue
-        field = table.field(name)
+        field = table.field(column)
         kind = relaxed(field.type)
         fits = castable(pa.string(), kind, text=True)
         value, misfits = parsed(pa.array([text], pa.string()), kind) if fits else (None, True)
@@ -49,7 +54,7 @@ def folder_columns(source: Source, table: pa.Schema) -> FolderColumns:
                 where=source.name,
                 remedy="change the column's type, or rename the folder",
             )
-        found[name] = value
+        found[field.name] = value
     return found
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.column_names import listed
+from deployer.tables.ingest.field_map import FieldMap
 from deployer.tables.ingest.sources import Format, Source
 
 _VALUE = re.compile(r"\s*[-+]?\.?[0-9][0-9.,:/eE+ -]*")  #: a number, a date or a time, which few headers have
@@ -16,21 +17,22 @@ _YEAR = re.compile(r"(19|20)[0-9]{2}")
 _QUESTION = "; is there a header line? If the first line is a row, give --no-header"
 
 
-def names_of_csv(source: Source, table: pa.Schema) -> tuple[str, ...]:
-    """The columns of a CSV file. Raises InvalidInput for a file without a header line that has another number of
-    columns than the table."""
+def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[str, ...]:
+    """The fields of a CSV file. Without a header line they are the table's columns that no expression gives, in order;
+    raises InvalidInput for another number of values."""
     names = source.dialect.names
     if source.dialect.header:
         return names
-    if len(names) != len(table):
+    columns = [name for name in table.names if name not in fields.selected]
+    if len(names) != len(columns):
         raise InvalidInput(
-            f"the first row has {len(names)} value{'' if len(names) == 1 else 's'}, and the table has {len(table)} "
-            f"column{'' if len(table) == 1 else 's'} ({listed(table.names)})",
+            f"the first row has {len(names)} value{'' if len(names) == 1 else 's'}, and the table has {len(columns)} "
+            f"column{'' if len(columns) == 1 else 's'} ({listed(columns)})",
             where=source.name,
             remedy="without a header line a file has all columns of the table in their order; check --delimiter, or "
             "add a header line",
         )
-    return tuple(table.names)
+    return tuple(map(fields.name_in_files, columns))
 
 
 def check_header(columns: pa.Schema) -> str | None:

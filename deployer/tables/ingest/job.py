@@ -22,11 +22,13 @@ from deployer.tables.ingest.bad_row_files import check_bad_rows_file, remove_bad
 from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
+from deployer.tables.ingest.field_map import check_given_once, field_map
 from deployer.tables.ingest.loaded_files import LoadedBefore, LoadedFiles, identified, loaded_before, refuse_other_files
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.missing_columns import missing, unnamed_columns
 from deployer.tables.ingest.ranges import Ranges, cut
 from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
+from deployer.tables.ingest.selects import Select
 from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, refuse_credentials, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
@@ -60,11 +62,14 @@ class IngestRequest:
     max_bad_rows: BadRowLimit | None = None  #: more bad rows refuse the load
     missing_as_null: bool = False  #: columns that no file has and that have no default are null, not an error
     on_duplicate: Literal["reject", "skip"] = "reject"  #: what becomes of rows whose unique keys are there
+    renames: tuple[tuple[str, str], ...] = ()  #: fields of the files, and the columns that they fill
+    selects: tuple[Select, ...] = ()  #: columns that expressions over the files' fields give
 
     def __post_init__(self) -> None:
         """Raises InvalidInput for addresses that have credentials in them, and options that do not go together."""
         if self.max_bad_rows is not None and self.bad_rows is None:
             raise InvalidInput("--max-bad-rows is given without --bad-rows", remedy="give --bad-rows FILE too")
+        check_given_once(self.renames, self.selects)
         refuse_credentials([*self.paths, *([self.bad_rows] if isinstance(self.bad_rows, str) else [])])
 
 
@@ -152,7 +157,7 @@ def _load(
     loaded = with_spark(_for_tasks(plan), on_progress) if engine == "spark" else load_in_driver(plan, on_progress)
     if absent := plan.reading.absent(loaded.reports.values()):
         discard(table.location, loaded.written)
-        raise missing(absent, table.address)
+        raise missing(absent, table.schema, table.address)
     loaded = _with_duplicates_set_aside(loaded)
     bad = bad_by_file(plan.splits, loaded.reports)
     bad_rows = sum(each.rows for each in bad.values())
@@ -260,6 +265,13 @@ def _sources(table: OpenTable, request: IngestRequest) -> list[Source]:
 
 
 def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -> LoadPlan:
+    fields = field_map(table.schema, request.renames, request.selects)
+    if request.renames and not request.options.header:
+        raise InvalidInput(
+            "--rename is given with --no-header, and fields without a header line have no names",
+            where=table.address,
+            remedy="fields are then the table's columns in order: leave --rename out",
+        )
     reading = plan_reading(
         sources,
         table.schema,
@@ -267,11 +279,12 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -
         request.options,
         ignore_extra=request.ignore_extra,
         listed=LISTED if request.bad_rows is None else None,
+        fields=fields,
     )
     if not request.missing_as_null:
-        unnamed = unnamed_columns(table.schema, sources, reading.names)
+        unnamed = unnamed_columns(table.schema, sources, reading.names, fields)
         if unnamed and all(source.format is not Format.JSON for source in sources):
-            raise missing(unnamed, table.address)
+            raise missing(unnamed, table.schema, table.address)
         reading = replace(reading, unnamed=unnamed)
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)

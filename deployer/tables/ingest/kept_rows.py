@@ -6,7 +6,7 @@ import json
 import math
 import re
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -17,30 +17,36 @@ import pyarrow.compute as pc
 
 from deployer.files.reading import parse_json
 from deployer.tables.ingest.bad_rows import BadRows, KeptRow, Problem
+from deployer.tables.ingest.field_map import FieldMap
+from deployer.tables.ingest.folder_columns import FolderColumns
 
 if TYPE_CHECKING:
     from deployer.tables.ingest.check import SourceRows
-from deployer.tables.ingest.folder_columns import FolderColumns
 
 REASONS = "_bad"  #: the field of a kept row that lists why the row is bad; `ingest` ignores it
 _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema, folders: FolderColumns) -> BadRows:
-    """`bad` with each row as `source` and the `folders` of its file have it, limited to the table's columns."""
+def with_rows(bad: BadRows, source: SourceRows, table: pa.Schema, folders: FolderColumns, fields: FieldMap) -> BadRows:
+    """`bad` with each row as `source` and the `folders` of its file have it, under the names of the file's fields,
+    limited to those that fill the table's columns or that expressions read."""
     kept: dict[int, KeptRow] = dict(bad.kept)
+    in_files = fields.as_in_files(table)
     if source.lines is not None:
-        kept = {number: _of_line(str(line), table) for number, line in kept.items()}
+        kept = {number: _of_line(str(line), in_files, fields.mentioned) for number, line in kept.items()}
     wanted = [problem.row for problem in bad.problems if problem.row not in kept]
     places = [int(place) for place in np.flatnonzero(np.isin(source.numbers, wanted))]
     numbers = [int(number) for number in source.numbers[places]]
     if source.lines is not None:
-        found = [_of_line(source.lines[place].decode(errors="replace"), table) for place in places]
+        lines = (source.lines[place].decode(errors="replace") for place in places)
+        found = [_of_line(line, in_files, fields.mentioned) for line in lines]
     else:
-        found = [*_of_columns(source.rows.take(pa.array(places, pa.int64())), table)]
+        found = [*_of_columns(_in_file(source, fields).take(pa.array(places, pa.int64())), in_files)]
     kept |= dict(zip(numbers, found, strict=True))
-    given = {name: _json_values(value, table.field(name).type)[0] for name, value in folders.items()}
+    given = {
+        fields.name_in_files(name): _json_values(value, table.field(name).type)[0] for name, value in folders.items()
+    }
     return replace(bad, kept={number: row if isinstance(row, str) else given | row for number, row in kept.items()})
 
 
@@ -83,8 +89,20 @@ def _line_in_reasons(line: bytes) -> str:
     return kept if isinstance(kept, str) else line.decode(errors="replace")
 
 
-def _of_line(line: str, table: pa.Schema) -> KeptRow:
-    """The fields of a JSON object that the table has; the line itself when it is not a JSON object."""
+def _in_file(source: SourceRows, fields: FieldMap) -> pa.RecordBatch:
+    """Rows with the names that the file has, and the fields that only expressions read."""
+    if fields.is_trivial:
+        return source.rows
+    names = [name for name in source.rows.schema.names if name not in fields.selected]
+    found = {source.fields.get(name, fields.name_in_files(name)): source.rows.column(name) for name in names}
+    if source.inputs is not None:
+        found |= dict(zip(source.inputs.schema.names, source.inputs.columns, strict=True))
+    return pa.RecordBatch.from_pydict(found)
+
+
+def _of_line(line: str, table: pa.Schema, inputs: Collection[str]) -> KeptRow:
+    """The fields of a JSON object that the table has, or that are `inputs` of expressions; the line itself when it is
+    not a JSON object."""
     try:
         row = parse_json(line)
     except ValueError:
@@ -92,11 +110,12 @@ def _of_line(line: str, table: pa.Schema) -> KeptRow:
     if not isinstance(row, dict):
         return line
     exact = json.loads(line, parse_float=Decimal) if any(_has_decimals(field.type) for field in table) else row
-    return {
+    known = {
         field.name: _decimals_as_text(exact[field.name]) if _has_decimals(field.type) else row[field.name]
         for field in table
         if field.name in row
     }
+    return {name: value for name, value in row.items() if name in inputs} | known if inputs else known
 
 
 def _has_decimals(kind: pa.DataType) -> bool:
@@ -123,9 +142,8 @@ def fields_of(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]
 
 def _of_columns(rows: pa.RecordBatch, table: pa.Schema) -> Sequence[dict[str, Any]]:
     columns: Mapping[str, list[Any]] = {
-        name: _json_values(rows.column(name), table.field(name).type)
-        for name in rows.schema.names
-        if name in table.names
+        name: _json_values(values, table.field(name).type if name in table.names else values.type)
+        for name, values in zip(rows.schema.names, rows.columns, strict=True)
     }
     return [{name: values[row] for name, values in columns.items()} for row in range(rows.num_rows)]
 

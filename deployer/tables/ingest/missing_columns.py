@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
+from deployer.specs.arrow import source_of
 from deployer.tables.ingest.defaults import default_of
+from deployer.tables.ingest.field_map import FieldMap, shown_column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,10 +18,14 @@ if TYPE_CHECKING:
     from deployer.tables.ingest.sources import Source
 
 
-def unnamed_columns(table: pa.Schema, sources: Sequence[Source], names: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The table's columns without a default that neither a file, whose columns are `names`, nor a folder has."""
-    named = {name for source in sources for name in names[source.path]}
-    named |= {name for source in sources for name, _ in source.folders}
+def unnamed_columns(
+    table: pa.Schema, sources: Sequence[Source], names: Mapping[str, Sequence[str]], fields: FieldMap
+) -> tuple[str, ...]:
+    """The table's columns without a default that neither a file, whose fields are `names`, nor a folder nor an
+    expression has."""
+    named = {fields.column_of(name) for source in sources for name in names[source.path]}
+    named |= {fields.column_of(name) for source in sources for name, _ in source.folders}
+    named |= fields.selected
     return tuple(field.name for field in table if field.name not in named and not default_of(field))
 
 
@@ -29,9 +35,9 @@ def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str
     return {name for name in there if rows.column(name).null_count < rows.num_rows}
 
 
-def missing(columns: Collection[str], address: str) -> InvalidInput:
+def missing(columns: Collection[str], table: pa.Schema, address: str) -> InvalidInput:
     """The error for columns that no file has."""
-    listed = ", ".join(map(repr, columns))
+    listed = ", ".join(shown_column(name, source_of(table.field(name))).removeprefix("column ") for name in columns)
     one = len(columns) == 1
     return InvalidInput(
         f"no file and no folder has column{'' if one else 's'} {listed}",

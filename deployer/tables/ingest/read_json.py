@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +32,13 @@ _LONG_NUMBER = re.compile(rb"[0-9]{38}|[0-9.][eE][-+]?[0-9]")  #: of which Arrow
 MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
 
 
-def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
-    """The names that the first lines have, with the types that the table's columns are read as (else null)."""
+def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] = ()) -> pa.Schema:
+    """The names that the first lines have, with the types that the table's columns are read as.
+
+    Other fields have the type of their values where they are `inputs` of expressions, else null.
+    """
     names: dict[str, None] = {}
+    values: dict[str, list[Any]] = {}
     for lines in row_blocks(source, 0, file_size(source.path)):
         for line in lines[:SAMPLE_LINES]:
             try:
@@ -43,9 +47,21 @@ def schema_of_sample(source: Source, table: pa.Schema) -> pa.Schema:
                 continue
             if isinstance(row, dict):
                 names.update(dict.fromkeys(row))
+                for name in inputs:
+                    values.setdefault(name, []).append(row.get(name))
         break
-    types = {field.name: read_type(field.type) for field in table}
+    types = {name: _type_of_values(each) for name, each in values.items()}
+    types |= {field.name: read_type(field.type) for field in table}
     return pa.schema([pa.field(name, types.get(name, pa.null())) for name in names])
+
+
+def _type_of_values(values: Sequence[Any]) -> pa.DataType:
+    """The type that JSON values have; text where it is unknown."""
+    try:
+        found = pa.infer_type(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.string()
+    return pa.string() if pa.types.is_null(found) else found
 
 
 def read_type(kind: pa.DataType) -> pa.DataType:

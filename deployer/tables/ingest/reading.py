@@ -12,6 +12,7 @@ import pyarrow as pa
 from deployer.errors import DeployerError, InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.tables.ingest.field_map import FieldMap, check_one_field_each, check_renamed
 from deployer.tables.ingest.folder_columns import (
     check_folder_columns,
     folder_columns,
@@ -20,7 +21,9 @@ from deployer.tables.ingest.folder_columns import (
 )
 from deployer.tables.ingest.headers import names_of_csv, with_header_question
 from deployer.tables.ingest.kept_rows import REASONS, with_rows, without_reasons
+from deployer.tables.ingest.mapped_rows import fields_to_read, in_columns
 from deployer.tables.ingest.missing_columns import columns_with_values
+from deployer.tables.ingest.selects import selected_types
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, Split
 from deployer.tables.ingest.time_texts import as_iso, check_times, with_remarks
 from deployer.tables.unique_keys import with_places
@@ -30,10 +33,11 @@ from deployer.tables.unique_keys import with_places
 class Reading:
     """How the sources are read for one table; small enough to be sent to tasks.
 
-    `names` are the columns of each source by its path; `listed` limits how many bad rows of a split are described
-    (None: all, and the rows are kept), for they are counted in any case. `schema` is the table's (IPC bytes). `unnamed`
-    are columns of which it is not known before all rows are read whether any row has them. `places`: rows have the
-    columns of `unique_keys.with_places` too.
+    `names` are the fields of each source by its path, and `fields` says which columns they fill; `inputs` are those
+    fields of a JSON source that only expressions read, with the types that its first rows have (IPC bytes). `listed`
+    limits how many bad rows of a split are described (None: all, and the rows are kept), for they are counted in any
+    case. `schema` is the table's (IPC bytes). `unnamed` are columns of which it is not known before all rows are read
+    whether any row has them. `places`: rows have the columns of `unique_keys.with_places` too.
     """
 
     schema: bytes
@@ -44,6 +48,8 @@ class Reading:
     listed: int | None = None
     unnamed: tuple[str, ...] = ()
     places: bool = False
+    fields: FieldMap = FieldMap()
+    inputs: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -95,41 +101,60 @@ def plan_reading(
     *,
     ignore_extra: bool,
     listed: int | None,
+    fields: FieldMap = FieldMap(),  # noqa: B008 (it is frozen)
 ) -> Reading:
-    """Looks at every source's columns, and at those of its folders.
+    """Looks at every source's fields, and at those of its folders.
 
-    Raises InvalidInput for the first source whose columns cannot be the table's.
+    Raises InvalidInput for the first source whose fields cannot be the table's columns, or for which an expression
+    cannot be computed.
     """
     check_times(options, table)
-    names = {}
-    for source in sources:
-        columns = _columns(source, table)
-        folder_columns(source, table)
+    names, inputs = {}, {}
+    types: dict[pa.Schema, pa.Schema] = {}
+    found = [_columns(source, table, fields) for source in sources]
+    if all(source.format is not Format.JSON for source in sources):  # a field of JSON may come in any row
+        folders = {name for source in sources for name, _ in source.folders}
+        check_renamed(fields, folders.union(*(columns.names for columns in found)))
+    for source, columns in zip(sources, found, strict=True):
+        folder_columns(source, table, fields)
+        if source.format is not Format.JSON:
+            check_one_field_each(columns.names, fields, source.name)
+        check_one_field_each([name for name, _ in source.folders], fields, source.name)
+        if fields.selects and columns not in types:
+            types[columns] = selected_types(columns, fields.selects, source.name)
         try:
             match_columns(
-                schema_with_folders(columns, source, table),
+                schema_with_folders(columns, source, table, fields),
                 table,
                 where=source.name,
                 text=source.format.is_text,
                 ignore_extra=ignore_extra,
                 absent_is_null=source.format is Format.JSON,
+                fields=fields,
+                selected=types.get(columns),
             )
         except InvalidInput as error:
             raise with_header_question(error, source, table) from None
         names[source.path] = tuple(columns.names)
+        if fields.selects and source.format is Format.JSON:
+            known = fields.as_in_files(table).names
+            only = pa.schema([each for each in columns if each.name in fields.mentioned and each.name not in known])
+            inputs[source.path] = only.serialize().to_pybytes()
     schema = table.serialize().to_pybytes()
-    return Reading(schema, row_keys, names, options, ignore_extra, listed)
+    return Reading(schema, row_keys, names, options, ignore_extra, listed, (), fields, inputs)
 
 
-def _columns(source: Source, table: pa.Schema) -> pa.Schema:
+def _columns(source: Source, table: pa.Schema, fields: FieldMap) -> pa.Schema:
+    """The fields of a source."""
     match source.format:
         case Format.CSV:
-            return pa.schema([pa.field(name, pa.string()) for name in names_of_csv(source, table)])
+            return pa.schema([pa.field(name, pa.string()) for name in names_of_csv(source, table, fields)])
         case Format.JSON:
             from deployer.tables.ingest.read_json import schema_of_sample
 
-            found = schema_of_sample(source, table)
-            return pa.schema([field for field in found if field.name != REASONS or REASONS in table.names])
+            known = fields.as_in_files(table)
+            found = schema_of_sample(source, known, fields.mentioned)
+            return pa.schema([field for field in found if field.name != REASONS or REASONS in known.names])
         case Format.PARQUET | Format.ARROW | Format.LANCE:
             from deployer.tables.ingest.read_columnar import schema_of
 
@@ -146,7 +171,7 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
     table = reading.arrow_schema
     text = split.source.format.is_text
     try:
-        columns = folder_columns(split.source, table)
+        columns = folder_columns(split.source, table, reading.fields)
         for source in with_folder_columns(_source_rows(split, reading, table), columns):
             report.named |= columns_with_values(source.rows, reading.unnamed)
             if text:
@@ -163,10 +188,11 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
                 absent_is_null=split.source.format is Format.JSON,
             )
             bad = with_remarks(found.bad, table, reading.options) if text else found.bad
+            bad = bad.named(source.fields)
             if reading.listed is not None:
                 report.bad = report.bad.joined(bad).first(reading.listed)
             elif bad.rows:
-                report.bad = report.bad.joined(with_rows(bad, source, table, columns))
+                report.bad = report.bad.joined(with_rows(bad, source, table, columns, reading.fields))
             if found.rows.num_rows:
                 check_folder_columns(found.rows, columns, split.source)
                 yield with_places(found.rows, split.number, found.numbers) if reading.places else found.rows
@@ -177,15 +203,23 @@ def checked_rows(split: Split, reading: Reading, report: SplitReport) -> Iterato
 def key_sample(split: Split, reading: Reading) -> pa.Table:
     """Row keys of some rows of a split, for guessing where their values lie: of its first batch, without bad rows."""
     table = pa.schema([reading.arrow_schema.field(name) for name in reading.row_keys])
-    keys = Reading(table.serialize().to_pybytes(), reading.row_keys, reading.names, reading.options, True, 0)
+    schema = table.serialize().to_pybytes()
+    keys = replace(reading, schema=schema, ignore_extra=True, listed=0, unnamed=())
     first = next(checked_rows(split, keys, SplitReport(split.number)), None)
     return pa.Table.from_batches([first] if first is not None else [], table)
 
 
 def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
+    """The rows of a split with the table's columns, as far as the file has them."""
+    for read in _rows_of_file(split, reading, table):
+        yield in_columns(read, table, reading.fields)
+
+
+def _rows_of_file(split: Split, reading: Reading, table: pa.Schema) -> Iterator[SourceRows]:
+    """The rows of a split with the names of the file's fields, of those that are needed."""
     source = split.source
     names = reading.names[source.path]
-    columns = [name for name in names if name in table.names]
+    columns = fields_to_read(names, table, reading.fields)
     match source.format:
         case Format.CSV:
             from deployer.tables.ingest.read_csv import read_csv
@@ -194,8 +228,11 @@ def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[S
         case Format.JSON:
             from deployer.tables.ingest.read_json import read_json
 
-            for read in read_json(split, table, table.names, ignore_extra=reading.ignore_extra):
-                rows = without_reasons(read, table)
+            known = reading.fields.as_in_files(table)
+            if more := reading.inputs.get(source.path):
+                known = pa.schema([*known, *pa.ipc.read_schema(pa.py_buffer(more))])
+            for read in read_json(split, known, known.names, ignore_extra=reading.ignore_extra):
+                rows = without_reasons(read, known)
                 match_columns(
                     rows.rows.schema,
                     table,
@@ -203,6 +240,7 @@ def _source_rows(split: Split, reading: Reading, table: pa.Schema) -> Iterator[S
                     text=True,
                     ignore_extra=reading.ignore_extra,
                     absent_is_null=True,
+                    fields=reading.fields,
                 )
                 yield rows
         case Format.PARQUET | Format.ARROW | Format.LANCE:
