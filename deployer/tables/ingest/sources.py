@@ -54,9 +54,10 @@ class ReadOptions:
     """How text is read.
 
     `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
-    name, or detected). `encoding` is Python's name of the text's encoding; a byte order mark takes precedence.
-    `header`: the first line of a CSV file has the names of its columns. `date_formats` are pairs of a column (None: all
-    others) and how it writes dates and times, as strptime reads them; `timezone` is that of times without an offset.
+    name, or detected; `whitespace`: runs of spaces and tabs). `encoding` is Python's name of the text's encoding; a
+    byte order mark takes precedence. `header`: the first line of a CSV file has the names of its columns.
+    `date_formats` are pairs of a column (None: all others) and how it writes dates and times, as strptime reads them;
+    `timezone` is that of times without an offset.
     """
 
     null_values: tuple[str, ...] = ("",)
@@ -71,8 +72,10 @@ class ReadOptions:
 class Dialect:
     """How one text file is written; `deployer.tables.ingest.dialects` finds it.
 
-    `names` are the columns of a CSV file. `header`: its first line has them; otherwise they are `column_1` and so on.
-    `detected`: the delimiter is neither given nor usual for the file's name.
+    `names` are the fields of a CSV file, each another one. `header`: its first line has them; otherwise they are
+    `column_1` and so on. `detected`: the delimiter is neither given nor usual for the file's name. `runs`: several
+    delimiters (spaces, tabs) are one. `repeated`: the header line has names several times, which have a number behind
+    them. `row_names`: the header line has no name for the first values, whose field has the empty name.
     """
 
     encoding: str = "utf-8"
@@ -80,6 +83,14 @@ class Dialect:
     header: bool = True
     names: tuple[str, ...] = ()
     detected: bool = False
+    runs: bool = False
+    repeated: bool = False
+    row_names: bool = False
+
+    @property
+    def names_header(self) -> bool:
+        """Whether the names are exactly those of the header line."""
+        return self.header and not self.repeated and not self.row_names
 
 
 @dataclass(frozen=True, slots=True)
