@@ -217,7 +217,7 @@ def test_a_file_without_a_header_line_is_asked_about(deployer: Deployer, tmp_pat
     (tmp_path / "digits.csv").write_text("0,0,5,13\n", encoding="utf-8")
     ran = deployer("schema", "infer", str(tmp_path / "digits.csv"))
     assert ran.code == 1
-    assert "the first line names a column '0', as a row would; if the first line is a row, give --no-header" in ran.err
+    assert "the first line names a column '0', as a row would; if it is a row, give --no-header" in ran.err
 
 
 @pytest.mark.parametrize(

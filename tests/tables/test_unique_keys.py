@@ -18,7 +18,7 @@ import pytest
 
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.reader import live_table
-from deployer.tables import repeated_keys, rewrite, unique_commit
+from deployer.tables import repeated_keys, rewrite, rewrite_load, unique_commit
 from deployer.tables.admin import update_table
 from deployer.tables.append import open_appender
 from deployer.tables.leaf_split import split_leaves
@@ -277,7 +277,7 @@ def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypat
     schema = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in "ab"])
     lake.table(schema, ("a",), splits=(), name="t", unique=True)
     lake.ingest(lake.file(pa.table({"a": [1, 2], "b": [1, 2]}, schema=schema)), table="t")
-    copied = rewrite.copy_rows
+    copied = rewrite_load.copy_rows
 
     def late(*args: Any) -> Any:
         monkeypatch.undo()

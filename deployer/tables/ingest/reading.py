@@ -47,9 +47,9 @@ class Reading:
     ignore_extra: bool = False
     listed: int | None = None
     unnamed: tuple[str, ...] = ()
-    places: bool = False
     fields: FieldMap = FieldMap()
     inputs: Mapping[str, bytes] = field(default_factory=dict)
+    places: bool = False
 
     @property
     def arrow_schema(self) -> pa.Schema:
