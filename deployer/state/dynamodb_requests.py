@@ -193,7 +193,7 @@ class Requests:
             return NotFound(
                 "there is no such table",
                 where=self._where,
-                remedy="check the region and account (AWS_REGION, AWS_PROFILE), or create the instance: deployer up",
+                remedy="check the region and account (AWS_REGION, AWS_PROFILE), or restore the table from a backup",
             )
         if "ResourceInUseException" in codes:
             return InUse(said, where=self._where, remedy="try again in a moment")
