@@ -60,6 +60,7 @@ class Stores:
         self._readers: dict[str, StateReader] = {}
         self._stores: dict[str, StateStore] = {}
         self._at_start: dict[str, ActiveTables] = {}
+        self._some: dict[str, ActiveTables] = {}  #: of runs with targets: those alone
         self._live: dict[tuple[str, str], LiveTable | Unreadable] = {}
         self._runs = 0
         self._lock = threading.Lock()
@@ -129,6 +130,8 @@ class Stores:
             return LiveLake(None)
         path = self.path(root)
         at_start = self._found(root) if only is None else active_tables(reader, only)
+        if only is not None:
+            self._some[path] = at_start
         unread = {table_id: each for table_id, each in at_start.found.items() if (path, table_id) not in self._live}
         self._live.update({(path, table_id): table for table_id, table in read_tables(reader, path, unread).items()})
         read = [self._live[path, table_id] for table_id in at_start.found if (path, table_id) in self._live]
@@ -136,7 +139,7 @@ class Stores:
 
     def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
         """One active table as this run found it; None when it had none of that id. Each is read once a run."""
-        key, at_start = (self.path(root), table_id), self._found(root)
+        key, at_start = (self.path(root), table_id), self._found_of(root, table_id)
         if table_id in at_start.unreadable:
             return at_start.unreadable[table_id]
         if key not in self._live and table_id in at_start.found:
@@ -148,6 +151,11 @@ class Stores:
     def found_before(self, root: str, live: LiveLake) -> None:
         """Takes a lake that somebody else has just read as what this run found."""
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
+
+    def _found_of(self, root: str, table_id: str) -> ActiveTables:
+        """The active tables of a root; those that a targeted run began with suffice where the table is among them."""
+        some = self._some.get(self.path(root), ActiveTables())
+        return some if table_id in some.found or table_id in some.unreadable else self._found(root)
 
     def _found(self, root: str) -> ActiveTables:
         """The active tables of a root, read at once for a refresh that asks for each."""
@@ -162,6 +170,7 @@ class Stores:
         with self._lock:
             if self._runs:
                 self._at_start.clear()
+                self._some.clear()
                 self._live.clear()
                 self._moved.clear()
             self._runs += 1

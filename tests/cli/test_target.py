@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deployer.live.model import LiveTable
 from deployer.plan.plan_file import _checksum
+from deployer.provider.stores import Stores
 from deployer.state import open_store
+from deployer.state.reader import StateReader
 from deployer.state.updates import SetTableProperties
 from tests.cli.conftest import Deployer
 from tests.cli.target_project import ALL, actions, change_all, untouched
@@ -283,3 +288,27 @@ def test_a_new_table_inside_of_a_component_is_not_passed_over_in_silence(changed
     )
     ran = deployer("preview", "--target", "table/geo.cities")
     assert ran.code == 3 and "table/geo.cities: the program declares it inside of a component" in ran.err
+
+
+def test_only_the_logs_of_targets_are_read(four_applied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A provider that is asked for another table reads the others then, and does not take it for gone."""
+    asked: list[set[str]] = []
+    whole = StateReader.each_table
+
+    def counted(reader: StateReader, table_ids: Iterable[str]) -> Any:
+        asked.append(set(table_ids))
+        return whole(reader, asked[-1])
+
+    monkeypatch.setattr(StateReader, "each_table", counted)
+    stores = Stores(four_applied)
+    known = {address: table_id for table_id, address in stores.addresses("lakes/demo").items()}
+    flights = known["table/air.flights"]
+    live = stores.live_lake("lakes/demo", {"table/air.flights", "table/no.such"})
+    assert list(live.tables) == ["table/air.flights"]
+    assert stores.live_table("lakes/demo", flights) == live.tables["table/air.flights"]
+    assert [each for each in asked if each] == [{flights}]
+    other = stores.live_table("lakes/demo", known["table/geo.lakes"])
+    assert isinstance(other, LiveTable) and other.spec.name == "lakes"
+    assert stores.live_table("lakes/demo", "0" * 32) is None
+    assert asked[-1] == set(known.values())
+    stores.close()
