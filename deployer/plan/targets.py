@@ -15,6 +15,7 @@ from deployer.plan.words import count
 from deployer.specs.model import Lake
 from deployer.specs.plain_values import optional_text, optional_whole, texts, whole
 
+_KINDS = ("instance/", "table/")
 _NAMED = 5  #: of the addresses and globs, how many the words show
 #: Without these changes of the instance, tables would be looked for where they are not.
 _PLACES = (c.CreateInstance, c.ChangeRoot, c.ChangeStateBackend)
@@ -178,5 +179,8 @@ def targets_from_json(form: Mapping[str, Any]) -> Targets:
     given, addresses = texts(form, "given"), frozenset(texts(form, "addresses"))
     if not given or not addresses:  # no targets at all would be the whole lake
         raise InvalidInput("`targets` names no resource")
+    for address in addresses:
+        if not address.startswith(_KINDS) or is_glob(address):
+            raise InvalidInput(f"`targets` has the address {address[:100]!r}, which is not of an instance or a table")
     needed = optional_text(form, "needed") or ""
     return Targets(given, addresses, needed, whole(form, "others"), optional_whole(form, "others_differ"))

@@ -201,6 +201,8 @@ def test_a_glob_of_a_saved_plan_takes_in_nothing_new(changed: Path, deployer: De
         pytest.param({"given": [], "addresses": [], "others": 1}, id="of-nothing"),
         pytest.param({"given": "table/*", "addresses": ["table/a.b"], "others": 1}, id="no-list"),
         pytest.param({"given": ["table/*"], "addresses": ["table/a.b"]}, id="without-a-number"),
+        pytest.param({"given": ["table/*"], "addresses": ["a:b:C/d"], "others": 1}, id="of-no-kind"),
+        pytest.param({"given": ["table/*"], "addresses": ["table/*"], "others": 1}, id="of-globs"),
         pytest.param([], id="no-object"),
     ],
 )
