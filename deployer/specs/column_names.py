@@ -25,6 +25,7 @@ PATTERN = f"^{_CHARACTERS}$"
 PATH_PATTERN = rf"^{_CHARACTERS}(\.{_CHARACTERS})*$"  #: of a column, or of a field by its path: `column.field`
 HINT = "write a name without dots, backticks and control characters"
 _SHOWN = 40
+_PLAIN = re.compile(r"[A-Za-z0-9_]{1,128}")
 _WORDS = re.compile(r"\w+(\.\w+)*")
 _REPLACED = str.maketrans({".": "_", "`": "'"})
 _ITEM = re.compile(r'\s*(?:"((?:[^"]|"")*)"\s*|([^",][^,]*?|)\s*)(?=,|\Z)')
@@ -41,6 +42,8 @@ class NameFault:
 
 def name_fault(name: str, *, nested: bool = False) -> NameFault | None:
     """Why a column, or a field of a struct where `nested`, cannot have that name; None when it can."""
+    if _PLAIN.fullmatch(name) and (nested or not name.lower().startswith(RESERVED)):  # as most names are
+        return None
     shown = f"`{visible(name if len(name) <= _SHOWN else name[:_SHOWN] + '…')}`"
     if not name:
         return NameFault(Rule.BAD_TEXT, "the name is empty", "write a name")
@@ -72,7 +75,9 @@ def path_fault(path: str) -> NameFault | None:
 
 
 def alike(name: str) -> str:
-    """A text that is equal for names which nobody can tell apart: they differ in case or in Unicode's form."""
+    """A text that is equal for names that look the same: they differ only in case or in Unicode's form."""
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).lower())
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from deployer.errors import DeployerError, InvalidInput
 from deployer.live.lance_failures import first_line
+from deployer.specs.column_names import alike
 from deployer.sql.one_expression import NotOneExpression, check_one_expression
 from deployer.tables.key_values import unknown_column
 from deployer.tables.where_ranges import parse_condition
@@ -36,10 +37,11 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
         ) from None
     if '"' not in where:
         return
-    names = set(_names(schema))
+    names = {alike(name): name for name in _names(schema)}
     for found in _WORD.finditer(where):
-        if found["name"] and (name := found["name"][1:-1].replace('""', '"')) in names:
-            text = name.replace("'", "''")
+        text = found["name"][1:-1].replace('""', '"') if found["name"] else ""
+        if name := names.get(alike(text), ""):
+            text = text.replace("'", "''")
             raise InvalidInput(
                 f"the condition {_short(where)} has the column {name} in double quotes, which Lance takes for text",
                 where=address,

@@ -124,7 +124,9 @@ def test_other_commands_show_the_names(filled: Path, deployer: Deployer) -> None
     described = deployer("describe", "air.odd", "--json").json
     assert [each["name"] for each in described["columns"]] == [*ALL, "my fields"]
     assert deployer("state", "verify").code == 0
+    assert deployer("graph").code == 0
     assert deployer("report", "--html", "report.html").code == 0
+    assert "a<b>" not in (filled / "report.html").read_text(encoding="utf-8")
     for form in ("csv", "json", "parquet"):
         ran = deployer("query", "air.odd", "--format", form, "--output", f"all.{form}")
         assert ran.code == 0, ran.err
@@ -252,6 +254,7 @@ def test_files_are_imported_with_their_names(deployer: Deployer, project: Path, 
 MISTAKES = {
     "bare": ("--where", "Total Amount > 3", "write the column in backticks: `Total Amount`"),
     "double quotes": ("--where", '"Total Amount" > 3', "write `Total Amount` in backticks for the column"),
+    "another case": ("--where", '"total amount" > 3', "write `Total Amount` in backticks for the column"),
     "double quotes for text": ("--where", "\"it's\" = 'x'", "or 'it''s' for the text"),
     "misspelt": ("--where", "`Total amont` > 3", "there is no column 'Total amont'; did you mean 'Total Amount'?"),
     "bare percent": ("--where", "50% > 3", "write the column in backticks: `50%`"),
@@ -300,3 +303,13 @@ def test_possible_row_keys_are_a_comment_that_is_yaml(tmp_path: Path, deployer: 
     ran = deployer("schema", "infer", str(tmp_path / "t.parquet"))
     [line] = (line for line in ran.out.splitlines() if line.startswith("# row_keys:"))
     assert yaml.safe_load(line.removeprefix("# ")) == {"row_keys": ["order, id", "2nd id"]}
+
+
+def test_bad_rows_are_reported_with_the_names(filled: Path, deployer: Deployer) -> None:
+    with (filled / "bad.csv").open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([ALL, [*range(len(ALL))], ["x"] * len(ALL)])
+    given = ("ingest", "air.odd", "bad.csv", "--missing-as-null", "--bad-rows", "bad.jsonl")
+    ran = deployer(*given)
+    assert ran.code == 0, ran.err
+    [bad] = (json.loads(line) for line in (filled / "bad.jsonl").read_text(encoding="utf-8").splitlines())
+    assert {bad[name] for name in ALL} == {"x"}
