@@ -54,9 +54,10 @@ class LocalRecords:
             return None
         except OSError as error:
             raise _unreadable(error.strerror or str(error), where) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _unreadable("it is not a file", where)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise _unreadable("it is not a file", where)
             data = file.read(LARGEST + 1)
         if len(data) > LARGEST:
             raise _unreadable(f"it has more than {LARGEST:,} bytes", where)

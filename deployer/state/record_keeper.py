@@ -8,10 +8,11 @@ the next process that commits to the table notices it at its first commit, which
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from deployer.errors import DeployerError, NotFound
+from deployer.errors import DeployerError, Interrupted, NotFound
 from deployer.state.failpoints import reached
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.record_files import RecordFiles
@@ -95,18 +96,17 @@ class RecordKeeper:
             if part.log != INSTANCE_LOG:
                 seen.add(part.log)
         for table_id in (seen | changed.keys()) - {each for each in self._checked if each not in changed}:
-            try:
+            with _logged(table_id):
                 if table_id in changed:
                     self._keep(table_id, states, jobs=changed[table_id])
                 else:
                     self._check(table_id, states)
                 self._checked.add(table_id)
-            except (DeployerError, OSError) as error:
-                _LOG.warning("the record of table %s in its dataset was not written: %s", table_id, error)
 
     def keep(self, table_id: str, states: States) -> None:
-        """Records the table with its jobs. Raises what storage refuses."""
-        self._keep(table_id, states, jobs=True)
+        """Records the table with its jobs and files. A failure is only logged."""
+        with _logged(table_id):
+            self._keep(table_id, states, jobs=True)
 
     def _check(self, table_id: str, states: States) -> None:
         """Records the table unless its record says what the state does."""
@@ -146,6 +146,16 @@ class RecordKeeper:
 
     def _record(self, entry: TableEntry, state: TableState, states: States) -> TableRecord:
         return record_of(states.instance(), entry, state, self._clock.now())
+
+
+@contextmanager
+def _logged(table_id: str) -> Iterator[None]:
+    try:
+        yield
+    except Interrupted:
+        raise
+    except (DeployerError, OSError) as error:
+        _LOG.warning("the record of table %s in its dataset was not written: %s", table_id, error)
 
 
 def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]:
