@@ -182,7 +182,8 @@ def _separates(lines: Sequence[str], delimiter: str, *, runs: bool = False) -> b
         return False
     width = len(rows[-1])
     same = all(len(row) == width for row in rows[1:])
-    return width > 1 and same and (len(rows[0]) == width or (len(rows[0]) == width - 1 and len(rows) > 1))
+    has_row_names = len(rows) > 1 and len(rows[0]) == width - 1 and (runs or width > 2)
+    return width > 1 and same and (len(rows[0]) == width or has_row_names)
 
 
 def _is_space_separated(lines: Sequence[str]) -> bool:

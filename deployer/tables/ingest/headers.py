@@ -38,12 +38,13 @@ def names_of_csv(source: Source, table: pa.Schema, fields: FieldMap) -> tuple[st
 def check_header(columns: pa.Schema) -> str | None:
     """A note for people where names of a CSV file may be the values of its first row, by the types of its columns.
 
-    A column of numbers, dates or booleans with a name of another kind shows that the first line has names. Where no
-    column does, years alone are taken for names, with the note. Raises InvalidInput for other numbers, dates and times.
+    A column of numbers, dates or booleans with a name of another kind shows that the first line has names, and so does
+    a name that is empty, as that of row names is. Where no column does, years alone are taken for names, with the note.
+    Raises InvalidInput for other numbers, dates and times.
     """
     values = [name for name in columns.names if _VALUE.fullmatch(name)]
     texts = {field.name for field in columns if pa.types.is_string(field.type) or pa.types.is_null(field.type)}
-    if not values or set(columns.names) - texts - set(values):
+    if not values or "" in columns.names or set(columns.names) - texts - set(values):
         return None
     if others := [name for name in values if not _YEAR.fullmatch(name)]:
         raise InvalidInput(
