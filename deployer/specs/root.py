@@ -1,10 +1,18 @@
-"""Where an instance's root is, seen from the project folder."""
+"""Where an instance's root is: relative roots start from the project's folder, whatever the current one is."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+from deployer.errors import InvalidInput
 
 
 def resolve_root(project_dir: Path, root: str) -> str:
-    """A URI as it is; a path made absolute, relative ones from the project's folder."""
-    return root if "://" in root else str((project_dir / root).resolve())
+    """The root as an absolute path or URI, links followed. Raises InvalidInput for a link that leads to itself."""
+    if "://" in root:
+        return root
+    found = os.path.realpath(project_dir / root)
+    if Path(found).is_symlink():  # what `realpath` leaves of a loop
+        raise InvalidInput("a link in the root's path leads to itself", where=found, remedy="let it lead to a folder")
+    return found

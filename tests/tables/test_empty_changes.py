@@ -20,8 +20,10 @@ from deployer.specs.model import IndexSpec, InstanceSpec, Storage, TableSpec
 from deployer.specs.model import Lake as LakeSpec
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column
-from deployer.tables import dataset, empty_dataset, rewrite_target
+from deployer.tables import empty_dataset
 from deployer.tables.admin import create_table, update_table
+from deployer.tables.dataset import open_entry
+from deployer.tables.rewrite_target import create_empty
 from tests.tables.lakes import Lake
 from tests.values import array, value
 
@@ -181,7 +183,7 @@ def test_a_table_whose_rows_are_deleted_is_a_table_without_rows(empty: Empty, ca
 
 
 def test_rows_that_are_loaded_meanwhile_are_kept(empty: Empty, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = dataset.open_entry
+    opened = open_entry
 
     def load_first(*arguments: Any) -> Any:
         monkeypatch.setattr(empty_dataset, "open_entry", opened)
@@ -196,7 +198,7 @@ def test_rows_that_are_loaded_meanwhile_are_kept(empty: Empty, monkeypatch: pyte
 
 
 def test_rows_that_are_loaded_while_it_is_swapped_are_kept(empty: Empty, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = rewrite_target.create_empty
+    made = create_empty
 
     def load_first(*arguments: Any) -> None:
         monkeypatch.setattr(empty_dataset, "create_empty", made)
