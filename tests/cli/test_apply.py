@@ -72,6 +72,7 @@ def test_what_up_can_change_is_nothing_to_do_afterwards(project: Path, deployer:
 
 def test_a_change_that_is_refused_changes_nothing(project: Path, deployer: Deployer) -> None:
     deployer("up", "--yes")
+    add_rows(project, "flights")
     edit(project / "specs" / "flights.yaml", "int32", "string")
     edit(project / "specs" / "planes.yaml", "row_keys", "description: Planes.\nrow_keys")
     refused = deployer("up", "--yes")

@@ -73,6 +73,11 @@ def dataset(tmp_path: Path, outputs: dict[str, Any]) -> lance.LanceDataset:
     return lance.dataset(str(tmp_path / INSTANCE.root / outputs["location"]))
 
 
+def add_row(table: lance.LanceDataset) -> None:
+    rows = [{"carrier": "AA", "flight": 1}]
+    lance.write_dataset(pa.Table.from_pylist(rows, table.schema), table.uri, mode="append")
+
+
 def test_what_is_created_reads_back_as_it_was_declared(asked: Asked) -> None:
     id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
     assert asked.read(TABLE_URN, id, TABLE_INPUTS) == (id, TABLE_INPUTS, outputs)
@@ -122,8 +127,9 @@ def test_what_is_gone_reads_as_gone(asked: Asked, urn: str, id: str, inputs: dic
     assert asked.read(urn, id, inputs) == ("", {}, {})
 
 
-def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked) -> None:
-    id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
+def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked, tmp_path: Path) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    add_row(dataset(tmp_path, outputs))
     converted = with_column("stops", Column("stops", Scalar("string")), FLIGHTS)
     spec = replace(converted, description="New.", online=False)
     with pytest.raises(Refused, match="values may be lost"):
@@ -141,9 +147,7 @@ def test_an_updated_table_reads_back_as_it_is_declared(asked: Asked) -> None:
 
 def test_rows_are_deleted_only_when_that_is_allowed(asked: Asked, tmp_path: Path) -> None:
     id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
-    table = dataset(tmp_path, outputs)
-    rows = [{"carrier": "AA", "flight": 1}]
-    lance.write_dataset(pa.Table.from_pylist(rows, table.schema), table.uri, mode="append")
+    add_row(dataset(tmp_path, outputs))
     with pytest.raises(Refused, match="holds 1 rows and is protected"):
         asked.delete(TABLE_URN, id, outputs)
     allowed = Asked(tmp_path, ("table/air.flights",))
