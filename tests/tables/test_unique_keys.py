@@ -18,10 +18,11 @@ import pytest
 
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.reader import live_table
-from deployer.tables import repeated_keys, rewrite, rewrite_load, unique_commit
+from deployer.tables import repeated_keys, unique_commit
 from deployer.tables.admin import update_table
 from deployer.tables.append import open_appender
 from deployer.tables.leaf_split import split_leaves
+from deployer.tables.rewrite_load import copy_rows
 from deployer.tables.table import open_table
 from deployer.tables.verify import verify
 from tests.tables.lakes import Lake
@@ -277,14 +278,13 @@ def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypat
     schema = pa.schema([pa.field(name, pa.int64(), nullable=False) for name in "ab"])
     lake.table(schema, ("a",), splits=(), name="t", unique=True)
     lake.ingest(lake.file(pa.table({"a": [1, 2], "b": [1, 2]}, schema=schema)), table="t")
-    copied = rewrite_load.copy_rows
 
     def late(*args: Any) -> Any:
         monkeypatch.undo()
         lake.ingest(lake.file(pa.table({"a": [3], "b": [2]}, schema=schema)), table="t")
-        return copied(*args)
+        return copy_rows(*args)
 
-    monkeypatch.setattr(rewrite, "copy_rows", late)
+    monkeypatch.setattr("deployer.tables.rewrite.copy_rows", late)
     with pytest.raises(Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is as"):
         declared(lake, row_keys=("b",))
     assert lake.open("t").opened.row_keys == ("a",)

@@ -22,6 +22,7 @@ from deployer.tables.ingest.bad_row_files import check_bad_rows_file, remove_bad
 from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
 from deployer.tables.ingest.dialects import notes_on, with_dialects
 from deployer.tables.ingest.driver import load_in_driver
+from deployer.tables.ingest.duplicates import refused_duplicates, unique_load, with_duplicates_set_aside
 from deployer.tables.ingest.field_map import check_given_once, field_map
 from deployer.tables.ingest.loaded_files import LoadedBefore, LoadedFiles, identified, loaded_before, refuse_other_files
 from deployer.tables.ingest.loading import Loaded, LoadPlan
@@ -33,7 +34,7 @@ from deployer.tables.ingest.source_files import is_on_s3
 from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, refuse_credentials, splits_of
 from deployer.tables.leaf_split import SplitResult, split_after_load
 from deployer.tables.progress import OnProgress, untold
-from deployer.tables.unique_keys import Admission, Duplicates, TakenKeys, UniqueLoad, refuse_duplicates
+from deployer.tables.unique_keys import Admission, UniqueLoad
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -141,15 +142,10 @@ def _load(
         return _result(table, job, 0, 0, 0, "none", "the job was done before", started, already_done=True)
     if request.bad_rows is not None:
         check_bad_rows_file(request.bad_rows, table.schema, may_be_own=request.job_id is not None)
-    if request.on_duplicate == "skip" and not has_unique_keys(table.state):
-        raise InvalidInput(
-            "the table's row keys are not declared unique, so no row is a duplicate",
-            where=table.address,
-            remedy="leave --on-duplicate out, or declare `unique: true` and run `deployer up`",
-        )
+    unique = unique_load(table, request.on_duplicate, sets_aside=request.bad_rows is not None)
     sources = _sources(table, request)
     files = _identified(sources)
-    plan = _plan(table, request, sources)
+    plan = _plan(table, request, sources, unique)
     engine, reason = _engine(request.engine, plan)
     on_engine(engine, reason)
     for note in notes_on(split.source for split in plan.splits):
@@ -158,18 +154,18 @@ def _load(
     if absent := plan.reading.absent(loaded.reports.values()):
         discard(table.location, loaded.written)
         raise missing(absent, table.schema, table.address)
-    loaded = _with_duplicates_set_aside(loaded)
+    loaded = with_duplicates_set_aside(loaded)
     bad = bad_by_file(plan.splits, loaded.reports)
     bad_rows = sum(each.rows for each in bad.values())
     if bad_rows and request.bad_rows is None:
         discard(table.location, loaded.written)
         raise refusal(bad, table.address)
     rows = sum(report.rows for report in loaded.reports.values())
-    if loaded.duplicates.rows and plan.unique is not None and plan.unique.on_duplicate == "reject":
+    if unique is not None and (refused := refused_duplicates(loaded, unique, rows, table.address)):
         discard(table.location, loaded.written)
         if request.job_id and (job := find_job(table.store, table.root, table.entry.table_id, job_id)):
             return _result(table, job, 0, 0, 0, engine, reason, started, already_done=True)  # by another run meanwhile
-        raise refuse_duplicates(loaded.duplicates, rows, table.address, _ABOUT_DUPLICATES)
+        raise refused
     skipped = loaded.duplicates.rows if request.on_duplicate == "skip" else 0
     if bad_rows and request.bad_rows is not None:
         try:
@@ -192,7 +188,7 @@ def _load(
             loaded.written,
             table.state.schema,
             sources=files.to_text() if files else "",
-            admission=None if plan.unique is None else Admission(plan.unique.taken, plan.layout, loaded.written),
+            admission=None if unique is None else Admission(unique.taken, plan.layout, loaded.written),
         )
     except Conflict:
         discard(table.location, loaded.written)
@@ -218,19 +214,6 @@ def _load(
     if done.already_done or files is None:
         return result
     return replace(result, loaded_before=loaded_before(files, table.state.jobs.values()))
-
-
-_ABOUT_DUPLICATES = "load the other rows with --on-duplicate skip, or set duplicates aside with --bad-rows FILE"
-
-
-def _with_duplicates_set_aside(loaded: Loaded) -> Loaded:
-    """Duplicates that are to be set aside are bad rows of their splits."""
-    if not loaded.duplicates.bad:
-        return loaded
-    reports = dict(loaded.reports)
-    for split, bad in loaded.duplicates.bad.items():
-        reports[split] = replace(reports[split], bad=reports[split].bad.joined(bad))
-    return replace(loaded, reports=reports, duplicates=Duplicates())
 
 
 def done_before(store: StateStore, root: str, entry: TableEntry, request: IngestRequest) -> Job | None:
@@ -264,7 +247,7 @@ def _sources(table: OpenTable, request: IngestRequest) -> list[Source]:
     return sources
 
 
-def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -> LoadPlan:
+def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source], unique: UniqueLoad | None) -> LoadPlan:
     fields = field_map(table.schema, request.renames, request.selects)
     if request.renames and not request.options.header:
         raise InvalidInput(
@@ -288,11 +271,7 @@ def _plan(table: OpenTable, request: IngestRequest, sources: Sequence[Source]) -
         reading = replace(reading, unnamed=unnamed)
     leaves = Ranges(tuple(table.splits), tuple(leaf.partition_id for leaf in table.state.leaves()))
     open_dataset(table.location)
-    unique = None
-    if has_unique_keys(table.state):
-        set_aside = request.bad_rows is not None and request.on_duplicate == "reject"
-        unique = UniqueLoad(TakenKeys.of(table), "set-aside" if set_aside else request.on_duplicate)
-        reading = replace(reading, places=True)
+    reading = replace(reading, places=unique is not None)
     splits = tuple(splits_of(sources))
     return LoadPlan(splits, reading, table.layout(), leaves, request.bad_rows is not None, unique=unique)
 
