@@ -372,6 +372,25 @@ def test_rows_of_others_with_other_keys_are_no_hindrance(lake: Lake, monkeypatch
     assert ids(lake) == [1, 4, 5, 6, 7, 200] and len(calls) == 2
 
 
+@pytest.mark.parametrize("meanwhile", ["compaction", "split"])
+def test_rows_that_are_moved_after_the_check(meanwhile: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    unique_ids(lake, *range(0, 40, 2))
+    lake.ingest(lake.file(of_ids(*range(1, 40, 4))), table="t")
+    begin = unique_commit.begin_alone
+
+    def late(*args: Any) -> Any:
+        opened = lake.open("t").opened
+        if meanwhile == "compaction":
+            lance.dataset(opened.location).optimize.compact_files()
+        else:
+            split_leaves(lake.store, lake.root, opened.entry.table_id, max_rows=10)
+        return begin(*args)
+
+    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    assert lake.ingest(lake.file(of_ids(3, 7, 50)), table="t").rows == 3
+    assert lake.open("t").count() == 33 and not verify_of(lake)
+
+
 def test_writers_that_race_for_the_same_keys(lake: Lake) -> None:
     unique_ids(lake)
 

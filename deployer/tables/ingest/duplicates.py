@@ -18,8 +18,8 @@ def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, se
     `sets_aside`: duplicates are bad rows, unless they are skipped. Raises InvalidInput where nothing can be skipped.
     """
     if has_unique_keys(table.state):
-        rejected = "set-aside" if sets_aside else "reject"
-        return UniqueLoad(TakenKeys.of(table), "skip" if on_duplicate == "skip" else rejected)
+        set_aside = sets_aside and on_duplicate == "reject"
+        return UniqueLoad(TakenKeys.of(table), "set-aside" if set_aside else on_duplicate)
     if on_duplicate == "skip":
         raise InvalidInput(
             "the table's row keys are not declared unique, so no row is a duplicate",
