@@ -8,16 +8,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import lance
 import pytest
 
-from deployer.errors import Conflict
+from deployer.errors import Conflict, Refused
 from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.reader import read_table
 from deployer.specs.types import Column, Scalar
 from deployer.state.objects_s3 import S3Objects
-from deployer.tables import rewrite_lock
+from deployer.tables import rewrite_lock, unique_commit
 from deployer.tables.admin import delete_table, update_table
 from deployer.tables.append import open_appender
 from deployer.tables.collect import collect_garbage
@@ -43,6 +44,26 @@ def test_rows_are_loaded_and_found_by_key(lake: Lake) -> None:
     row = flights(100).to_pylist()[60]
     found = table.keys((row["carrier"], row["flight"]))
     assert found.to_table().to_pylist() == [row] and found.opened < found.total
+
+
+def test_keys_are_unique(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among rows that are there, that an earlier run of the load wrote, and that others add meanwhile."""
+    lake.table(unique=True)
+    lake.ingest(lake.file(flights(20)))
+    monkeypatch.setattr("deployer.tables.ingest.driver.FLUSH_BYTES", 1)
+    with pytest.raises(Refused, match="10 of 20 rows have keys"):
+        lake.ingest(lake.file(flights(20, 10)))
+    begin = unique_commit.begin_alone
+
+    def late(*args: Any) -> Any:
+        monkeypatch.setattr("deployer.tables.commit.begin_alone", begin)
+        lake.ingest(lake.file(flights(5, 30)))
+        return begin(*args)
+
+    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    twice = (lake.file(flights(15, 20)), lake.file(flights(15, 20)))
+    assert lake.ingest(*twice, on_duplicate="skip").duplicates_skipped == 20
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(35))
 
 
 def test_a_schema_change_and_a_commit_by_plain_lance(lake: Lake) -> None:
