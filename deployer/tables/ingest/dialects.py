@@ -92,7 +92,7 @@ def _of_csv(text: io.TextIOBase, source: Source, options: ReadOptions) -> Dialec
         raise InvalidInput("there is no header line", where=source.name, remedy="name the columns in the first line")
     if "\0" in "".join(names):
         raise has_nul(source.name)
-    seen += islice(_lines(text), SAMPLE_LINES)
+    seen += _sample(text)
     if options.delimiter is None and len(names) == 1:
         others = [each for each in DELIMITERS if each != usual and _separates(seen, each)]
         if len(others) == 1:
@@ -147,6 +147,14 @@ def _lines(text: io.TextIOBase) -> Iterator[str]:
     while line := text.readline(LONGEST_HEADER + 1):
         if len(line) > LONGEST_HEADER:
             raise csv.Error(f"the header is longer than {LONGEST_HEADER:,} characters")
+        yield line
+
+
+def _sample(text: io.TextIOBase) -> Iterator[str]:
+    """The next lines, up to one that is too long to look at."""
+    for line in islice(iter(lambda: text.readline(LONGEST_HEADER + 1), ""), SAMPLE_LINES):
+        if len(line) > LONGEST_HEADER:
+            return
         yield line
 
 

@@ -73,9 +73,8 @@ def with_header_question(error: InvalidInput, source: Source, table: pa.Schema) 
             remedy="name every column in the header line; the first values, which have no name, are row names if R "
             'wrote the file: give a column `source: ""`, or --rename =COLUMN, or leave them out with --ignore-extra',
         )
-    if source.dialect.repeated:
-        more = "; names that the header line has twice get a number: x, x.1"
-        return InvalidInput(error.what, where=error.where, remedy=error.remedy + more)
     has_no_known_name = len(names) == len(table) and not set(names) & set(table.names)
     question = _QUESTION if has_no_known_name else header_question(names)
+    if source.dialect.repeated:
+        question += "; a name that the header line has twice gets a number: x, x.1"
     return InvalidInput(error.what, where=error.where, remedy=error.remedy + question)

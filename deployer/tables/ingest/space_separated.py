@@ -47,8 +47,6 @@ class _SingleSpaced(io.RawIOBase):
     def _next(self) -> bytes:
         """The next whole lines: cut where no value in quotes is open."""
         read: bytes = self._stream.read(BLOCK_BYTES)
-        if self._is_first:
-            read, self._is_first = read.removeprefix(codecs.BOM_UTF8), False
         self._ended = not read
         block = self._begun + read
         cut = len(block) if self._ended else block.rfind(b"\n") + 1
@@ -61,4 +59,7 @@ class _SingleSpaced(io.RawIOBase):
                 where=self._name,
                 remedy="check the file",
             )
-        return single_spaced(block[:cut])
+        lines = block[:cut]
+        if lines and self._is_first:
+            lines, self._is_first = lines.removeprefix(codecs.BOM_UTF8), False
+        return single_spaced(lines)
