@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _AS = re.compile(r'(.*\S)\s+AS\s+("(?:[^"]|"")+"|`[^`]+`|[^\s"`]+)\s*', re.IGNORECASE | re.DOTALL)
+MOST_FAILING = 500  #: rows of one block for which an expression may fail: each of them is computed some ten times
 _UNKNOWN = re.compile(r"No field named (.+?)\.(?:\s|$)")
 
 
@@ -152,9 +153,14 @@ def _one_by_one(rows: pa.RecordBatch, select: Select) -> tuple[Any, NDArray[np.b
         start, count = pending.pop()
         try:
             found.append(_computed(rows.slice(start, count), select))
-        except ValueError:
+        except ValueError as failure:
             if count == 1:
                 failed[start] = True
+                if failed.sum() > MOST_FAILING:
+                    raise InvalidInput(
+                        f"--select {select} fails for more than {MOST_FAILING} rows, of which one says: {failure}",
+                        remedy="write an expression that holds for most rows; TRY_CAST gives null where CAST fails",
+                    ) from None
                 found.append(None)
                 continue
             half = count // 2

@@ -252,6 +252,16 @@ def test_rows_for_which_an_expression_fails_are_bad(form: str, lake: Lake) -> No
     assert [(row["id"], row["text"]) for row in kept] == [(3, "x"), (70, "x")]
 
 
+def test_an_expression_that_fails_for_many_rows_is_an_error(lake: Lake) -> None:
+    make(lake, ID, column("size", "int32"))
+    rows = [{"id": n, "text": "x"} for n in range(1000)]
+    with pytest.raises(InvalidInput, match="fails for more than 500 rows, of which one says: .*TRY_CAST gives null"):
+        lake.ingest(
+            file_of(lake, "csv", rows), selects=selects("CAST(text AS INT) AS size"), bad_rows=lake.folder / "bad.jsonl"
+        )
+    assert stored(lake) == []
+
+
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "rename of no field": ({"renames": renames("Totl=total_amount")}, r"no file has a field 'Totl'; did you mean"),
     "rename to no column": ({"renames": renames("Total=amount")}, "--rename is for column 'amount', which the"),
