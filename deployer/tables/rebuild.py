@@ -27,7 +27,7 @@ from deployer.state import open_reader, open_store
 from deployer.state.clock import Clock
 from deployer.state.entries import LogEntry
 from deployer.state.location import Location
-from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableProperties
+from deployer.state.model import INSTANCE_LOG, Dataset, Partition, TableEntry, TableProperties
 from deployer.state.new_store import write_store
 from deployer.state.partitions import partition_tree
 from deployer.state.places import fault_between
@@ -228,7 +228,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     )
 
 
-def _one_partition() -> tuple:  # type: ignore[type-arg]
+def _one_partition() -> tuple[Partition, ...]:
     return partition_tree((), lambda: uuid.uuid4().hex[:12])
 
 
