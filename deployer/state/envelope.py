@@ -67,8 +67,8 @@ def refuse_newer(found: int, where: object, newest: int = FORMAT) -> None:
 
 
 RECOVERY = (
-    "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup; without a "
-    "backup, run `deployer state rebuild`"
+    "`deployer state repair` puts right what can be, else restore the instance's _state folder from a backup; without "
+    "one, run `deployer state rebuild`"
 )
 #: What no repair applies: deployer never writes it, so somebody else wrote the log.
 FORGED = (

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 _MADE = re.compile(r"(?P<base>(?P<database>[^/]+)/(?P<name>.+)-(?P<id>[0-9a-f]{8}))(-g(?P<number>[0-9]+))?\.lance")
 
+#: Services that send something elsewhere. They are not taken from records, which whoever may write a dataset may write.
+_REACH_OUT = frozenset({"METASYNC"})
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -147,6 +150,14 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
     entry, current = claim.record.entry, claim.current
     if current is None:
         return RebuiltTable(entry, origin, None, ("its deletion was begun; the next `deployer up` finishes it",))
+    record = current.record
+    if reaching := [each.kind for each in record.services if each.kind in _REACH_OUT]:
+        kept = tuple(each for each in record.services if each.kind not in _REACH_OUT)
+        current = replace(current, record=replace(record, services=kept))
+        notes = (
+            *notes,
+            f"service {', '.join(reaching)} is left out; `deployer up` attaches it if the specs declare it",
+        )
     with lance_in_words(current.uri):
         log = rebuilt_log(current, claim.former, local_user())
     live_table(entry, log.state)  # raises Corrupt where the record's settings are not a table's

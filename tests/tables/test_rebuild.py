@@ -25,8 +25,9 @@ from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.type_text import parse_type
 from deployer.specs.types import Column
 from deployer.state import open_store
-from deployer.state.model import TableState
+from deployer.state.model import INSTANCE_LOG, TableState
 from deployer.state.services import Service
+from deployer.state.updates import SetTableStatus
 from deployer.tables.admin import delete_table, update_table
 from deployer.tables.import_adopt import adopt, adoptable
 from deployer.tables.leaf_split import split_leaves
@@ -310,3 +311,53 @@ def test_jobs_and_rows_stay_where_versions_were_removed(tmp_path: Path) -> None:
     whole(lake)
     load(lake, "one")  # it was done
     assert rows(lake) == before[2]
+
+
+def test_a_deletion_that_was_begun_is_finished(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    keys_changed(lake)  # it has a retired dataset
+    entry = entry_of(lake)
+    lake.store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
+    lose(lake)
+    [found] = rebuild(lake).tables
+    assert (found.log, found.entry.status) == (None, "deleting")
+    delete_table(lake.store, lake.root, entry.table_id, allow_destroy=True)
+    assert not list((Path(lake.root) / "air").iterdir())
+    assert not lake.store.instance().tables
+
+
+def test_a_dataset_that_a_removal_left_is_not_a_table(tmp_path: Path) -> None:
+    """The manifests go first."""
+    lake = Lake(tmp_path)
+    keyed(lake)
+    lake.table(name="planes")
+    shutil.rmtree(Path(lake.open().opened.location) / "_versions")
+    lose(lake)
+    assert [each.entry.name for each in rebuild(lake).tables] == ["planes"]
+
+
+def test_services_that_reach_out_are_left_to_the_specs(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    keyed(lake)
+    for kind in ("METASYNC", "COMPACT"):
+        create_service(lake.store, entry_of(lake).table_id, Service(kind))
+    lose(lake)
+    [found] = rebuild(lake).tables
+    assert "service METASYNC is left out" in found.notes[0]
+    assert [*lake.open().opened.state.services] == ["COMPACT"]
+
+
+def test_a_record_that_a_killed_process_left_old_is_written_at_the_next_commit(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    keyed(lake)
+    [record] = Path(lake.root).glob("air/*/_deployer/table.json")
+    old = record.read_bytes()
+    set_online(lake.store, entry_of(lake).table_id, False)
+    set_online(lake.store, entry_of(lake).table_id, True)
+    change(lake, lambda spec: replace(spec, description="new"))
+    record.write_bytes(old)
+    load(lake, "three", 20, 100)  # in a store of its own
+    before = told(lake)
+    lose(lake)
+    rebuild(lake)
+    assert told(lake) == before

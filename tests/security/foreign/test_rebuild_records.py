@@ -118,15 +118,15 @@ def test_a_forged_record_is_left_out(record: Path, root: Path, project: Path, de
 
 
 #: What is in the place of the record.
-CONTENT: Mapping[str, Callable[[Path], object]] = {
+CONTENT: Mapping[str, Callable[[Path], Any]] = {
     "not_json": lambda file: file.write_text("{"),
     "nested": lambda file: file.write_text("[" * 100_000),
     "not_text": lambda file: file.write_bytes(b"\xff\xfe\x00"),
     "a_list": lambda file: file.write_text("[1, 2]"),
     "nan": lambda file: file.write_text('{"kind": "deployer-table", "format": 1, "at": NaN}'),
-    "a_folder": lambda file: (file.unlink(), file.mkdir()),
-    "a_pipe": lambda file: (file.unlink(), os.mkfifo(file)),
-    "a_link": lambda file: (file.rename(file.with_name("moved")), file.symlink_to("moved")),
+    "a_folder": lambda file: file.rename(file.with_name("moved")).with_name("table.json").mkdir(),
+    "a_pipe": lambda file: os.mkfifo(str(file.rename(file.with_name("moved")).with_name("table.json"))),
+    "a_link": lambda file: file.rename(file.with_name("moved")).with_name("table.json").symlink_to("moved"),
 }
 
 
