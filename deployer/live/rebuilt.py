@@ -31,8 +31,10 @@ from deployer.state.updates import SetTableProperties, TableRebuilt, TableUpdate
 if TYPE_CHECKING:
     import lance
 
+Marks = Mapping[int, Sequence[Mark]]  #: by the version that the commit made
 REWRITE = "rewrite"  #: the kind of marks by which a rewrite copies rows into a new dataset
 STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
+FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +127,17 @@ def _fold(log: _Log, source: Source, savepoints: Sequence[Savepoint], *, to_newe
         kept = {version: at for version, at in kept.items() if version <= max(needed, default=0)}
     if not kept:
         return 0
-    begin = _begin(newest, kept) if source.own_marks else 0
+    marks = {version: marks_at(newest, version) for version in kept if _trusts(source, version)}
+    begin = _begin(marks)
+    steps = max(1, min(steps, FRAGMENTS // max(1, len(newest.get_fragments()))))
     chosen = _chosen([version for version in kept if version >= begin] or [max(kept)], needed, steps)
     states: dict[int, TableState] = {}
     for version, following in zip(chosen, [*chosen[1:], None], strict=True):
         dataset = newest.checkout_version(version)
         if not states:
-            log.add(kept[version], [_first(dataset, source, kept)])
+            log.add(kept[version], [_first(dataset, source, kept, _between(marks, 0, version))])
         else:
-            _step(log, dataset, kept[version], states, by_marks=_trusts(source, version))
+            _step(log, dataset, kept[version], states, _between(marks, log.state.lance_version, version))
         if (recorded := _recorded_now(source.jobs, version, following)) is not None:
             log.add(kept[version], [replace(_all_of(log.state), jobs=recorded.jobs, files=_files(log.state, recorded))])
         states[version] = log.state
@@ -148,16 +152,19 @@ def _trusts(source: Source, version: int) -> bool:
     return source.own_marks or version > (source.jobs.lance_version if source.jobs else source.record.lance_version)
 
 
-def _begin(newest: lance.LanceDataset, kept: Mapping[int, int]) -> int:
+def _begin(marks: Marks) -> int:
     """The version from which on the dataset was the table's: a rewrite copied rows into it before."""
     copied = 0
-    for version in kept:
-        marks = marks_at(newest, version)
-        if marks and marks[0].kind == REWRITE:
+    for version, each in marks.items():
+        if each and each[0].kind == REWRITE:
             copied = version
-        elif marks:
+        elif each:
             break
     return copied
+
+
+def _between(marks: Marks, above: int, up_to: int) -> Marks:
+    return {version: each for version, each in marks.items() if each and above < version <= up_to}
 
 
 def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> list[int]:
@@ -165,7 +172,7 @@ def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> lis
     return sorted({*versions[-steps:], *(version for version in versions if version in needed)})
 
 
-def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int]) -> TableRebuilt:
+def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], marks: Marks) -> TableRebuilt:
     """The table at the first version that is told of."""
     record, version = source.record, int(dataset.version)
     known = source.jobs
@@ -180,12 +187,14 @@ def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int])
         datasets=record.datasets,
         jobs={each.job_id: each for each in before},
     )
-    trusts = _trusts(source, version)
-    expected = _expecting(dataset, empty, range(min(kept), version + 1)) if trusts else empty
-    updates = missing_updates(dataset, expected, own_marks=trusts)
+    updates = missing_updates(dataset, _expecting(empty, marks), marks=marks)
     found = apply(empty, LogEntry(empty.table_id, 2, "", kept[version], "", tuple(updates)))
     assert isinstance(found, TableState)  # noqa: S101 (updates of a table make no other)
-    jobs = tuple(each for each in found.jobs.values() if each.kind != REWRITE)
+    jobs = tuple(
+        replace(each, at=kept.get(each.lance_version, each.at)) if each.job_id not in empty.jobs else each
+        for each in found.jobs.values()
+        if each.kind != REWRITE
+    )
     # The commit that made the state counts as none: generation is as it was recorded.
     properties = replace(found.properties, generation=record.properties.generation)
     services = tuple(record.services)
@@ -227,26 +236,23 @@ def _with_order(file: File, known: File | None, state: TableState) -> File:
     return replace(known, partition=file.partition or partition, bytes=file.bytes)
 
 
-def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], *, by_marks: bool) -> None:
-    """Adds what the version changed."""
+def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], marks: Marks) -> None:
+    """Adds what the version changed since the one before; `marks` are those of all commits since."""
     state, version = log.state, int(dataset.version)
-    if not by_marks:
-        log.add(at, missing_updates(dataset, state, own_marks=False))
-        return
-    marks = marks_at(dataset, version)
-    if marks and marks[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:
+    own = marks.get(version)
+    if own and own[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:
         then_state, savepoint = then
-        log.add(at, [restored(state, then_state, marks[0].job_id, savepoint, version)])
+        log.add(at, [restored(state, then_state, own[0].job_id, savepoint, version)])
         return
-    log.add(at, missing_updates(dataset, _expecting(dataset, state, range(state.lance_version + 1, version + 1))))
+    log.add(at, missing_updates(dataset, _expecting(state, marks), marks=marks))
 
 
-def _expecting(dataset: lance.LanceDataset, state: TableState, versions: Iterable[int]) -> TableState:
+def _expecting(state: TableState, marks: Marks) -> TableState:
     """The state with an intent for each commit of ours without files, such as one of columns: its job counts then."""
     without = {
         mark.job_id: Intent(mark.job_id, mark.kind, 0, version - 1)
-        for version in versions
-        for mark in marks_at(dataset, version)
+        for version, several in marks.items()
+        for mark in several
         if _is_job(mark) and not mark.files and mark.job_id not in state.jobs
     }
     return replace(state, intents=without)

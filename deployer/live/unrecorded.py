@@ -62,16 +62,20 @@ def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[Tabl
 
 
 def missing_updates(
-    dataset: lance.LanceDataset, state: TableState, without: Collection[int] = (), *, own_marks: bool = True
+    dataset: lance.LanceDataset,
+    state: TableState,
+    without: Collection[int] = (),
+    marks: Mapping[int, Sequence[Mark]] | None = None,
 ) -> list[TableUpdate]:
     """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments.
 
-    Without `own_marks`, marks are of another lake and do not count.
+    `marks` are those of commits above the state's version, for a caller who has read them, or to whom others do not
+    count.
     """
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
-    for version, mark in _each(marks_since(dataset, state.lance_version) if own_marks else {}):
+    for version, mark in _each(marks_since(dataset, state.lance_version) if marks is None else marks):
         if mark.kind == RESTORE:
             continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
         if mark.job_id in done or mark.job_id in state.jobs:
