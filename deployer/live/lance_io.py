@@ -147,14 +147,14 @@ def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:
 
 
 def _fragment(metadata: Any) -> Fragment:
-    files = metadata.files
+    files = [(file, file.path) for file in metadata.files]  # Lance makes a class each time that it is asked for a path
     return Fragment(
         metadata.id,
         metadata.num_rows,
-        sum(file.file_size_bytes or 0 for file in files),
-        frozenset(file.path for file in files),
-        tuple((field, file.path) for file in files for field in file.fields),
-        frozenset(file.path for file in files if getattr(file, "base_id", None) is not None),
+        sum(file.file_size_bytes or 0 for file, _ in files),
+        frozenset(path for _, path in files),
+        tuple((field, path) for file, path in files for field in file.fields),
+        frozenset(path for file, path in files if getattr(file, "base_id", None) is not None),
     )
 
 
