@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Marks = Mapping[int, Sequence[Mark]]  #: by the version that the commit made
 REWRITE = "rewrite"  #: the kind of marks by which a rewrite copies rows into a new dataset
+_NOT_JOBS = (RESTORE, REWRITE, "undo restore")  #: kinds of marks that are of no job of their own
 STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
 FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 
@@ -197,10 +198,8 @@ def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int],
     )
     # The commit that made the state counts as none: generation is as it was recorded.
     properties = replace(found.properties, generation=record.properties.generation)
-    services = tuple(record.services)
-    return TableRebuilt(
-        version, found.schema, properties, record.partitions, tuple(found.files), jobs, services, record.datasets
-    )
+    files, services = tuple(found.files), record.services
+    return TableRebuilt(version, found.schema, properties, record.partitions, files, jobs, services, record.datasets)
 
 
 def _all_of(state: TableState) -> TableRebuilt:
@@ -253,13 +252,9 @@ def _expecting(state: TableState, marks: Marks) -> TableState:
         mark.job_id: Intent(mark.job_id, mark.kind, 0, version - 1)
         for version, several in marks.items()
         for mark in several
-        if _is_job(mark) and not mark.files and mark.job_id not in state.jobs
+        if mark.kind not in _NOT_JOBS and not mark.files and mark.job_id not in state.jobs
     }
     return replace(state, intents=without)
-
-
-def _is_job(mark: Mark) -> bool:
-    return mark.kind not in (RESTORE, REWRITE, "undo restore")
 
 
 def _restored_state(dataset: lance.LanceDataset, states: Mapping[int, TableState]) -> tuple[TableState, str] | None:

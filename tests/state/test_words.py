@@ -26,6 +26,7 @@ from deployer.state.updates import (
     RenameTable,
     SetTableProperties,
     SetTableStatus,
+    TableRebuilt,
     TableRestored,
     TableRewritten,
     Update,
@@ -60,6 +61,10 @@ WORDS: list[tuple[Update, str]] = [
     (
         TableRestored("7f", "then", 1, "", 9, b"s", TableProperties(), (), (file(1),), (), ()),
         "restore to then: 1 file with 10 rows (job 7f, dataset version 9)",
+    ),
+    (
+        TableRebuilt(9, b"s", TableProperties(row_keys=("id",)), (), (file(1),), (), (), ()),
+        "rebuild the table from its dataset: row keys id, 1 file with 10 rows (dataset version 9)",
     ),
     (
         PutService(Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *", "rows": 9}, cluster="emr", paused=True)),
