@@ -6,6 +6,7 @@ Both ways of loading use this one function, so that they refuse the same rows wi
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -77,12 +78,13 @@ def match_columns(
     `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
     `source` has the names of the file's fields; `selected` are the columns that expressions give.
     """
-    pairs = ((fields.column_of(name), name) for name in source.names)
-    filled = {column: name for column, name in pairs if column is not None and column in table.names}
+    columns, times = frozenset(table.names), Counter(source.names)
+    pairs = ((fields.column_of(name), name) for name in times)
+    filled = {column: name for column, name in pairs if column is not None and column in columns}
     problems = []
     mentioned = fields.mentioned
-    for name in source.names:
-        if source.names.count(name) > 1 and f"column {name!r} is there twice" not in problems:
+    for name in times:
+        if times[name] > 1:
             problems.append(f"column {name!r} is there twice")
         column = fields.column_of(name)
         if column not in filled and column is not None and not ignore_extra and name not in mentioned:
@@ -96,7 +98,7 @@ def match_columns(
         elif name is None:
             if not each.nullable and not absent_is_null and not default_of(each):
                 problems.append(f"{shown_column(each.name, source_of(each))} is missing, and the table needs it")
-        elif source.names.count(name) == 1:
+        elif times[name] == 1:
             theirs = source.field(name).type
             if not castable(theirs, each.type, text=text):
                 shown = shown_column(each.name, name)
@@ -140,10 +142,9 @@ def check(
     known: dict[str, Any] = {}
     if any(map(default_of, table)):
         known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
+    there = frozenset(source.rows.schema.names)
     converted = {
-        each.name: _convert(source.rows.column(each.name), each, text=text)
-        for each in table
-        if each.name in source.rows.schema.names
+        each.name: _convert(source.rows.column(each.name), each, text=text) for each in table if each.name in there
     }
     known.update((name, array) for name, (array, _) in converted.items())
     for each in table:

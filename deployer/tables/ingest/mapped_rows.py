@@ -17,8 +17,8 @@ from deployer.tables.ingest.selects import selected
 
 def fields_to_read(names: Sequence[str], table: pa.Schema, fields: FieldMap) -> list[str]:
     """Those of a file's fields that fill the table's columns, or that expressions may mean."""
-    mentioned = fields.mentioned
-    found = [name for name in names if name in mentioned or fields.column_of(name) in table.names]
+    mentioned, columns = fields.mentioned, frozenset(table.names)
+    found = [name for name in names if name in mentioned or fields.column_of(name) in columns]
     return found or [*names[:1]] if fields.selects else found  # an expression without fields has a value for each row
 
 
@@ -30,9 +30,10 @@ def in_columns(read: SourceRows, table: pa.Schema, fields: FieldMap) -> SourceRo
     if fields.is_trivial:
         return read
     filling: dict[str, list[str]] = {}
+    columns = frozenset(table.names)
     for name in read.rows.schema.names:
         column = fields.column_of(name)
-        if column is not None and column in table.names:
+        if column is not None and column in columns:
             filling.setdefault(column, []).append(name)
     arrays: dict[str, Any] = {}
     named: dict[str, str] = {}

@@ -255,7 +255,7 @@ def test_rows_for_which_an_expression_fails_are_bad(form: str, lake: Lake) -> No
 def test_an_expression_that_fails_for_many_rows_is_an_error(lake: Lake) -> None:
     make(lake, ID, column("size", "int32"))
     rows = [{"id": n, "text": "x"} for n in range(1000)]
-    with pytest.raises(InvalidInput, match="fails for more than 500 rows, of which one says: .*TRY_CAST gives null"):
+    with pytest.raises(InvalidInput, match=r"fails for more than 500 rows, of which one says: .*TRY_CAST gives null"):
         lake.ingest(
             file_of(lake, "csv", rows), selects=selects("CAST(text AS INT) AS size"), bad_rows=lake.folder / "bad.jsonl"
         )
