@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from deployer.errors import InvalidInput
 from deployer.specs.arrow import column_of
-from deployer.specs.column_names import legal_names, listed
-from deployer.specs.column_sources import is_source
+from deployer.specs.column_names import listed
 from deployer.specs.storable import type_findings
 from deployer.specs.types import Column
 from deployer.tables.import_json import document_note, joined_json, json_rows
+from deployer.tables.import_names import as_in_files, legal_columns, with_names
 from deployer.tables.import_text import type_of_texts, typed, usual_nulls
 from deployer.tables.ingest.bad_rows import BadRows
 from deployer.tables.ingest.dialects import notes_on, with_dialects
@@ -68,7 +68,7 @@ def infer(paths: Sequence[str], format_name: Format | None, options: ReadOptions
             found.append(_with_columns(text.rows, in_folders))
             formats += text.date_formats
             notes += text.notes
-            if numbers and options.header and (doubt := check_header(_in_files(text.rows.schema, originals))):
+            if numbers and options.header and (doubt := check_header(as_in_files(text.rows.schema, originals))):
                 notes.append(doubt)
     options = replace(options, date_formats=tuple(dict.fromkeys((*options.date_formats, *formats))))
     rows = _joined(found)
@@ -98,30 +98,14 @@ class _Sample:
 def _with_legal_names(sample: _Sample) -> tuple[_Sample, Mapping[str, str]]:
     """The sample with names that columns can have, and the names in the files of those that have another one."""
     tables = [table for table in (sample.csv, sample.json, *sample.others) if table is not None]
-    names = list(dict.fromkeys(name for table in tables for name in table.schema.names))
-    legal = legal_names(names)
+    legal = legal_columns(tables)
     originals = {new: old for old, new in legal.items() if new != old}
     if not originals:
         return sample, originals
-    for old in originals.values():
-        if not is_source(old):
-            raise InvalidInput(f"the data has a column {old!r}, which no spec can name", remedy="rename it in the data")
-
-    def renamed(table: pa.Table) -> pa.Table:
-        return table.rename_columns([legal[name] for name in table.schema.names])
-
-    return replace(
-        sample,
-        csv=None if sample.csv is None else renamed(sample.csv),
-        json=None if sample.json is None else renamed(sample.json),
-        others=tuple(map(renamed, sample.others)),
-        folders=tuple(legal[name] for name in sample.folders),
-    ), originals
-
-
-def _in_files(columns: pa.Schema, originals: Mapping[str, str]) -> pa.Schema:
-    """The columns with the names that the files have."""
-    return pa.schema([field.with_name(originals.get(field.name, field.name)) for field in columns])
+    csv, json = (None if table is None else with_names(table, legal) for table in (sample.csv, sample.json))
+    others = tuple(with_names(table, legal) for table in sample.others)
+    folders = tuple(legal[name] for name in sample.folders)
+    return replace(sample, csv=csv, json=json, others=others, folders=folders), originals
 
 
 def _sample(sources: Sequence[Source], options: ReadOptions, limit: int) -> _Sample:
