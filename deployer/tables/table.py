@@ -195,11 +195,13 @@ class Table:
         return self._datasets[key]
 
     def _columns(self, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
-        names = list(columns) if columns is not None else schema.names
-        for name in names:
-            if name not in schema.names:
+        if columns is None:
+            return list(schema.names)
+        known = frozenset(schema.names)
+        for name in columns:
+            if name not in known:
                 raise unknown_column(name, schema.names, self.opened.address)
-        return names
+        return list(columns)
 
     def _read(
         self,
