@@ -148,7 +148,7 @@ def failure_in_words(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
         return NotWritten(
             f"another process has held the state store for {BUSY_TIMEOUT:.0f} s", where=path, remedy="try again"
         )

@@ -6,7 +6,8 @@ SQLite makes `-wal` and `-shm` for a reader too where it may. Three cases keep i
   somebody wrote meanwhile is looked at after each statement, which is then run again.
 - The log holds something and its index is there: both are opened for reading only. Writers see such a reader, and do
   not move pages under it.
-- The log holds something and the index is missing, as in a copy of a folder: a private copy is read.
+- The log holds something and the index is missing, as in a copy of a folder, or cannot be locked for seconds: a private
+  copy is read.
 """
 
 from __future__ import annotations
@@ -59,9 +60,11 @@ class SqliteReading:
                 found = self._connection(look).execute(statement, parameters).fetchall()
             except sqlite3.DatabaseError as error:
                 self._drop()
-                if self._look() == look:
+                if self._look() != look:
+                    continue
+                if error.sqlite_errorcode != sqlite3.SQLITE_PROTOCOL:
                     raise failure_in_words(error, self.path) from error
-                continue
+                found = self._apart(statement, parameters)
             except FileNotFoundError:  # the log, which is gone when its last writer closes it
                 continue
             if self._look() == look:
@@ -91,6 +94,11 @@ class SqliteReading:
         """The rows beside writers, by a connection for this statement alone (see `index_lock`)."""
         self._drop()
         with index_lock, closing(_opened(f"file:{quote(str(self.path))}?mode=ro&readonly_shm=1")) as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    def _apart(self, statement: str, parameters: Sequence[object]) -> list[Row]:
+        """The rows of a private copy, for a log of whose index others have the locks for seconds."""
+        with closing(self._copied()) as connection:
             return connection.execute(statement, parameters).fetchall()
 
     def _connection(self, look: _Look) -> Connection:
