@@ -76,6 +76,7 @@ def test_s3_requests() -> None:
     appends, state = tables(printed)
     assert [(line[0], line[-1]) for line in appends[1:]] == [("deployer", "6.0"), ("lance", "4.0")]
     assert [line[:2] for line in state[1:]] == [
+        ["a process's first commit, which looks at the table's record", "3"],
         ["a commit of one file", "1"],
         ["a commit of 300 files", "1"],
         ["a cold open, snapshot and log", "2"],
