@@ -80,8 +80,9 @@ def to_instance(root: Path, *updates: Update) -> int:
     return append(root, INSTANCE_LOG, *updates)
 
 
-def tree(folder: Path, besides: Sequence[str] = ("_state", ".pulumi", "__pycache__")) -> dict[str, bytes]:
-    """All files below a folder with their content, but for those in folders of these names."""
+def tree(folder: Path, besides: Sequence[str] = ("_state", "_deployer", ".pulumi", "__pycache__")) -> dict[str, bytes]:
+    """All files below a folder with their content, but for those in folders of these names: by default what deployer
+    records, and caches."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
