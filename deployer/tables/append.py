@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken
+from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
 from deployer.state.model import Job
 from deployer.tables.commit import Committed, commit_append, discard, find_job
@@ -103,20 +103,34 @@ class Appender:
         """
         table = as_arrow(rows, self._target.opened.address)
         if not has_unique_keys(self._target.opened.state):
-            return self._appended(table, job_id or uuid.uuid4().hex, None)
+            return self._appended(self._opened(), table, job_id or uuid.uuid4().hex, None)
         for _ in range(ATTEMPTS):
             self.refresh()  # rows are compared with the newest
+            dataset = self._opened()
             opened = self._target.opened
             if job_id and (job := find_job(opened.store, opened.root, opened.entry.table_id, job_id)):
                 return Committed(job, already_done=True)
             unique = UniqueLoad(TakenKeys.of(opened), on_duplicate) if has_unique_keys(opened.state) else None
             with contextlib.suppress(KeysTaken):
-                return self._appended(table, job_id or uuid.uuid4().hex, unique)
+                return self._appended(dataset, table, job_id or uuid.uuid4().hex, unique)
         raise CommitTimedOut("others add rows with the same keys again and again", where=self._target.opened.address)
 
-    def _appended(self, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None) -> Committed:
+    def _opened(self) -> lance.LanceDataset:
+        """The dataset at the version of the state, which is read again when others committed and cleaned that away."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._dataset or self._target.opened.dataset()
+            except NotFound:
+                before = self._target.opened.state.version
+                self.refresh()
+                if self._target.opened.state.version == before:
+                    raise
+        raise CommitTimedOut("others commit and clean faster than it opens", where=self._target.opened.address)
+
+    def _appended(
+        self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None
+    ) -> Committed:
         opened = self._target.opened
-        dataset = self._dataset or opened.dataset()
         written, skipped = self._written(dataset, rows, unique)
         if not written:
             none = Job(job_id, "append", 0, int(dataset.version), 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-_UNREACHABLE = ("No matching distribution", "Connection", "Temporary failure", "timed out", "ProxyError")
+_UNREACHABLE = ("No matching distribution", "Connection", "HTTP error", "Temporary failure", "timed out", "ProxyError")
 _ANY_MACHINE = ("--platform", "manylinux_2_28_x86_64", "--python-version", "3.11", "--implementation", "cp")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,15 @@ def test_commits_of_others_in_between(appender: Appender, lake: Lake) -> None:
     appender.append(flights(10, 40))
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(50))
     assert len(lake.open().opened.state.jobs) == 4
+
+
+def test_a_version_that_others_cleaned_away_before_the_first_append(appender: Appender, lake: Lake) -> None:
+    lake.ingest(lake.file(flights(10)))
+    dataset = lake.open().opened.dataset()
+    dataset.cleanup_old_versions(older_than=timedelta(0))
+    assert [each["version"] for each in dataset.versions()] == [dataset.version]
+    appender.append(flights(10, 10))
+    assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(20))
 
 
 def test_two_writers_at_once(lake: Lake) -> None:
