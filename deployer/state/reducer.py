@@ -264,24 +264,18 @@ def _restored(state: TableState, update: TableRestored, at: int) -> TableState:
     elif update.job_id in intents:
         intents = intents.changed({}, [update.job_id])
     job = Job(update.job_id, "restore", 0, update.lance_version, at)
-    return replace(
-        state,
-        properties=update.properties,
-        schema=update.schema,
-        lance_version=update.lance_version,
-        partitions=LayeredMap(_tree(update.partitions)),
-        files=_with_files(Files(), update.files, ()),
-        jobs=LayeredMap({each.job_id: each for each in (*update.jobs, job)}),
-        intents=intents,
-        datasets=datasets,
-        services={each.kind: each for each in update.services},
-    )
+    return replace(_as_of(state, update, (*update.jobs, job)), intents=intents, datasets=datasets)
 
 
 def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
     if not update.schema:
         raise Inapplicable("a table needs a schema")
     state = _with_datasets(replace(state, datasets=()), *update.datasets)
+    return replace(_as_of(state, update, update.jobs), intents=LayeredMap())
+
+
+def _as_of(state: TableState, update: TableRestored | TableRebuilt, jobs: Iterable[Job]) -> TableState:
+    """The state with everything that the update says of the table, and these jobs."""
     return replace(
         state,
         properties=update.properties,
@@ -289,8 +283,7 @@ def _rebuilt(state: TableState, update: TableRebuilt) -> TableState:
         lance_version=update.lance_version,
         partitions=LayeredMap(_tree(update.partitions)),
         files=_with_files(Files(), update.files, ()),
-        jobs=LayeredMap({each.job_id: each for each in update.jobs}),
-        intents=LayeredMap(),
+        jobs=LayeredMap({each.job_id: each for each in jobs}),
         services={each.kind: each for each in update.services},
     )
 

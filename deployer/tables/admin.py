@@ -14,20 +14,19 @@ from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
 from deployer.live.lance_failures import storage_in_words
 from deployer.live.lance_storage import storage_options
 from deployer.live.model import LiveTable
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
+from deployer.live.reader import MAX_ROWS_PER_LEAF, UNIQUE
 from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refusal, refuse_unsupported
 from deployer.specs.arrow import arrow_schema
-from deployer.specs.json_form import key_to_json
-from deployer.specs.model import Storage, TableSpec
+from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_register, to_rename
 from deployer.state.envelope import FORGED
 from deployer.state.failpoints import reached
 from deployer.state.location import new_location
-from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties
+from deployer.state.model import INSTANCE_LOG, TableEntry
 from deployer.state.requirements import LogEmpty, TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import (
@@ -38,7 +37,7 @@ from deployer.state.updates import (
     SetTableProperties,
     SetTableStatus,
 )
-from deployer.tables.declared import declare
+from deployer.tables.declared import declare, declared_properties
 from deployer.tables.indexes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.protection import held_by_unfinished, protected_content
@@ -85,21 +84,7 @@ def create_table(
     reached("tables.create.registered")
     dataset = _create_dataset(root, entry, spec)
     reached("tables.create.written")
-    properties = TableProperties(
-        row_keys=spec.row_keys,
-        sort_keys=spec.sort_keys,
-        online=spec.online,
-        deletion_protection=spec.deletion_protection,
-        description=spec.description,
-        storage=_storage(spec.storage),
-        tags=dict(spec.tags),
-        declared={
-            OWNER: owner,
-            SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
-            **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
-            **({UNIQUE: True} if spec.unique else {}),
-        },
-    )
+    properties = declared_properties(spec, owner)
     schema = dataset.schema.serialize().to_pybytes()
     create = CreateTable(properties, schema, dataset.version, declared_partitions(spec))
     store.commit_all(
@@ -322,7 +307,3 @@ def _row_keys(store: StateStore, live: LiveTable) -> tuple[str, ...]:
 
 def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:
     store.commit(live.table_id, [SetTableProperties(changes)])
-
-
-def _storage(storage: Storage) -> dict[str, Any]:
-    return {name: getattr(storage, name) for name in Storage.__slots__}

@@ -1,16 +1,39 @@
-"""What is remembered of a table beside its properties: owner, split points, limit of leaves, unique keys."""
+"""What the state keeps of a table's declaration: its properties, and beside them its owner, split points, limit of
+leaves and unique keys."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from deployer.errors import CommitTimedOut, Conflict
+from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPLIT_POINTS, UNIQUE
+from deployer.specs.json_form import key_to_json, storage_in_full
+from deployer.specs.model import TableSpec
 from deployer.state.conflicts import to_redeclare
-from deployer.state.model import JSON
+from deployer.state.model import JSON, TableProperties
 from deployer.state.store import StateStore
 from deployer.state.updates import SetTableProperties, TableUpdate
 
 ATTEMPTS = 20  #: how often it is tried again because others change the table's properties
+
+
+def declared_properties(spec: TableSpec, owner: str) -> TableProperties:
+    """The properties of a new table that `owner` manages."""
+    return TableProperties(
+        row_keys=spec.row_keys,
+        sort_keys=spec.sort_keys,
+        online=spec.online,
+        deletion_protection=spec.deletion_protection,
+        description=spec.description,
+        storage=storage_in_full(spec.storage),
+        tags=dict(spec.tags),
+        declared={
+            OWNER: owner,
+            SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
+            **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
+            **({UNIQUE: True} if spec.unique else {}),
+        },
+    )
 
 
 def declare(

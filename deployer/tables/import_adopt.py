@@ -14,6 +14,7 @@ from deployer.live.reader import OWNER, SPLIT_POINTS
 from deployer.live.unrecorded import adopted_updates
 from deployer.specs.arrow import columns_of
 from deployer.specs.column_names import NameFault, name_fault
+from deployer.specs.json_form import storage_in_full
 from deployer.specs.model import Storage, TableSpec
 from deployer.specs.rules import Rule
 from deployer.specs.storable import Finding, type_findings
@@ -22,11 +23,11 @@ from deployer.state.clock import Clock
 from deployer.state.commits import Part
 from deployer.state.location import Location
 from deployer.state.model import INSTANCE_LOG, TableEntry, TableProperties, TableState
-from deployer.state.partitions import partition_tree
 from deployer.state.requirements import LogEmpty, NameFree
 from deployer.state.store import StateStore
 from deployer.state.updates import CreateTable, RegisterTable
 from deployer.tables.removal import needed_by
+from deployer.tables.split_points import one_leaf
 
 MANAGED_VERSIONS = ("2.1", "2.2")  #: of the file format, those that a spec can declare
 
@@ -127,11 +128,11 @@ def adopt(store: StateStore, root: str, found: Adoptable, owner: str) -> str:
     entry = TableEntry(table_id, spec.database, spec.name, found.location, "active", at)
     properties = TableProperties(
         deletion_protection=spec.deletion_protection,
-        storage={name: getattr(spec.storage, name) for name in Storage.__slots__},
+        storage=storage_in_full(spec.storage),
         declared={OWNER: owner, SPLIT_POINTS: []},
     )
     schema = dataset.schema.serialize().to_pybytes()
-    partitions = partition_tree((), lambda: uuid.uuid4().hex[:12])
+    partitions = one_leaf()
     create = CreateTable(properties, schema, dataset.version, partitions)
     empty = TableState(
         table_id=table_id,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -213,8 +214,8 @@ def _csv(source: Source, options: ReadOptions, limit: int, notes: list[str]) -> 
 
 def _require_distinct(names: Sequence[str], source: Source, remedy: str) -> None:
     """Raises InvalidInput for data that has several columns of one name."""
-    for name in dict.fromkeys(names):
-        if (count := names.count(name)) > 1:
+    for name, count in Counter(names).items():
+        if count > 1:
             raise InvalidInput(f"{count} columns are called {name!r}", where=source.name, remedy=remedy)
 
 

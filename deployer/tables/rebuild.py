@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -17,26 +18,26 @@ from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFo
 from deployer.live.key_ranges import fault_of_keys
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import open_dataset
-from deployer.live.reader import MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, active_tables, live_table
+from deployer.live.reader import OWNER, SPEC, SPLIT_POINTS, active_tables, live_table
 from deployer.live.rebuilt import RebuiltLog, Source, rebuilt_log
 from deployer.live.unrecorded import marks_since
 from deployer.specs.arrow import columns_of
-from deployer.specs.json_form import instance_to_json, key_to_json
+from deployer.specs.json_form import instance_to_json, storage_in_full
 from deployer.specs.model import InstanceSpec, Storage, TableSpec
 from deployer.state import open_reader, open_store
 from deployer.state.clock import Clock
 from deployer.state.entries import LogEntry
 from deployer.state.location import Location
-from deployer.state.model import INSTANCE_LOG, Dataset, Partition, TableEntry, TableProperties
+from deployer.state.model import INSTANCE_LOG, Dataset, TableEntry, TableProperties
 from deployer.state.new_store import write_store
-from deployer.state.partitions import partition_tree
 from deployer.state.places import fault_between
 from deployer.state.record_files import records_at
 from deployer.state.table_record import TableRecord
 from deployer.state.updates import InstanceUpdate, RegisterTable, SetInstanceProperties
 from deployer.state.user import local_user
+from deployer.tables.declared import declared_properties
 from deployer.tables.lost_datasets import Claim, Found, Problem, find_datasets
-from deployer.tables.split_points import declared_partitions
+from deployer.tables.split_points import declared_partitions, one_leaf
 from deployer.tables.storage import dataset_uri
 
 if TYPE_CHECKING:
@@ -97,8 +98,8 @@ def plan_rebuild(root: str, declared: Declared) -> Rebuild:
         except DeployerError as error:
             problems.append(Problem(claim.record.entry.location, str(error)))
     tables.sort(key=lambda each: each.entry.full_name)
-    names = [each.entry.full_name for each in tables]
-    for name in sorted({each for each in names if names.count(each) > 1}):
+    times_named = Counter(each.entry.full_name for each in tables)
+    for name in sorted(name for name, times in times_named.items() if times > 1):
         problems += [
             Problem(each.entry.location, f"several datasets are of a table {name}")
             for each in tables
@@ -204,7 +205,7 @@ def _claimed(root: str, several: list[Location], declared: Declared) -> tuple[Cl
         for each in sorted(several, key=lambda one: one.number or 1)
     )
     properties, notes = _properties(dataset, spec, declared.owner)
-    tree = declared_partitions(spec) if spec is not None and properties.row_keys else _one_partition()
+    tree = declared_partitions(spec) if spec is not None and properties.row_keys else one_leaf()
     database, _, name = full_name.partition(".")
     entry = TableEntry(table_id, database, name, location, "active", at, number)
     record = TableRecord(
@@ -239,10 +240,6 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     )
 
 
-def _one_partition() -> tuple[Partition, ...]:
-    return partition_tree((), lambda: uuid.uuid4().hex[:12])
-
-
 def _properties(
     dataset: lance.LanceDataset, spec: TableSpec | None, owner: str
 ) -> tuple[TableProperties, tuple[str, ...]]:
@@ -252,27 +249,16 @@ def _properties(
         stable_row_ids=None if dataset.has_stable_row_ids else False,
     )
     if spec is None:
-        plain = {name: getattr(storage, name) for name in Storage.__slots__}
-        return TableProperties(storage=plain, declared={OWNER: "", SPLIT_POINTS: []}), ("it has no row keys",)
+        return TableProperties(storage=storage_in_full(storage), declared={OWNER: "", SPLIT_POINTS: []}), (
+            "it has no row keys",
+        )
     columns = columns_of(dataset.schema)
     keys, notes = (*spec.row_keys, *spec.sort_keys), list[str]()
     if fault := fault_of_keys(columns, keys) if keys else None:
         notes.append(f"the keys that the specs declare do not fit its columns, so it has none: {fault}")
         spec = replace(spec, row_keys=(), sort_keys=(), split_points=())
     if str(dataset.data_storage_version) == spec.storage.data_storage_version:
-        storage = replace(spec.storage, stable_row_ids=spec.storage.stable_row_ids)
-    properties = TableProperties(
-        row_keys=spec.row_keys,
-        sort_keys=spec.sort_keys,
-        online=spec.online,
-        deletion_protection=spec.deletion_protection,
-        description=spec.description,
-        storage={name: getattr(storage, name) for name in Storage.__slots__},
-        tags=dict(spec.tags),
-        declared={
-            OWNER: owner,
-            SPLIT_POINTS: [key_to_json(point) for point in spec.split_points],
-            **({} if spec.max_rows_per_leaf is None else {MAX_ROWS_PER_LEAF: spec.max_rows_per_leaf}),
-        },
-    )
+        storage = spec.storage
+    # The next plan looks at the keys of all rows before they are unique.
+    properties = declared_properties(replace(spec, storage=storage, unique=False), owner)
     return properties, tuple(notes)

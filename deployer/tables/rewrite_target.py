@@ -18,7 +18,7 @@ from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.marks import Mark
 from deployer.live.reader import SPLIT_POINTS
 from deployer.specs.arrow import arrow_schema, arrow_type
-from deployer.specs.json_form import key_to_json, storage_from_json
+from deployer.specs.json_form import key_to_json, storage_from_json, storage_in_full
 from deployer.specs.model import Storage, TableSpec
 from deployer.state.model import JSON, TableState
 from deployer.tables.dataset import OpenTable
@@ -49,7 +49,7 @@ class Target:
         return {
             "row_keys": list(self.row_keys),
             "sort_keys": list(self.sort_keys),
-            "storage": _plain(self.storage),
+            "storage": storage_in_full(self.storage),
             "declared": {**state.properties.declared, SPLIT_POINTS: list(self.split_points)},
         }
 
@@ -94,7 +94,7 @@ def target_of(table: OpenTable, spec: TableSpec) -> Target:
     points = tuple(key_to_json(point) for point in spec.split_points)
     types = {column.name: arrow_type(column.type) for column in spec.columns if column.name in spec.row_keys}
     schema = pa.schema([field.with_type(types.get(field.name, field.type)) for field in table.schema])
-    written = {name: value for name, value in _plain(spec.storage).items() if name != "keep_replaced_for"}
+    written = {name: value for name, value in storage_in_full(spec.storage).items() if name != "keep_replaced_for"}
     document = [spec.row_keys, spec.sort_keys, points, written, schema.to_string()]
     fingerprint = hashlib.blake2b(json.dumps(document, default=list).encode(), digest_size=16).hexdigest()
     kinds = key_kinds(schema, spec.row_keys)
@@ -193,7 +193,3 @@ def _decoded(value: Any) -> str:
 
 def _stable(declared: Any, row_keys: Sequence[str]) -> bool:
     return not row_keys if declared is None else bool(declared)
-
-
-def _plain(storage: Storage) -> dict[str, JSON]:
-    return {name: getattr(storage, name) for name in Storage.__slots__}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 
 from deployer.specs.keys import key_kind
 from deployer.specs.model import TableSpec
@@ -20,4 +21,13 @@ def encoded_split_points(spec: TableSpec) -> tuple[bytes, ...]:
 
 def declared_partitions(spec: TableSpec) -> tuple[Partition, ...]:
     """A new tree of the declared leaves, root first; ids are random."""
-    return partition_tree(encoded_split_points(spec), lambda: uuid.uuid4().hex[:12])
+    return _tree(encoded_split_points(spec))
+
+
+def one_leaf() -> tuple[Partition, ...]:
+    """A new tree of one leaf, whose id is random."""
+    return _tree(())
+
+
+def _tree(points: Sequence[bytes]) -> tuple[Partition, ...]:
+    return partition_tree(points, lambda: uuid.uuid4().hex[:12])
