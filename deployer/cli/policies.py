@@ -90,7 +90,7 @@ def _judged(
     if targets is not None:
         specs = [spec for spec in specs if spec.address in targets.addresses]
         approvals = tuple(each for each in policies.approvals if each.address in targets.addresses)
-        policies = replace(policies, approvals=approvals)  # nobody shall remove those of the others as unused
+        policies = replace(policies, approvals=approvals)  # those of other resources are not unused
     view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
     verdict = evaluate(policies, view)
     if targets is not None:

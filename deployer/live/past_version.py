@@ -33,7 +33,7 @@ def state_at(dataset: lance.LanceDataset, recorded: TableState) -> TableState:
 
 
 def applied(state: TableState, updates: Sequence[TableUpdate]) -> TableState:
-    """The state after updates that nobody commits. Raises Corrupt for updates that do not fit it."""
+    """The state after updates that are not committed. Raises Corrupt for updates that do not fit it."""
     at = max(Clock().now(), state.at)
     entry = LogEntry(state.table_id, state.version + 1, "", at, "", tuple(updates))
     try:

@@ -174,7 +174,7 @@ def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> lis
 
 
 def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], marks: Marks) -> TableRebuilt:
-    """The table at the first version that is told of."""
+    """The table at the first version that the rebuilt log has."""
     record, version = source.record, int(dataset.version)
     known = source.jobs
     before = [each for each in known.jobs if known.lance_version < version or each.at < kept[version]] if known else []

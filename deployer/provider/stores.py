@@ -112,7 +112,7 @@ class Stores:
             return self._stores[path]
 
     def addresses(self, root: str) -> dict[str, str]:
-        """The addresses of the tables that the state store has, by id; none where there is no store yet."""
+        """The addresses of the tables in the state store, by id; empty if the store does not exist yet."""
         try:
             tables = self.reader(root).instance().tables
         except NotFound:

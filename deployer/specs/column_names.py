@@ -85,7 +85,7 @@ def legal_names(names: Sequence[str]) -> dict[str, str]:
     """A name that a column can have for each of the distinct names, in order: the name itself where it can be one.
 
     A dot becomes `_`, an empty name `row_name` if it is the first one (R and pandas write row names so), else
-    `column_2` by its place. Of names that nobody can tell apart all but the first get a number.
+    `column_2` by its place. Of names that look the same, all but the first get a number.
     """
     found = {name: name for name in names if name_fault(name) is None}
     taken: set[str] = set()

@@ -101,7 +101,7 @@ def _split_point(node: Node, keys: Sequence[Column | None], report: Report) -> t
 
 
 def read_leaf_limit(document: Document, label: str, report: Report) -> int | None:
-    """The most rows of a leaf; None where there is no limit, or no sound one."""
+    """The maximum number of rows of a leaf; None without a limit, and if the limit is invalid."""
     partitions = document.sound("partitions")
     options = partitions.value if partitions is not None and isinstance(partitions.value, dict) else {}
     node = options.get("max_rows_per_leaf")

@@ -130,7 +130,7 @@ class Schemas:
 
 
 def _others(document: Node, sound: Sequence[Node]) -> Sequence[Node] | None:
-    """The document's columns other than the sound ones; None where there is no list."""
+    """The document's columns that have problems; None if `columns` is not a list."""
     columns = document.value.get("columns") if isinstance(document.value, dict) else None
     if columns is None or not isinstance(columns.value, list):
         return None

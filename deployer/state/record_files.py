@@ -35,7 +35,7 @@ class RecordFiles(Protocol):
         ...
 
     def write(self, location: Location, name: str, data: bytes) -> bool:
-        """Puts the document in place; False where there is no dataset. It is durable then."""
+        """Writes the document durably. Returns False, and writes nothing, if there is no dataset."""
         ...
 
 

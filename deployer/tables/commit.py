@@ -183,7 +183,7 @@ def _commit_checked(
     admission: Admission,
     turn: Turn,
 ) -> Committed:
-    """The commit of rows that are compared with the table's. Nobody else's are committed along with them."""
+    """The commit of rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
     try:
         begun = begin_alone(store, root, entry, pending, schema, admission)
