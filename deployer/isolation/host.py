@@ -22,30 +22,28 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TextIO
 
 from deployer.isolation.channel import Channel
+from deployer.isolation.orphans import end_orphans, has_ended
 from deployer.isolation.surroundings import adopt_orphans, close_memory
 
 _MOST_BYTES = 1 << 16
 #: What the command sends is its own, and a lake of many tables is long.
 _FROM_COMMAND = 1 << 31
 _LOOK_SECONDS = 0.002
-_ROUNDS = 1000  #: in which orphans are killed that begin others
 
 Main = Callable[[Channel], None]
 
 
-def main(descriptor: int) -> NoReturn:
-    """Serves requests until the command is gone."""
-    control = socket.socket(fileno=descriptor)
+def main(arguments: Sequence[str]) -> NoReturn:
+    """Serves requests until the command is gone; the argument is the descriptor of the socket."""
+    control = socket.socket(fileno=int(arguments[0]))
     close_memory()
     adopt_orphans()
     children: set[int] = set()
@@ -62,7 +60,7 @@ def main(descriptor: int) -> NoReturn:
             else:
                 answer = _end(request["end"], request["seconds"])
                 children.discard(request["end"])
-                _end_orphans(children)
+                end_orphans(children)
             control.sendall(json.dumps(answer).encode() + b"\n")
     except BaseException:
         traceback.print_exc()
@@ -70,7 +68,7 @@ def main(descriptor: int) -> NoReturn:
         for pid in children:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)
-        _end_orphans(())
+        end_orphans(())
         os._exit(0)
 
 
@@ -144,7 +142,7 @@ def _leave(code: int) -> NoReturn:
 def _end(pid: int, seconds: float) -> dict[str, Any]:
     """Waits for a process to end, kills it after that many seconds, and with it what is left of its group."""
     until = time.monotonic() + seconds
-    while not (ended := _has_ended(pid)) and time.monotonic() < until:
+    while not (ended := has_ended(pid)) and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)
     # Its number is kept for it until it is waited for, so that no other process can be hit.
     for kill in (os.killpg, os.kill):
@@ -152,34 +150,3 @@ def _end(pid: int, seconds: float) -> dict[str, Any]:
             kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
     return {"status": os.waitstatus_to_exitcode(status), "killed": not ended}
-
-
-def _end_orphans(running: Collection[int]) -> None:
-    """Kills what ended processes left behind in sessions of its own. What these began is found in the next round."""
-    for _ in range(_ROUNDS):
-        orphans = [pid for pid in _children() if pid not in running]
-        if not orphans:
-            return
-        for pid in orphans:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        for pid in orphans:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-def _children() -> Iterator[int]:
-    """The children of this process, where `/proc` tells them."""
-    own = str(os.getpid())
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError):
-            if entry.read_text(errors="replace").rpartition(")")[2].split()[1] == own:
-                yield int(entry.parent.name)
-
-
-def _has_ended(pid: int) -> bool:
-    """Whether the process has ended; it is not waited for."""
-    if hasattr(os, "waitid"):
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-    shown = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, check=False)  # noqa: S607
-    return shown.stdout.strip()[:1] in (b"", b"Z")

@@ -29,14 +29,13 @@ _STOP_SECONDS = 1.0
 
 OnLine = Callable[[str], None]
 
-#: What the host runs: the deployer of this process, wherever that is found and whatever the current folder holds.
+#: What `command_of` runs: the deployer of this process, wherever that is found and whatever the current folder holds.
 _BOOT = """
 import importlib.util, sys
-spec = importlib.util.spec_from_file_location("deployer", sys.argv[2])
+spec = importlib.util.spec_from_file_location("deployer", sys.argv[1])
 sys.modules["deployer"] = package = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
-from deployer.isolation.host import main
-main(int(sys.argv[1]))
+importlib.import_module(sys.argv[2]).main(sys.argv[3:])
 """
 
 
@@ -113,7 +112,7 @@ class _Host:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _BOOT, str(theirs.fileno()), _package_file()],
+                command_of("deployer.isolation.host", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 env=environment_for_project_code(),
                 stdin=subprocess.DEVNULL,
@@ -190,8 +189,13 @@ def _line(request: dict[str, Any]) -> bytes:
     return json.dumps(request).encode() + b"\n"
 
 
-def _package_file() -> str:
-    return str(Path(__file__).resolve().parents[1] / "__init__.py")
+def command_of(module: str, *arguments: str, alone: bool = False) -> list[str]:
+    """A command that calls `main` of a module of deployer with these arguments.
+
+    `alone`: the module needs nothing but Python's own library, so that it starts sooner.
+    """
+    package = Path(__file__).resolve().parents[1] / "__init__.py"
+    return [sys.executable, *(("-I", "-S") if alone else ("-P",)), "-c", _BOOT, str(package), module, *arguments]
 
 
 _current: _Host | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from functools import cache
 from typing import Any
@@ -29,7 +30,7 @@ _WITHHELD = frozenset(
 )
 _WITHHELD_PREFIX = "DEPLOYER_TOKEN_"
 
-_GET_DUMPABLE, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 3, 4, 36  # prctl(2)
+_SET_PDEATHSIG, _GET_DUMPABLE, _SET_DUMPABLE, _SET_CHILD_SUBREAPER = 1, 3, 4, 36  # prctl(2)
 
 
 def is_withheld(variable: str) -> bool:
@@ -59,6 +60,11 @@ def open_memory() -> None:
 def adopt_orphans() -> None:
     """Makes processes whose parents are gone children of this one, when it or a child of it began them. On Linux."""
     _prctl(_SET_CHILD_SUBREAPER, 1)
+
+
+def end_with_parent() -> None:
+    """Has this process killed when the thread that began it ends, also once it runs another program. On Linux."""
+    _prctl(_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _prctl(option: int, value: int = 0) -> int:
