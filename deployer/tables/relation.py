@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,15 +10,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from deployer.live.lance_io import field_ids
+from deployer.tables.dataset import ReadTable
+from deployer.tables.file_guarantees import may_hold
+
 
 class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no types here
-    """A dataset of one part, read by Lance; DataFusion hands down the columns and the condition that it needs.
+    """A table's dataset as one part, read by Lance; DataFusion hands down the columns and the condition that it needs.
 
-    Rows of the fragments `without` are left out.
+    `opened` and `total` count the fragments of all readings: those that can hold a row, and all.
     """
 
-    def __init__(self, dataset: Any, without: frozenset[int] = frozenset()) -> None:
-        self._dataset, self._without = dataset, without
+    def __init__(self, table: ReadTable) -> None:
+        self._table, self._dataset = table, table.dataset()
+        self.opened = self.total = 0
 
     @property
     def schema(self) -> pa.Schema:
@@ -34,7 +39,19 @@ class Relation(pads.Dataset):  # type: ignore[misc] # Arrow's classes have no ty
         return _Projection(pa.schema([self.schema.field(name) for name in names]))
 
     def get_fragments(self, filter: Any = None) -> Iterator[_Part]:
-        yield _Part(self._dataset, self._without)
+        """What DataFusion asks once for each reading of the table in a query, when it has planned it."""
+        every = [each for each in self._dataset.get_fragments() if each.fragment_id not in self._table.without]
+        chosen = every
+        if isinstance(filter, pc.Expression):
+            names = self.schema.names
+            ids = dict(zip(field_ids(self._dataset, names), names, strict=True))
+            files = {file.fragment_id: file for file in self._table.state.files}
+            known = [files[each.fragment_id] for each in every if each.fragment_id in files]
+            can = may_hold(filter, known, self.schema, self._table.row_keys, ids)
+            chosen = [each for each in every if each.fragment_id not in files or each.fragment_id in can]
+        self.opened += len(chosen)
+        self.total += len(every)
+        yield _Part(self._dataset, chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +60,8 @@ class _Projection:
 
 
 class _Part:
-    def __init__(self, dataset: Any, without: frozenset[int]) -> None:
-        self._dataset, self._without = dataset, without
+    def __init__(self, dataset: Any, fragments: Sequence[Any]) -> None:
+        self._dataset, self._fragments = dataset, fragments
 
     def scanner(
         self, schema: pa.Schema, columns: list[str] | None = None, filter: Any = None, **_: Any
@@ -57,8 +74,8 @@ class _Part:
         said = str(filter) if filter is not None else ""
         # A count needs no column; Lance gives rows only together with one.
         read = [name for name in names if name in wanted or name in said] or names[:1]
-        chosen = None  # all of them
-        if self._without:
-            chosen = [each for each in self._dataset.get_fragments() if each.fragment_id not in self._without]
-        reader = self._dataset.scanner(columns=read, fragments=chosen, blob_handling="all_binary").to_reader()
+        # Lance takes an empty list of fragments for all of them.
+        some, most = (self._fragments, None) if self._fragments else (self._dataset.get_fragments()[:1], 0)
+        scanner = self._dataset.scanner(columns=read, fragments=list(some), limit=most, blob_handling="all_binary")
+        reader = scanner.to_reader()
         return pads.Scanner.from_batches(reader, columns=list(wanted), filter=filter)

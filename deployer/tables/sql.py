@@ -14,7 +14,7 @@ from deployer.live.lance_failures import first_line, in_words, is_of_files
 from deployer.tables.dataset import read_entry
 from deployer.tables.relation import Relation
 from deployer.tables.table import Rows
-from deployer.tables.zoned_literals import refuse_zoned_literals
+from deployer.tables.zoned_literals import with_instants
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader
@@ -31,9 +31,10 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
     """
     import datafusion
 
-    refuse_zoned_literals(query, "compare with the text alone, such as '2013-07-04T18:00:00Z'")
+    query = with_instants(query)
     context = datafusion.SessionContext(datafusion.SessionConfig().with_information_schema(True))
-    columns = _register(context, store, root, query)
+    relations = _register(context, store, root, query)
+    columns = {name: [] if each is None else list(each.schema.names) for name, each in relations.items()}
     allowed = datafusion.SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
     try:
         frame = context.sql_with_options(query, allowed)
@@ -46,24 +47,25 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
         if is_of_files(failure):
             raise in_words(failure, root) from failure
         raise _explained(failure, columns) from failure
-    return Rows(first.schema if first is not None else schema, _chain(first, batches), 0, 0)
+    read = [each for each in relations.values() if each is not None]  # all is planned before the first batch comes
+    opened, total = sum(each.opened for each in read), sum(each.total for each in read)
+    return Rows(first.schema if first is not None else schema, _chain(first, batches), opened, total)
 
 
-def _register(context: Any, store: StateReader, root: str, query: str) -> dict[str, list[str]]:
-    """Makes the tables that the query can mean known, and gives their columns by the names they have in SQL."""
+def _register(context: Any, store: StateReader, root: str, query: str) -> dict[str, Relation | None]:
+    """Makes the tables that the query can mean known, and gives all by their names: None where it cannot mean one."""
     from datafusion import Table
     from datafusion.catalog import Schema
 
     entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
     bare = [entry.name for entry in entries]
     catalog = context.catalog()
-    known: dict[str, list[str]] = {entry.full_name: [] for entry in entries}
+    known: dict[str, Relation | None] = {entry.full_name: None for entry in entries}
     for entry in entries:
         if entry.name.lower() not in query.lower():
             continue  # it cannot be meant: opening a thousand tables for one query would take its time
-        opened = read_entry(store, root, entry)
-        known[entry.full_name] = opened.schema.names
-        table = Table(Relation(opened.dataset(), opened.without))
+        relation = known[entry.full_name] = Relation(read_entry(store, root, entry))
+        table = Table(relation)
         if entry.database not in catalog.names():
             catalog.register_schema(entry.database, Schema.memory_schema())
         catalog.schema(entry.database).register_table(entry.name, table)

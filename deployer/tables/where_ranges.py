@@ -1,13 +1,15 @@
 """What an SQL condition says of the ranges of columns, so that files without any such row are not opened.
 
 DataFusion parses it, and only what it says without doubt is taken: comparisons of a column with a literal of the same
-kind that all have to hold. Lance judges every row by the whole condition still.
+kind that all have to hold. What timestamps are compared with, such as a local time of the column's zone, DataFusion's
+optimizer turns into a value of the column's type, as Lance does, whose planner is DataFusion's. Lance judges every row
+by the whole condition still.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,25 +17,31 @@ import pyarrow as pa
 from deployer.tables.key_values import Interval, from_python
 
 if TYPE_CHECKING:
+    from datafusion import DataFrame
     from datafusion.expr import Expr
+    from datafusion.plan import LogicalPlan
 
-_READ_DIFFERENTLY = re.compile(r'["\[\\#;]|--|/\*')  # by one dialect of SQL than by another
+_READ_DIFFERENTLY = re.compile(r'["\[#;]|--|/\*')  # by one dialect of SQL than by another
+_TEXT = re.compile(r"'(?:[^']|'')*'|`[^`]*`")
 _LONGEST = 10_000  #: characters; to take a condition apart takes time with the square of its length
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str, Interval]:
     """Intervals of these columns that every row has for which the condition holds; none where it does not say any."""
-    if not names or len(where) > _LONGEST or _READ_DIFFERENTLY.search(where):
+    if not names or len(where) > _LONGEST or "\\" in where or _READ_DIFFERENTLY.search(_TEXT.sub("''", where)):
         return {}
     if len({name.lower() for name in schema.names}) < len(schema):
         return {}
     found: dict[str, Interval] = {}
     try:
-        condition = parse_condition(where, schema)
+        frame = _no_rows(schema)
+        compared = [*_compared(frame.parse_sql_expr(where))]
+        if any(pa.types.is_timestamp(schema.field(name).type) for name in names):
+            compared += _compared_timestamps(frame.filter(frame.parse_sql_expr(where)).optimized_logical_plan(), schema)
     except Exception:  # then Lance says what is wrong with it
         return {}
-    for name, interval in _compared(condition):
+    for name, interval in compared:
         if name in names:
             fitting = _fitting(schema.field(name), interval)
             found[name] = _both(schema.field(name), found[name], fitting) if name in found else fitting
@@ -42,6 +50,10 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
 
 def parse_condition(where: str, schema: pa.Schema) -> Expr:
     """Raises an Exception, of which kind DataFusion does not say, for what is no condition on these columns."""
+    return _no_rows(schema).parse_sql_expr(where)
+
+
+def _no_rows(schema: pa.Schema) -> DataFrame:
     from datafusion import SessionConfig, SessionContext
 
     options = {  # the dialect with names in backticks and without escapes in strings, as Lance's
@@ -49,8 +61,21 @@ def parse_condition(where: str, schema: pa.Schema) -> Expr:
         "datafusion.sql_parser.enable_ident_normalization": "false",
     }
     plain = pa.schema([field for field in schema if not pa.types.is_nested(field.type)])
-    frame = SessionContext(SessionConfig(options)).from_arrow(pa.Table.from_batches([], plain))
-    return frame.parse_sql_expr(where)
+    return SessionContext(SessionConfig(options)).from_arrow(pa.Table.from_batches([], plain))
+
+
+def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple[str, Interval]]:
+    """Columns of timestamps and the values of their type that they are compared with, as an optimized plan has them."""
+    from datafusion.expr import Filter
+
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        pending += node.inputs()
+        if isinstance(whole := _variant(node), Filter):
+            for name, interval in _compared(whole.predicate()):
+                if pa.types.is_timestamp(schema.field(name).type):
+                    yield name, interval
 
 
 def _variant(expression: Any) -> Any:
@@ -83,6 +108,8 @@ def _one_compared(whole: Any) -> Iterator[tuple[str, Interval]]:
         ):
             if (name := _name(column)) is not None and (value := _literal(other)) is not None:
                 yield name, _beside(operator, value)
+    elif isinstance(whole, BinaryExpr) and whole.op() == "OR":
+        yield from _either(whole.left(), whole.right())
     elif isinstance(whole, Between) and not whole.negated():
         if (name := _name(whole.expr())) is not None:
             yield name, Interval(_literal(whole.low()), _literal(whole.high()))
@@ -95,7 +122,21 @@ def _one_compared(whole: Any) -> Iterator[tuple[str, Interval]]:
 
 
 def _python(value: pa.Scalar) -> Any:
-    return value.as_py()
+    return value.value if pa.types.is_timestamp(value.type) else value.as_py()
+
+
+def _either(one: Expr, other: Expr) -> Iterator[tuple[str, Interval]]:
+    """Columns that both conditions compare, and what lies between the lowest and the highest of both."""
+    first, second = dict(_compared(one)), dict(_compared(other))
+    for name in first.keys() & second.keys():
+        each = (first[name], second[name])
+        yield name, Interval(_outer(min, [at.low for at in each]), _outer(max, [at.high for at in each]))
+
+
+def _outer(outer: Callable[..., pa.Scalar], ends: Sequence[pa.Scalar | None]) -> pa.Scalar | None:
+    known = [end for end in ends if end is not None]
+    comparable = len(known) == len(ends) and len({end.type for end in known}) == 1
+    return outer(known, key=_python) if comparable else None
 
 
 def _beside(operator: str, value: pa.Scalar) -> Interval:
@@ -145,7 +186,7 @@ def _of_type(field: pa.Field, value: pa.Scalar | None) -> pa.Scalar | None:
         or ((types.is_string(kind) or types.is_large_string(kind)) and types.is_string(value.type))
         or (types.is_boolean(kind) and types.is_boolean(value.type))
         or (types.is_date32(kind) and types.is_date32(value.type))
-        or (types.is_timestamp(kind) and kind.tz in (None, "UTC") and types.is_timestamp(value.type))
+        or (types.is_timestamp(kind) and types.is_timestamp(value.type) and _same_clock(kind.tz, value.type.tz))
     )
     if not same:
         return None
@@ -153,6 +194,11 @@ def _of_type(field: pa.Field, value: pa.Scalar | None) -> pa.Scalar | None:
         return value.cast(kind)
     except pa.ArrowInvalid:  # what the type cannot hold
         return None
+
+
+def _same_clock(of_column: str | None, of_value: str | None) -> bool:
+    """Whether both are instants, or local times of the same zone; None is no zone, which is taken for UTC."""
+    return of_value is not None if of_column not in (None, "UTC") else of_value in (None, "UTC")
 
 
 def _both(field: pa.Field, one: Interval, other: Interval) -> Interval:
