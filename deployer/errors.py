@@ -89,6 +89,10 @@ class KeysTaken(Conflict):
     """Somebody else added rows with keys that this request is about to add to a table with unique keys."""
 
 
+class Preempted(Conflict):
+    """Somebody else committed what a prepared commit must not follow; nothing is wrong with preparing it again."""
+
+
 class CommitTimedOut(DeployerError):
     """A transaction could not be committed in its time; `attempts` says how often it was tried."""
 

@@ -8,21 +8,22 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from deployer.compute.local import LocalCluster
-from deployer.errors import Conflict, NotFound, Refused
+from deployer.errors import Conflict, NotFound
 from deployer.services.attached import find_service
 from deployer.services.due import SCHEDULE, scheduled_run_id
-from deployer.services.run import run_service, runnable
-from deployer.services.running import Asked
-from deployer.services.runs import end_queued_run, fail_dead_runs, queue_run
+from deployer.services.run import run_service
+from deployer.services.running import Asked, ending_unbegun
+from deployer.services.runs import fail_dead_runs, queue_run
 from deployer.specs.service_schema import KINDS
 from deployer.state import open_store
 from deployer.state.services import Run, ServiceKind
+from deployer.state.store import StateStore
 from deployer.tables.dataset import find_entry
 from deployer.tables.progress import OnProgress, untold
 from spark_jobs.program import run_program
@@ -43,60 +44,57 @@ def run_scheduled(
     """Runs a service of `table` (`database.name`) of the instance at `root`; gives the run's id, its status and why.
 
     `scheduled` is the time of the schedule that asks: each is run once, however often it asks. Nothing is run, and the
-    id is None, while the service is paused or runs already. `cluster` is the name to record, `sizes` those of a local
-    session. Raises NotFound for a table or service that is not there, Refused for a service that this release does not
-    run, whose run has FAILED then.
+    id is None, while the service is paused or runs already, and by a schedule while the table is offline. `cluster` is
+    the name to record, `sizes` those of a local session. Raises NotFound for a table or service that is not there,
+    Refused for a service that this release does not run, whose run has FAILED then.
     """
-    run = _queued(root, table, kind, cluster, scheduled)
-    if isinstance(run, str):
-        return {"run_id": None, "status": None, "why": run}
-    try:
-        runnable(kind)
-    except Refused as refused:
-        _fail(root, table, run, refused)
-        raise
-    done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
+    with closing(open_store(root)) as store:
+        table_id = find_entry(store.instance().tables.values(), table).table_id
+        run = _queued(store, table_id, kind, cluster, scheduled)
+        if isinstance(run, str):
+            return {"run_id": None, "status": None, "why": run}
+        with ending_unbegun(store, table_id, run.run_id):
+            done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
     return {"run_id": run.run_id, "status": done.status, "why": done.why}
 
 
-def _queued(root: str, table: str, kind: ServiceKind, cluster: str | None, scheduled: str | None) -> Run | str:
+def _queued(
+    store: StateStore, table_id: str, kind: ServiceKind, cluster: str | None, scheduled: str | None
+) -> Run | str:
     """A run that is queued; else why there is none."""
+    fail_dead_runs(store, table_id)
+    state = store.table(table_id)
+    service = find_service(state, kind, f"table {table_id}")
+    if service.paused:
+        return "the service is paused"
+    if scheduled and not state.properties.online:
+        return "the table is offline"
+    try:
+        run = queue_run(
+            store,
+            table_id,
+            kind,
+            cause=SCHEDULE if scheduled else ON_DEMAND,
+            cluster=cluster or service.cluster,
+            run_id=scheduled_run_id(kind, scheduled) if scheduled else None,
+        )
+    except Conflict as conflict:
+        return conflict.what
+    except NotFound:  # asked for again after so many runs that its own is not kept any more
+        return f"the run of {scheduled} is over"
+    return run if run.status == "QUEUED" else f"run {run.run_id} of this time is {run.status}"
+
+
+@contextmanager
+def _ending_unbegun(root: str, table: str, run_id: str | None) -> Iterator[None]:
+    """`ending_unbegun` of the queued run that this job was started for, if it was started for one."""
+    if run_id is None:
+        yield
+        return
     with closing(open_store(root)) as store:
         table_id = find_entry(store.instance().tables.values(), table).table_id
-        fail_dead_runs(store, table_id)
-        service = find_service(store.table(table_id), kind, f"table {table_id}")
-        if service.paused:
-            return "the service is paused"
-        try:
-            run = queue_run(
-                store,
-                table_id,
-                kind,
-                cause=SCHEDULE if scheduled else ON_DEMAND,
-                cluster=cluster or service.cluster,
-                run_id=scheduled_run_id(kind, scheduled) if scheduled else None,
-            )
-        except Conflict as conflict:
-            return conflict.what
-        except NotFound:  # asked for again after so many runs that its own is not kept any more
-            return f"the run of {scheduled} is over"
-        return run if run.status == "QUEUED" else f"run {run.run_id} of this time is {run.status}"
-
-
-def _fail(root: str, table: str, run: Run, refused: Refused) -> None:
-    with closing(open_store(root)) as store:
-        table_id = find_entry(store.instance().tables.values(), table).table_id
-        with suppress(Conflict):  # somebody ended it
-            end_queued_run(store, table_id, run.run_id, "FAILED", reason=refused.what)
-
-
-def arguments_now(
-    root: str, table: str, service: str, options: Mapping[str, Any] | None, engine: str, cluster: str
-) -> tuple[str, ...]:
-    """The command line that runs a service as a person asks for: at once, whether the table has it or not."""
-    given = () if options is None else (f"--options={json.dumps(options)}",)
-    where = (f"--root={root}", f"--table={table}", f"--service={service}", f"--cluster={cluster}")
-    return (*where, "--now", f"--engine={engine}", *given)
+        with ending_unbegun(store, table_id, run_id):
+            yield
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -111,6 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--options", type=json.loads, help="with --now: options of the service in canonical form, as JSON"
     )
+    parser.add_argument("--run", help="with --now: id of the queued run to do; otherwise one begins")
     parser.add_argument("--engine", choices=["auto", "spark", "driver"], default="auto", help="with --now")
     parser.add_argument("--memory", default="2g", help="of a local session")
     parser.add_argument("--cores", type=int, help="of a local session")
@@ -119,16 +118,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         if given.now:
-            done = run_service(
-                given.root,
-                given.table,
-                given.service,
-                given.options,
-                cluster=lambda: LocalCluster(given.cores, given.memory),
-                engine=given.engine,
-                on_progress=on_progress,
-                asked=Asked(cluster=given.cluster),
-            )
+            with _ending_unbegun(given.root, given.table, given.run):
+                done = run_service(
+                    given.root,
+                    given.table,
+                    given.service,
+                    given.options,
+                    cluster=lambda: LocalCluster(given.cores, given.memory),
+                    engine=given.engine,
+                    on_progress=on_progress,
+                    asked=Asked(run_id=given.run, cluster=given.cluster),
+                )
             return {"service": given.service, **asdict(done)}
         return run_scheduled(
             given.root,

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from tests.state.faults import Interpose, Proxy
 
 REGION = "eu-central-1"
+#: The tests that each choice of `--tier` runs: those of `make test`, the others, and both.
+TIERS = {"gate": {"gate"}, "rest": {"full"}, "all": {"gate", "full"}}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=tuple(TIERS), default="gate", help="the tests to run (default: gate)")
     parser.addoption("--long", action="store_true", help="run the long form of slow tests too")
     for service in ("dynamodb", "s3"):
         parser.addoption(
@@ -37,20 +40,31 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test's cases the mark `thinned(n)` leaves every n-th to the short form, from the first; with `only`, it
-    thins those with that word in their name."""
-    seen = Counter[str]()
+    """Selects the cases of the chosen tier.
+
+    The mark `thinned(n)` leaves every n-th of a test's cases, from the first, where they are, and makes the others
+    `slow`, or `full` with `to="full"`. With `only`, it thins the cases with that word in their name. Cases with Spark
+    are in the full tier, as are those that are marked `full`; the mark `gate` is stronger.
+    """
+    wanted, long = TIERS[config.getoption("--tier")], config.getoption("--long")
+    seen = Counter[tuple[str, str]]()
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
     for item in items:
         for mark in item.iter_markers("thinned"):
-            if mark.kwargs.get("only", "") in item.name:
-                test = item.nodeid.partition("[")[0]
+            if (only := mark.kwargs.get("only", "")) in item.name:
+                test = (item.nodeid.partition("[")[0], only)
                 if seen[test] % mark.args[0]:
-                    item.add_marker(pytest.mark.slow)
+                    item.add_marker(mark.kwargs.get("to", "slow"))
                 seen[test] += 1
         if item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.xdist_group("spark"))  # one Java for all workers, with --dist loadgroup
-        if item.get_closest_marker("slow") and not config.getoption("--long"):
-            item.add_marker(pytest.mark.skip(reason="the long form; run with --long"))
+        is_full = any(map(item.get_closest_marker, ("full", "spark"))) and not item.get_closest_marker("gate")
+        is_slow = item.get_closest_marker("slow") is not None
+        is_wanted = long if is_slow else ("full" if is_full else "gate") in wanted
+        (kept if is_wanted else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture
@@ -134,9 +148,12 @@ def on_s3(bucket: str, pytestconfig: pytest.Config) -> Iterator[str]:
         remove_store(root)
 
 
-@pytest.fixture(params=["sqlite", "dynamodb"])
+@pytest.fixture(params=["sqlite", pytest.param("dynamodb", marks=pytest.mark.full)])
 def root(request: pytest.FixtureRequest) -> str:
-    """A root of either kind, where nothing is yet."""
+    """A root of either kind, where nothing is yet.
+
+    Both kinds share all code but the backend's. Tests of the backend have the mark `gate`, so that the gate tries both.
+    """
     if request.param == "sqlite":
         return str(request.getfixturevalue("tmp_path"))
     found: str = request.getfixturevalue("on_s3")

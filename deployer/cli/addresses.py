@@ -6,14 +6,13 @@ from collections.abc import Collection
 
 from deployer.errors import InvalidInput
 from deployer.plan import Plan
-from deployer.plan.changes import RenameTable
 from deployer.plan.targets import nearest_address
 
 
 def check_addresses(option: str, given: Collection[str], plan: Plan) -> None:
     """Raises InvalidInput for the first of `given` that is no resource of the plan, with the nearest that is."""
     known = [resource.address for resource in plan.resources]
-    known += [f"table/{each.change.before}" for each in plan.changes if isinstance(each.change, RenameTable)]
+    known += [resource.live_address for resource in plan.resources if resource.live_address]
     known += [removal.address for removal in plan.removals]
     known += [item.address.rpartition(" ")[2] for item in plan.foreign]  # of other providers: type and name
     known += [table.address for table in plan.unreadable]

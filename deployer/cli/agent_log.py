@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deployer.cli.output import print_json_line, print_line
+from deployer.state.times import iso_utc
 
 _WARNINGS = frozenset({"trouble", "overdue", "dead", "not started", "left"})
 
@@ -24,7 +25,7 @@ class AgentLog:
         failed = event == "ended" and known.get("status") == "FAILED"
         level = "error" if failed else "warning" if event in _WARNINGS else "info"
         if self._as_json:
-            document = {"at": f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03}Z", "level": level, "event": event}
+            document = {"at": iso_utc(now), "level": level, "event": event}
             print_json_line(document | known)
         else:
             print_line(f"{now:%Y-%m-%d %H:%M:%S}  {_words(event, known)}")

@@ -12,6 +12,7 @@ from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, S
 
 if TYPE_CHECKING:
     from deployer.cli.monthly import Basis
+    from deployer.cli.workspace import Workspace
     from deployer.cost.estimate import Estimate, Holding
     from deployer.specs.model import InstanceSpec, Lake
 
@@ -60,15 +61,16 @@ def cost(
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
     basis = cost_basis(workspace, lake.instance, prices, assume or ())
-    found = estimate(_holding(lake, basis), basis.region, basis.prices, basis.assumptions)
+    found = estimate(_holding(workspace, lake, basis), basis.region, basis.prices, basis.assumptions)
     print_estimate(lake.instance.name, found, CostFormat.JSON if as_json else format)
     return 0
 
 
-def _holding(lake: Lake, basis: Basis) -> Holding:
+def _holding(workspace: Workspace, lake: Lake, basis: Basis) -> Holding:
     """What is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
     from deployer.cli.output import note
     from deployer.cli.planning import read_live
+    from deployer.cli.settled import read_recorded
     from deployer.cost.difference import declared_holding
     from deployer.cost.estimate import Holding
     from deployer.errors import DeployerError
@@ -77,7 +79,7 @@ def _holding(lake: Lake, basis: Basis) -> Holding:
     if not root.startswith("s3://"):
         return Holding(lake.instance)
     try:
-        live = read_live(root)
+        live = read_live(root).with_applied(read_recorded(workspace.stack_ref).ids)
     except DeployerError as error:
         note(f"what the lake holds is not known: {error}")
         return declared_holding(lake, None, None, basis.managed)

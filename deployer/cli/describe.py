@@ -18,20 +18,16 @@ def describe(
     as_json: AsJson = False,
 ) -> int:
     """Show a table's columns, keys, partitions with their rows, storage and versions."""
-    from dataclasses import asdict
-
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json
+    from deployer.state.times import as_document
     from deployer.tables.describe import describe as described
     from deployer.tables.table import open_table
 
     root = root_to_read(project, stack, specs)
     found = described(open_table(root, table).opened)
     if as_json:
-        document: dict[str, Any] = asdict(found)
-        last = found.summary.last_write
-        document["summary"]["last_write"] = last.isoformat() if last else None
-        print_json(document)
+        print_json(as_document(found))
     else:
         _print(found)
     return 0
@@ -55,7 +51,7 @@ def _print(found: TableDescription) -> None:
         "sort keys": listed(found.sort_keys) or "none",
         "version": f"{found.lance_version} (state {found.state_version}, generation {found.generation})",
         "last write": summary.last_write.strftime("%Y-%m-%d %H:%M:%S UTC") if summary.last_write else "never",
-        "online": "yes" if summary.online else "no: automatic services leave it alone",
+        "online": "yes" if summary.online else "no: services and splits of leaves do not run on it by themselves",
         "deletion protection": "yes" if found.deletion_protection else "no",
         "location": found.location,
         **(

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, LockTimeout, ProjectDir, SpecsPath, StackName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AllowDestroy,
+    AsJson,
+    DeleteSavepoints,
+    LockTimeout,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+)
 from deployer.cli.up import Yes
 
 
@@ -11,6 +20,7 @@ def destroy(
     stack: StackName = DEFAULT_STACK,
     specs: SpecsPath = None,
     allow_destroy: AllowDestroy = None,
+    delete_savepoints: DeleteSavepoints = False,
     yes: Yes = False,
     lock_timeout: LockTimeout = None,
     as_json: AsJson = False,
@@ -19,6 +29,7 @@ def destroy(
 
     Tables that hold rows are protected until `--allow-destroy` names them or `deletion_protection: false` was applied;
     the bucket and the state's table of a lake on S3 until `--allow-destroy` names them. Those stay in AWS even then.
+    Savepoints of tables are named, and need `--delete-savepoints`.
     A table that cannot be read is deleted too; where its log cannot be read, `--allow-destroy` has to name it.
     """
     from dataclasses import replace
@@ -27,6 +38,7 @@ def destroy(
     from deployer.cli.lock_wait import held_in_time
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.planning import plan_destroy
+    from deployer.cli.plugin_offer import offer_aws_provider
     from deployer.cli.progress import StepView
     from deployer.cli.standing import refuse_protected, standing_resources
     from deployer.cli.unknown_tables import delete_unknown, end_deletions
@@ -35,8 +47,9 @@ def destroy(
     from deployer.cli.workspace import open_workspace
     from deployer.plan.as_json import plan_as_json
 
-    workspace = open_workspace(project, stack, specs)
+    workspace = replace(open_workspace(project, stack, specs), delete_savepoints=delete_savepoints)
     lake = workspace.lake()
+    offer_aws_provider(workspace, lake, may_ask=not (yes or as_json))
     with held_in_time(workspace, lake, lock_timeout):
         planned = plan_destroy(workspace, lake, allow_destroy or ())
         standing = standing_resources(workspace, planned.engine())

@@ -96,6 +96,7 @@ def _checks(place: Place) -> list[Check]:
         Check("machine", "packages", machine.packages),
         Check("machine", "java", machine.java),
         Check("machine", "pulumi-cli", lambda: machine.pulumi_cli(place.engine)),
+        Check("machine", "lake-provider", lambda: machine.lake_provider(project, place.engine)),
         Check("project", "project", lambda: place.project),
         Check("project", "specs", lambda: place.specs),
         Check("lake", "root", lambda: _root(place)),

@@ -31,6 +31,7 @@ from deployer.errors import DeployerError
 from deployer.state.aws_codes import CREDENTIALS
 from deployer.state.aws_session import aws_session
 from deployer.state.dynamodb_requests import role_refused, setting_missing
+from deployer.state.times import iso_utc
 
 if TYPE_CHECKING:
     from botocore.credentials import Credentials
@@ -219,7 +220,7 @@ def credentials(aws: Aws) -> Finding:
     if found.method in ("shared-credentials-file", "config-file", "assume-role", "sso", "custom-process", "login"):
         source += f", profile {profile}"
     expiry: dt.datetime | None = getattr(found, "_expiry_time", None)
-    details = {"source": found.method, "expires": expiry.isoformat() if expiry else None}
+    details = {"source": found.method, "expires": iso_utc(expiry) if expiry else None}
     if expiry is None:
         ends = "temporary, until when is not known" if found.token else "they do not expire"
         return ok(f"from {source}; {ends}", **details)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from deployer import DISTRIBUTION
 from deployer.cli.doctor_checks import Finding, not_applicable, ok, warning, wrong
 from deployer.engine.project import Project
-from deployer.errors import NotFound
+from deployer.errors import DeployerError, NotFound
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -115,6 +115,25 @@ def pulumi_cli(engine: str) -> Finding:
     return ok(f"{told} at {found}", version=told)
 
 
+def lake_provider(project: Project | None, engine: str) -> Finding:
+    """The plugin that the Pulumi CLI starts for lakes; the embedded engine has it in its own process."""
+    from deployer.engine.plugin_search import find_plugin
+
+    if project is None:
+        return not_applicable("there is no project")
+    if engine == "embedded" or shutil.which("pulumi") is None:
+        why = "the instance says `engine: embedded`" if engine == "embedded" else "the Pulumi CLI is not on PATH"
+        return not_applicable(f"{why}; the embedded engine has it in its own process")
+    try:
+        found = find_plugin("lake", project.plugins, project.dir)
+    except DeployerError as error:
+        return wrong(f"{error.where}: {error.what}", error.remedy)
+    if "lake" not in project.plugins and shutil.which(found.name) is None:
+        what = f"{found}: `deployer` has the Pulumi CLI find it, and a plain `pulumi up` does not find it"
+        return warning(what, f"source {found.parent}/activate, or put {found.parent} on PATH")
+    return ok(f"{found}")
+
+
 def aws_package(needed: str) -> Finding:
     """`needed` is why it is not needed; empty where it is."""
     if needed:
@@ -133,6 +152,7 @@ def aws_package(needed: str) -> Finding:
 def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
     """The plugin that the embedded engine starts; the Pulumi CLI downloads it by itself."""
     from deployer.engine.plugin_search import find_plugin
+    from deployer.engine.plugins.package import packaged_plugin
 
     if needed:
         return not_applicable(needed)
@@ -140,12 +160,13 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
         return not_applicable("there is no project")
     if engine != "embedded" and shutil.which("pulumi") is not None:
         return not_applicable("the Pulumi CLI downloads it")
-    plugin = find_plugin("aws", project.plugins, project.dir)
+    wanted = packaged_plugin("aws")
+    plugin = find_plugin("aws", project.plugins, project.dir, wanted.version if wanted else "")
     version = _plugin_version(plugin, project)
     if not version:
         return warning(f"{plugin} does not tell its version", "version 7 is the one that the program is written for")
     if version.lstrip("v").partition(".")[0] != "7":
-        return wrong(f"{version} at {plugin}", "install version 7 of pulumi-resource-aws")
+        return wrong(f"{version} at {plugin}", "deployer plugin install aws")
     return ok(f"{version} at {plugin}", version=version)
 
 

@@ -59,6 +59,7 @@ def _as_json(found: Drift) -> dict[str, Any]:
     from deployer.cli.unreadable import as_json_rows
     from deployer.plan.targets import targets_as_json
     from deployer.plan.words import describe
+    from deployer.state.times import iso_utc
 
     return {
         **({"targets": targets_as_json(found.targets)} if found.targets else {}),
@@ -68,7 +69,7 @@ def _as_json(found: Drift) -> dict[str, Any]:
                 "kind": type(item.change).__name__,
                 "summary": describe(item.change),
                 "who": item.origin.who if item.origin else None,
-                "at": item.origin.at.isoformat() if item.origin else None,
+                "at": iso_utc(item.origin.at) if item.origin else None,
                 "version": item.origin.version if item.origin else None,
             }
             for item in found.items

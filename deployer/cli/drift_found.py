@@ -119,10 +119,10 @@ def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
             targets = resolve_targets(given, lake, entries, ids)
             applied = {address: each for address, each in applied.items() if address in targets.addresses}
         live = read_lake(store, root, targets.addresses if targets else None)
+        live = live.with_applied({address: each.id for address, each in applied.items()})
         items, unreadable = _items(store, root, applied, live)
-        by_id = {table.table_id: table.spec for table in live.tables.values()}
-        tables = {address: by_id[each.id] for address, each in applied.items() if each.id in by_id}
-        undeclared = [*_unknown_tables(workspace, applied, live)]
+        tables = {address: live.tables[now].spec for address, now in live.applied.items() if now in live.tables}
+        undeclared = [*_unknown_tables(workspace, live)]
         if targets is None:
             undeclared += _plain_datasets(store, root)
         return Drift(items, tuple(undeclared), lake, live, tables, unreadable, targets)
@@ -138,7 +138,6 @@ def _items(
     store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
 ) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
     """The differences, and the tables of which they cannot be told."""
-    by_id = {table.table_id: table for table in live.tables.values()}
     unreadable = {table.table_id: table for table in live.unreadable.values()}
     entries = store.instance().tables
     items: list[DriftItem] = []
@@ -150,7 +149,9 @@ def _items(
             entry = entries.get(resource.id)
             try:
                 with lance_in_words(dataset_location(root, entry) if entry else root):
-                    items += _of_table(store, root, address, resource, by_id.get(resource.id), entry)
+                    items += _of_table(
+                        store, root, address, resource, live.tables.get(live.applied.get(address, "")), entry
+                    )
             except DeployerError as error:
                 if entry is None:
                     raise
@@ -188,13 +189,12 @@ def _origin(
 
 
 def _index_name(change: c.IndexChange) -> str:
-    return change.after.name if isinstance(change, c.RebuildIndex) else change.index.name
+    return change.after.name if isinstance(change, c.RebuildIndex | c.RenameIndex) else change.index.name
 
 
-def _unknown_tables(workspace: Workspace, applied: Mapping[str, Applied], live: LiveLake) -> Iterator[Undeclared]:
-    known = {resource.id for resource in applied.values()} | {each.table_id for each in live.unreadable.values()}
+def _unknown_tables(workspace: Workspace, live: LiveLake) -> Iterator[Undeclared]:
     for address, table in sorted(live.tables.items()):
-        if table.table_id not in known and table.owner in ("", workspace.owner):
+        if address not in live.resources and table.owner in ("", workspace.owner):
             yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
 
 

@@ -86,7 +86,12 @@ def _check(lake: Lake, found: Drift) -> None:
 def _subject(change: c.Change) -> tuple[str, object]:
     """What a change is about: the property of a resource, the column, or the index."""
     match change:
-        case c.CreateIndex(index=index) | c.DropIndex(index=index) | c.RebuildIndex(after=index):
+        case (
+            c.CreateIndex(index=index)
+            | c.DropIndex(index=index)
+            | c.RebuildIndex(after=index)
+            | c.RenameIndex(after=index)
+        ):
             return ("index", index.name)
         case c.CreateService() | c.DeleteService() | c.ChangeTrigger() | c.ChangeServiceOptions():
             return ("service", service_name(change))
@@ -127,6 +132,9 @@ def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace)
     match item.change:
         case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
             edits.set_index(_index_place(declared, index.name), index.name, index_to_json(index))
+            return
+        case c.RenameIndex(before=before, after=index):
+            edits.set_index(_index_place(declared, before.name), before.name, index_to_json(index))
             return
         case c.DropIndex(index=index):
             edits.set_index(_index_place(declared, index.name), index.name, None)

@@ -27,6 +27,7 @@ def follow(
     from deployer.compute.connect import connect
     from deployer.compute.told import remembered
     from deployer.errors import NotFound
+    from deployer.services.remote import PROGRAM as SERVICE_PROGRAM
 
     workspace = open_workspace(project, stack, specs)
     lake = workspace.lake()
@@ -46,7 +47,7 @@ def follow(
     if started.program == ingest_remote.PROGRAM:
         ingest_remote.show(root, job, result, as_json=as_json)
         return 0
-    if started.program == service_remote.PROGRAM:
+    if started.program == SERVICE_PROGRAM:
         return service_remote.show(result, as_json=as_json)
     print_json(result)
     return 0

@@ -21,13 +21,12 @@ def history(
     as_json: AsJson = False,
 ) -> int:
     """Show a table's versions, the newest first: when, by whom, what was done. `query --at` reads any of them."""
-    from dataclasses import asdict
-
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import note, print_json, stdout
+    from deployer.state.times import as_document
     from deployer.tables.table import open_table
 
     root = root_to_read(project, stack, specs)
@@ -35,7 +34,7 @@ def history(
     versions = opened.history()
     chosen = versions[:limit] if limit else versions
     if as_json:
-        listed = [asdict(each) | {"at": each.at.isoformat()} for each in chosen]
+        listed = [as_document(each) for each in chosen]
         print_json({"table": opened.name, "versions": listed, "total": len(versions)})
         return 0
     shown = Table(box=SIMPLE_HEAD, pad_edge=False)

@@ -8,7 +8,7 @@ Command modules import nothing heavy at their top: Spark, Lance and Pulumi load 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any
 
@@ -31,6 +31,7 @@ from deployer.cli import (
     ingest,
     init,
     package,
+    plugin_group,
     preview,
     query,
     render,
@@ -62,37 +63,56 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for name, command in (
-    ("validate", validate.validate),
-    ("preview", preview.preview),
-    ("up", up.up),
-    ("destroy", destroy.destroy),
-    ("init", init.init),
-    ("import", import_table.import_table),
-    ("drift", drift.drift),
-    ("doctor", doctor.doctor),
-    ("cost", cost.cost),
-    ("ingest", ingest.ingest),
-    ("follow", follow.follow),
-    ("agent", agent.agent),
-    ("query", query.query),
-    ("sql", sql.sql),
-    ("tables", tables.tables),
-    ("describe", describe.describe),
-    ("history", history.history),
-    ("graph", graph.graph),
-    ("render", render.render),
-    ("report", report.report),
-    ("restore", restore.restore),
-    ("package", package.package),
-):
-    app.command(name)(command)
-app.add_typer(schema.app)
-app.add_typer(table_group.app)
-app.add_typer(state_group.app)
-app.add_typer(service_group.app)
-app.add_typer(savepoint_group.app)
-app.add_typer(stack_group.app)
+#: The commands in the groups that help shows. Within a group, Typer shows single commands before groups of commands.
+_COMMANDS: Mapping[str, Sequence[tuple[str, Callable[..., Any]] | typer.Typer]] = {
+    "Specs": (
+        ("init", init.init),
+        ("validate", validate.validate),
+        ("render", render.render),
+        ("graph", graph.graph),
+        schema.app,
+    ),
+    "Plan and apply": (
+        ("preview", preview.preview),
+        ("up", up.up),
+        ("drift", drift.drift),
+        ("import", import_table.import_table),
+        ("cost", cost.cost),
+        ("destroy", destroy.destroy),
+    ),
+    "Data": (
+        ("ingest", ingest.ingest),
+        ("query", query.query),
+        ("sql", sql.sql),
+    ),
+    "Tables and services": (
+        ("tables", tables.tables),
+        ("describe", describe.describe),
+        ("history", history.history),
+        ("report", report.report),
+        ("restore", restore.restore),
+        ("agent", agent.agent),
+        table_group.app,
+        savepoint_group.app,
+        service_group.app,
+    ),
+    "Machines and clusters": (
+        ("doctor", doctor.doctor),
+        ("package", package.package),
+        ("follow", follow.follow),
+        plugin_group.app,
+    ),
+    "State": (
+        state_group.app,
+        stack_group.app,
+    ),
+}
+for panel, commands in _COMMANDS.items():
+    for each in commands:
+        if isinstance(each, typer.Typer):
+            app.add_typer(each, rich_help_panel=panel)
+        else:
+            app.command(each[0], rich_help_panel=panel)(each[1])
 app.command("plan", hidden=True, help="The same as preview.")(preview.preview)
 
 

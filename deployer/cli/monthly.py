@@ -57,13 +57,14 @@ def with_cost(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, appl
         return plan
     from deployer.cost.difference import before_and_after, difference
     from deployer.cost.estimate import estimate
+    from deployer.live.model import Unreadable
 
     basis = cost_basis(workspace, lake.instance)
     if live.instance is not None and live.read:
         live = replace(live, instance=replace(live.instance, aws=applied or lake.instance.aws))
     if plan.targets and live.instance is not None and live.instance.address not in plan.targets.addresses:
         lake = replace(lake, instance=live.instance)
-    lake = replace(lake, tables=tuple(table for table in lake.tables if live.unreadable_of(table) is None))
+    lake = replace(lake, tables=tuple(table for table in lake.tables if not isinstance(live.of(table), Unreadable)))
     before, after = (
         None if holding is None else estimate(holding, basis.region, basis.prices, basis.assumptions)
         for holding in before_and_after(plan, live, lake, basis.managed)

@@ -32,6 +32,10 @@ AllowDestroy = Annotated[
         show_default=False,
     ),
 ]
+DeleteSavepoints = Annotated[
+    bool,
+    typer.Option("--delete-savepoints", help="Allow the savepoints of tables that are deleted to be deleted too."),
+]
 Target = Annotated[
     list[str] | None,
     typer.Option(

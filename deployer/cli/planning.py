@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -19,9 +20,10 @@ from deployer.cli.policies import judged, opened_policies
 from deployer.cli.progress import STACK_REFERENCE, is_in_no_cloud
 from deployer.cli.read_ahead import Ahead, reading_ahead
 from deployer.cli.settled import Recorded, engine_would_agree, is_packaged_program, read_recorded
-from deployer.cli.stack_owner import refuse_other_name, refuse_others_lake
+from deployer.cli.stack_owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
 from deployer.cli.targeting import Chosen, Scope, choose_targets, limited, recorded_of, refuse_unreached, scope_of
 from deployer.cli.workspace import SPECS_KEY, Workspace
+from deployer.compute.aws_schedules import default_cluster
 from deployer.engine import Engine, Event, Operation, ProgramOutput, choose_engine, hold_stack, prepare_program
 from deployer.engine.plugin_search import find_plugin
 from deployer.errors import Corrupt, DeployerError, NotFound, Refused
@@ -29,6 +31,8 @@ from deployer.files.full_disk import settle_temporary_folder
 from deployer.graph import Graph, build_graph
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Foreign, Plan, ResourcePlan, make_plan
+from deployer.plan.changes import RenameTable
+from deployer.plan.places import rewrites_tables, with_place
 from deployer.plan.support import MOVE
 from deployer.plan.targets import restricted
 from deployer.provider.deletions import Deletions
@@ -38,6 +42,7 @@ from deployer.specs.model import Lake
 from deployer.specs.root import resolve_root
 
 if TYPE_CHECKING:
+    from deployer.engine.refreshed import Refreshed
     from deployer.provider.stores import Stores
 
 #: Why Pulumi does something to a resource of the lake that is as the specs declare it.
@@ -64,6 +69,7 @@ class Planned:
     allow_destroy: frozenset[str] = frozenset()
     deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
     scope: Scope = Scope()  #: tables that cannot be read, and what is not targeted, are left alone by the engine
+    refreshed: Refreshed | None = None  #: what the engine read for the plan, where it was asked
 
 
 def plan_up(workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = ()) -> Planned:
@@ -84,11 +90,14 @@ def plan_lake(
     allow_destroy: Collection[str],
     ahead: Ahead | None = None,
     chosen: Chosen = (),
+    *,
+    ask_engine: bool = True,
 ) -> Planned:
     """What `up` would do if the specs declared `lake`, against live state refreshed first.
 
     `ahead` is live state that was just read, in case that it is of this lake. `chosen` are the targets, if not
-    everything is one: of other tables nothing is read.
+    everything is one: of other tables nothing is read. Without `ask_engine` the program is not run, and the plan has
+    the lake's own resources alone, which are all that policies see.
     """
     root = workspace.root(lake)
     planned_deletions: list[Deletions] = []  # known once there is a plan
@@ -102,6 +111,8 @@ def plan_lake(
         targets = choose_targets(chosen, lake, stores.addresses(root), recorded) if chosen else None
         live = stores.live_lake(root, targets.addresses if targets else None)
         stores_of = cache(lambda: stores)
+    refuse_shared_tables(recorded)
+    live = live.with_applied(recorded.ids)
     wanted = restricted(lake, targets) if targets else lake
     made = cache(lambda: _engine(workspace, lake, stores_of()))
 
@@ -121,15 +132,19 @@ def plan_lake(
         build_graph(wanted),
         live,
         owner=workspace.owner,
-        managed=frozenset(recorded.ids.values()),
         allow_destroy=allow_destroy,
+        delete_savepoints=workspace.delete_savepoints,
     )
+    plan = _with_place(workspace, wanted, plan, made, stores_of)
     if targets is not None:
         plan = limited(workspace, plan, wanted, live, recorded, targets)
     plan, live = _looked_up(plan, wanted, live, root)
+    plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
     scope = scope_of(workspace, plan.targets, lake, live, recorded)
+    refreshed: Refreshed | None = None
     with opened_policies(workspace) as policies:
-        if not engine_would_agree(workspace, root, plan, live, recorded_of(recorded, plan.targets)):
+        known = recorded_of(recorded, plan.targets)
+        if ask_engine and not engine_would_agree(workspace, root, plan, known):
             prepare_for(workspace, lake)
             package_for(workspace, lake)
             _tell_plugins(workspace, recorded)
@@ -142,13 +157,14 @@ def plan_lake(
                     config=config,
                     leave=scope.leave,
                 )
+                refreshed = found.refreshed
                 refuse_unreached(plan, scope, found.operations)
                 plan = _with_foreign(plan, found.operations)
-        plan = _with_removals(workspace, lake, plan, live, root, allow_destroy)
-        planned_deletions.append(_deletions(plan, live, root))
+        planned_deletions.append(_deletions(plan, root))
         plan = judged(workspace, plan, wanted, live, policies)
     plan = with_cost(workspace, plan, wanted, live, recorded.aws)
-    return Planned(plan, lake, engine, config, live, frozenset(allow_destroy), planned_deletions[-1], scope)
+    allowed = frozenset(allow_destroy)
+    return Planned(plan, lake, engine, config, live, allowed, planned_deletions[-1], scope, refreshed)
 
 
 def _tell_plugins(workspace: Workspace, recorded: Recorded) -> None:
@@ -209,12 +225,12 @@ def _with_removals(
     return replace(plan, removals=found)
 
 
-def _deletions(plan: Plan, live: LiveLake, root: str, *, instance: bool = False) -> Deletions:
-    """What the plan deletes, as the provider is told."""
-    deleted = {each.address for each in plan.resources if each.action == "delete"}
-    ids = {table.table_id for address, table in live.tables.items() if address in deleted}
+def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
+    """What the plan deletes and renames, as the provider is told."""
+    deleted = {each.table_id for each in plan.resources if each.action == "delete" and each.table_id}
     unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
-    return Deletions(root, frozenset(ids | unfinished), instance)
+    renamed = {each.table_id for each in plan.resources if any(isinstance(c.change, RenameTable) for c in each.changes)}
+    return Deletions(root, frozenset(deleted | unfinished), instance, frozenset(renamed))
 
 
 def _allow(stores: Stores, deletions: Deletions) -> None:
@@ -250,14 +266,21 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
         refuse_lost_state(workspace, lake, read_recorded(workspace.stack_ref))
     unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
     allowed = {*allow_destroy, *unprotected}
-    managed = frozenset(read_recorded(workspace.stack_ref).ids.values())
-    plan = make_plan(lake.instance.name, Graph({}), live, owner=workspace.owner, managed=managed, allow_destroy=allowed)
+    live = live.with_applied(read_recorded(workspace.stack_ref).ids)
+    plan = make_plan(
+        lake.instance.name,
+        Graph({}),
+        live,
+        owner=workspace.owner,
+        allow_destroy=allowed,
+        delete_savepoints=workspace.delete_savepoints,
+    )
     plan = replace(plan, unreadable=())  # they are deleted as the others are
     root = workspace.root(lake)
     plan = _with_removals(workspace, lake, plan, live, root, allowed)
     with opened_policies(workspace) as policies:
         plan = judged(workspace, plan, lake, live, policies, declared=False)
-    deletions = _deletions(plan, live, root, instance=True)
+    deletions = _deletions(plan, root, instance=True)
     stores_of = cache(lambda: _stores(workspace, allow_destroy))
     made = cache(lambda: _engine(workspace, lake, stores_of()))
 
@@ -326,6 +349,7 @@ def _stores(
 
     stores = Stores(workspace.dir, allow_destroy, Declared(declares) if declares else None)
     stores.new_state = workspace.new_state
+    stores.delete_savepoints = workspace.delete_savepoints
     if found is not None:
         stores.found_before(*found)
     return stores
@@ -333,12 +357,37 @@ def _stores(
 
 def _engine(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     settle_temporary_folder()
+    from deployer.provider import stores as variables
     from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
-    from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, NEW_STATE_VARIABLE
 
-    os.environ[ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
-    os.environ[NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
+    os.environ[variables.ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
+    os.environ[variables.OUTPUTS_VARIABLE] = ""
+    os.environ[variables.DELETE_SAVEPOINTS_VARIABLE] = "1" if stores.delete_savepoints else ""
+    os.environ[variables.NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
     return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})
+
+
+def _with_place(
+    workspace: Workspace, lake: Lake, plan: Plan, engine: Callable[[], Engine], stores: Callable[[], Stores]
+) -> Plan:
+    """The plan, which says where tables are written anew; the provider hears of the cluster, if it is on AWS."""
+    if not rewrites_tables(plan, lake):
+        return plan
+    from deployer.cli.stack_state import stack_outputs
+    from deployer.compute.connect import OUTPUT as CLUSTERS
+    from deployer.compute.job_code import OUTPUT as CODE
+    from deployer.compute.rewriting import cluster_of
+    from deployer.provider.stores import OUTPUTS_VARIABLE
+
+    if default_cluster(lake.instance.clusters) is None:
+        return plan
+    outputs = {key: value for key, value in stack_outputs(workspace, engine()).items() if key in (CLUSTERS, CODE)}
+    cluster = cluster_of(lake.instance, outputs)
+    if cluster is None:
+        return with_place(plan, lake, "on this machine, as the stack has made no cluster for it yet")
+    stores().outputs = outputs
+    os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
+    return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
 
 
 def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
@@ -347,8 +396,9 @@ def _with_foreign(plan: Plan, operations: Collection[Operation]) -> Plan:
 
 def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]:
     """Operations that the planner did not say: those of other providers, and what only Pulumi's state needs."""
-    planned = {resource.address for resource in plan.resources if resource.changes}
-    planned |= {table.address for table in plan.unreadable}
+    planned = {(resource.address, resource.action) for resource in plan.resources if resource.changes}
+    unreadable = {table.address for table in plan.unreadable}
+    ended = {removal.table_id for removal in plan.removals if removal.kind == "deleting"}  # before the engine runs
     for operation in operations:
         if operation.op == "refresh" or is_in_no_cloud(operation.type, custom=operation.custom):
             continue
@@ -363,5 +413,5 @@ def _foreign(plan: Plan, operations: Collection[Operation]) -> Iterator[Foreign]
             continue
         if address is None:
             yield Foreign(f"{type_of(operation.urn)} {operation.name}", operation.op, operation.reason)
-        elif address not in planned:
+        elif address not in unreadable and (address, operation.op) not in planned and operation.id not in ended:
             yield Foreign(address, operation.op, operation.reason or _LEFT.get(operation.op, _CUT_OFF))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -15,6 +14,7 @@ from deployer.errors import NotFound
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
 from deployer.plan.targets import target_words
+from deployer.provider.unplanned import POLICIES, has_policies
 from deployer.specs.model import Lake
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from deployer.plan.changes import ColumnPath
     from deployer.policy.model import Policies
     from deployer.policy.view import ColumnSince
-
-FOLDER = "policies"
 
 
 @contextmanager
@@ -62,14 +60,9 @@ def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, 
         with _loaded(project, ref) as policies:
             return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
     if has_policies(workspace.dir):
-        note = f"there is no {FOLDER}/ at {ref}: rules take effect once they are there"
+        note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
         return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
     return plan
-
-
-def has_policies(project: Path) -> bool:
-    """Whether something of that name is there, a broken link included: what hides rules is an error."""
-    return os.path.lexists(project / FOLDER)
 
 
 def _judged(

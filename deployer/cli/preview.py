@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AllowDestroy, AsJson, NewState, ProjectDir, SpecsPath, StackName, Target
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AllowDestroy,
+    AsJson,
+    DeleteSavepoints,
+    NewState,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    Target,
+)
 from deployer.cli.plan_output import Format, print_plan
 
 if TYPE_CHECKING:
@@ -56,6 +66,7 @@ def preview(
     against: Against = None,
     target: Target = None,
     allow_destroy: AllowDestroy = None,
+    delete_savepoints: DeleteSavepoints = False,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="Exit with 2 when there are changes, or tables that cannot be read.")
     ] = False,
@@ -93,7 +104,9 @@ def preview(
         from deployer.cli.planning import plan_up
         from deployer.cli.validate import note_unread
 
-        workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
+        workspace = replace(
+            open_workspace(project, stack, specs), new_state=new_state, delete_savepoints=delete_savepoints
+        )
         if policy_only:
             return _policy_only(workspace, plan_up(workspace, allow_destroy or (), target or ()).plan, form)
         if out is None:

@@ -118,7 +118,7 @@ def query(
     wanted = None if wanted == 0 else wanted
     rows = opened.scan(where, names, at, wanted, found_keys, found_ranges)
     shown = write_rows(rows, format, output, as_json=as_json, safe_csv=safe_csv)
-    if found_keys or found_ranges:
+    if found_keys or found_ranges or where is not None:
         note(f"opened {rows.opened} of {rows.total} fragments")
     if for_people and shown is not None and shown == wanted:
         more = opened.count_where(where, at, found_keys, found_ranges) - shown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -12,19 +12,31 @@ from deployer.cli.main import app
 
 
 def reference() -> str:
-    """The Markdown of every command that is not hidden: usage, arguments and options."""
+    """The Markdown of every command that is not hidden, in the groups of the help: usage, arguments and options."""
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 -- an app with several commands is a group
     context = typer.Context(group, info_name="deployer")
     lines = ["# Commands", "", "Made from the code by `python -m deployer.cli.reference`.", ""]
     lines += [(group.epilog or "").strip(), ""]
+    for title, names in groups(group, context).items():
+        lines += [f"## {title}", ""]
+        for name in names:
+            command = group.get_command(context, name)
+            if isinstance(command, TyperCommand):
+                lines += _command(command, typer.Context(command, info_name=name, parent=context))
+            elif isinstance(command, TyperGroup):
+                lines += _group(command, name, context)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def groups(group: TyperGroup, context: typer.Context) -> Mapping[str, Sequence[str]]:
+    """The names of the commands that are not hidden, by the group that `deployer --help` shows them in."""
+    found: dict[str, list[str]] = {}
     for name in group.list_commands(context):
         command = group.get_command(context, name)
-        if isinstance(command, TyperCommand) and not command.hidden:
-            lines += _command(command, typer.Context(command, info_name=name, parent=context))
-        elif isinstance(command, TyperGroup):
-            lines += _group(command, name, context)
-    return "\n".join(lines).rstrip() + "\n"
+        if isinstance(command, TyperCommand | TyperGroup) and not command.hidden:
+            found.setdefault(str(command.rich_help_panel), []).append(name)
+    return found
 
 
 def _group(group: TyperGroup, name: str, context: typer.Context) -> Iterator[str]:
@@ -40,7 +52,7 @@ def _group(group: TyperGroup, name: str, context: typer.Context) -> Iterator[str
 
 def _command(command: TyperCommand | TyperGroup, context: typer.Context) -> Iterator[str]:
     usage = " ".join(piece for piece in command.collect_usage_pieces(context))
-    yield from (f"## deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
+    yield from (f"### deployer {context.info_name}", "", f"`deployer {context.info_name} {usage}`", "")
     yield from ((command.help or "").strip(), "")
     for title, kind in (("argument", TyperArgument), ("option", TyperOption)):
         rows = [

@@ -17,15 +17,15 @@ from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import Workspace
 from deployer.compute.aws_calls import CallFailed
 from deployer.compute.connect import connect
-from deployer.compute.following import TooEarly, Watcher, follow
-from deployer.compute.remote import RemoteCluster, RemoteJob, Run, RunState, RunStatus
-from deployer.compute.told import Started, ask_to_end, remember
+from deployer.compute.following import Watcher
+from deployer.compute.following import follow as follow_to_end
+from deployer.compute.job_start import run_job
+from deployer.compute.remote import RemoteCluster, RemoteJob, RunState, RunStatus
+from deployer.compute.told import Started, ask_to_end
 from deployer.errors import Interrupted
 from deployer.specs.model import Cluster, Lake
 from deployer.state.clock import Clock
 from deployer.tables.progress import Progress
-
-TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
 
 
 def run_on(
@@ -38,32 +38,30 @@ def run_on(
     """
     outputs = stack_outputs(workspace, engine_for(workspace, lake))
     there = connect(cluster, outputs, f"stack {workspace.stack}", workspace.values.get("target_hosts", ""))
-    root, attempt = workspace.root(lake), 1
+    root = workspace.root(lake)
     again = follow_command(job.job_id, workspace.stack)
     if not as_json:
         note(f"job {job.job_id}")
-    for left in reversed(range(TOO_EARLY_ATTEMPTS)):
-        run = _started(there, job, attempt)
-        started = Started(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
-        remember(root, started)
+    is_started = False
+
+    def follow(started: Started) -> Mapping[str, Any] | None:
+        nonlocal is_started
+        is_started = True
         if detach:
-            note(f"{there.words(run.run_id)} has started; follow it: {again}")
+            note(f"{there.words(started.run_id)} has started; follow it: {again}")
             return None
-        try:
-            return follow_run(there, root, started, again, as_json=as_json)
-        except TooEarly:
-            if not left:
-                raise
-            note("AWS does not know the role everywhere yet: the run is started again")
-            Clock().sleep(10.0)
-            attempt = run.attempt + 1
-    raise AssertionError  # the last one returns or raises
+        return follow_run(there, root, started, again, as_json=as_json)
 
+    def on_again() -> None:
+        nonlocal is_started
+        is_started = False
+        note("AWS does not know the role everywhere yet: the run is started again")
 
-def _started(cluster: RemoteCluster, job: RemoteJob, attempt: int) -> Run:
     try:
-        return cluster.start(job, attempt)
+        return run_job(there, root, job, follow, clock=Clock(), on_again=on_again)
     except KeyboardInterrupt:
+        if is_started:
+            raise
         raise Interrupted(
             "stopped while the run was being started, and it may run",
             where=f"cluster {cluster.name}",
@@ -80,7 +78,7 @@ def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, 
             with Meter(as_json=as_json) as meter:
                 meter.begin(started.title, started.title)
                 watcher = _watcher(meter, started.title, words)
-                return follow(cluster, root, started.run_id, started.key, watcher, Clock())
+                return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
         except KeyboardInterrupt:
             if asked or (wanted := _wants_to_cancel(words)) is None:
                 raise Interrupted("the run goes on", where=words, remedy=f"follow it: {again}") from None

@@ -1,4 +1,4 @@
-"""`deployer restore`: tables as they were at a savepoint, or one table as it was at a version."""
+"""`deployer restore`: tables as they were at a savepoint, all or none, or one table as it was at a version."""
 
 from __future__ import annotations
 
@@ -59,11 +59,10 @@ def restore(
     """Make tables as they were at a savepoint or, with --at, a table as it was at a version or a time: rows, columns,
     partitions, keys, settings and services.
 
-    Shows what that undoes, and asks. It is a new version of each table, so that it can be undone. It works while the
-    specs have problems.
+    Shows what that undoes, and asks. All tables are restored, or none: also when the process is killed, or when others
+    commit meanwhile. It is a new version of each table, so that it can be undone. It works while the specs have
+    problems.
     """
-    from dataclasses import asdict
-
     from deployer.cli.meter import Meter
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import state_to_change
@@ -72,6 +71,7 @@ def restore(
     from deployer.errors import InvalidInput
     from deployer.plan.words import count
     from deployer.services.restore import restore_tables
+    from deployer.state.times import as_document
 
     if at is not None and table:
         raise InvalidInput("--at and --table do not go together", remedy="write `deployer restore TABLE --at VERSION`")
@@ -87,12 +87,15 @@ def restore(
             for each in planned:
                 _print(each)
         due = [each for each in planned if not each.nothing]
+        if due and not as_json:
+            _print_whole(due, savepoint=savepoint)
         if preview or not due:
             if as_json:
-                print_json({**asked, "tables": [asdict(each) for each in planned], "restored": False})
+                print_json({**asked, "tables": [as_document(each) for each in planned], "restored": False})
             return 0
         if not yes:
-            what = count(len(due), "table") if at is None else due[0].table
+            names = ", ".join(each.table for each in due)
+            what = names if len(due) == 1 else f"{count(len(due), 'table')} ({names}), all or none,"
             confirm(f"Restore {what} to {due[0].point.words}?")
         with Meter(as_json=as_json) as meter:
             meter.begin(name, name)
@@ -102,7 +105,7 @@ def restore(
 
             saved, done = restore_tables(store, root, planned, force=force, save_first=savepoint, on_progress=told)
     if as_json:
-        print_json({**asked, "tables": [asdict(each) for each in done], "restored": True, "undo": saved})
+        print_json({**asked, "tables": [as_document(each) for each in done], "restored": True, "undo": saved})
         return 0
     for one in done:
         if one.status == "SUCCEEDED":
@@ -148,6 +151,19 @@ def _planned_at(store: StateStore, root: str, workspace: Workspace, table: str, 
     return preview_restore_at(store, root, entry, at)
 
 
+def _print_whole(due: list[Undoing], *, savepoint: bool) -> None:
+    """What holds for all tables together, and how it can be undone."""
+    from deployer.cli.output import note
+    from deployer.plan.words import count
+
+    if len(due) > 1:
+        note(f"all {count(len(due), 'table')} are restored, or none")
+    if savepoint:
+        note("a savepoint `before-restore-…` is made first: `deployer restore` of it undoes this, for 30 days")
+    else:
+        note("no savepoint is made first: `deployer restore TABLE --at VERSION` undoes this until a clean-up")
+
+
 def _print(undone: Undoing) -> None:
     from deployer.cli.output import note, stdout
     from deployer.plan.words import count, size
@@ -167,6 +183,9 @@ def _print(undone: Undoing) -> None:
         f"{undone.table}: undoes {since}: {rows:,} → {count(then, 'row')}, {files:,} → {count(files_then, 'file')}, "
         f"{size(held)} → {size(held_then)}"
     )
+    point = undone.point
+    version = f"{point.dataset}:{point.lance_version}" if undone.versions is None else point.lance_version
+    out.print(f"  goes from version {undone.base.lance_version} to what version {version} had")
     out.print(f"  files with {count(undone.removed, 'row')} go, files with {count(undone.back, 'row')} come back")
     if leaves != leaves_then:
         out.print(f"  {leaves:,} → {count(leaves_then, 'leaf', 'leaves')}")

@@ -60,6 +60,7 @@ def save_plan(
             _read(workspace, planned),
             changes,
             planned.plan.targets,
+            workspace.delete_savepoints,
         ),
         signer,
     )
@@ -82,7 +83,13 @@ def open_plan(path: Path, project: Path | None, stack: str | None, expect: str |
         raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
     # The specs that the program reads are those of the plan; relative to the project, wherever that is checked out.
     workspace = open_workspace(project, of_stack, None)
-    workspace = Workspace(workspace.project, of_stack, (workspace.dir / saved.specs).resolve(), workspace.values)
+    workspace = Workspace(
+        workspace.project,
+        of_stack,
+        (workspace.dir / saved.specs).resolve(),
+        workspace.values,
+        delete_savepoints=saved.delete_savepoints,
+    )
     if workspace.project.name != name:
         raise Refused(
             f"the plan is for project {name}, this is {workspace.project.name}",

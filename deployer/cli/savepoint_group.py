@@ -54,7 +54,6 @@ def create(
     Tables that cannot be read are left out, and the exit code is 1. A table that `--table` names has to be readable.
     """
     from contextlib import closing
-    from dataclasses import asdict
 
     from deployer.cli.lake_data import root_to_read
     from deployer.cli.output import print_json, stdout
@@ -64,6 +63,7 @@ def create(
     from deployer.specs.durations import hours_of
     from deployer.state import open_store
     from deployer.state.clock import Clock
+    from deployer.state.times import as_document
 
     hours = None if expires is None else hours_of(expires)
     root = root_to_read(project, stack, specs)
@@ -75,7 +75,7 @@ def create(
         until = None if hours is None else Clock().now() + hours * 3_600_000
         taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
     if as_json:
-        tables = [{"table": each.full_name} | asdict(taken[each.table_id]) for each in entries]
+        tables = [{"table": each.full_name} | as_document(taken[each.table_id]) for each in entries]
         error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
         print_json({"name": name, "tables": tables, **error})
         return 1 if broken else 0
@@ -96,7 +96,6 @@ def list_(
 ) -> int:
     """List savepoints, the newest first, with the version of each table that they are of."""
     from contextlib import closing
-    from dataclasses import asdict
 
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
@@ -105,6 +104,7 @@ def list_(
     from deployer.cli.output import note, print_json, stdout
     from deployer.state import open_reader
     from deployer.state.clock import utc
+    from deployer.state.times import as_document
 
     with closing(open_reader(root_to_read(project, stack, specs))) as store:
         entries = chosen_entries(store, table)
@@ -116,7 +116,7 @@ def list_(
     found = [(savepoint, each) for each in entries for savepoint in states[each.table_id].savepoints.values()]
     found.sort(key=lambda pair: (-pair[0].at, pair[0].name, pair[1].full_name))
     if as_json:
-        print_json({"savepoints": [{"table": entry.full_name} | asdict(savepoint) for savepoint, entry in found]})
+        print_json({"savepoints": [{"table": entry.full_name} | as_document(savepoint) for savepoint, entry in found]})
         return 0
     if not found:
         note("there are no savepoints: `deployer savepoint create NAME` makes one")

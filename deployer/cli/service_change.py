@@ -1,4 +1,4 @@
-"""`deployer service create|alter|delete|pause|resume|cancel`: what is done to a table's services by hand."""
+"""`deployer service create|alter|move|delete|pause|resume|cancel`: what is done to a table's services by hand."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ ClusterName = Annotated[
     str | None,
     typer.Option("--cluster", help="The declared cluster that it runs on.", metavar="NAME", show_default=False),
 ]
+_UNDONE = "the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`"
 UnsafeRaw = Annotated[bool, typer.Option("--unsafe-raw", help="Take options as they are, unchecked.")]
 
 
@@ -87,6 +88,39 @@ def alter(
     with _changed(project, stack, specs, table) as (target, opened):
         altered(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
         return _told(target, kind, "changed", write_spec, as_json)
+
+
+def move(
+    table: TableName,
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", help="The declared cluster that they run on.", metavar="NAME", show_default=False),
+    ],
+    write_spec: WriteSpec = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Move all services of a table to a cluster, and those that are attached later by hand: all or none."""
+    from deployer.cli.output import note, print_json, stdout
+    from deployer.cli.table_target import write_spec as edit_spec
+    from deployer.services.management import move as moved
+
+    with _changed(project, stack, specs, table) as (target, opened):
+        kinds = sorted(moved(opened, cluster).services)
+        written = edit_spec(target) if write_spec else ()
+    if as_json:
+        print_json({"table": target.name, "cluster": cluster, "services": kinds, "written": [*written]})
+        return 0
+    what = ", ".join(kinds) if kinds else "no services yet"
+    stdout().print(f"{target.name}: on cluster {cluster}: {what}; services that are attached later run there too")
+    for file in written:
+        stdout().print(f"edited {file}")
+    declared = target.lake.table(target.name)
+    if not write_spec and declared is not None and declared.services:
+        note(_UNDONE)
+    return 0
 
 
 def delete(
@@ -156,17 +190,17 @@ def cancel(
 ) -> int:
     """Cancel the run of a service that is queued or running. What it committed stands."""
     from deployer.cli.output import print_json, stdout
-    from deployer.cli.service_show import run_document
     from deployer.cli.table_target import changed_by_state
     from deployer.services.management import RUNNABLE
     from deployer.services.management import cancel as cancelled
     from deployer.specs.service_schema import kind_named
+    from deployer.state.times import as_document
 
     with changed_by_state(project, stack, specs, table) as opened:
         run = cancelled(opened, kind_named(service, RUNNABLE))
     name = opened.entry.full_name
     if as_json:
-        print_json({"table": name, "run": run_document(run)})
+        print_json({"table": name, "run": as_document(run)})
     elif run.is_open:
         stdout().print(f"{name}: run {run.run_id} of {run.service} was asked to end")
     else:
@@ -188,7 +222,7 @@ def _told(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bo
 
     _print_change(target.name, kind, done, as_json, write_spec(target) if write else ())
     if not as_json and not write and target.lake.table(target.name) is not None:
-        note("the next `deployer up` undoes it unless the spec says so: --write-spec, or `deployer drift --write-spec`")
+        note(_UNDONE)
     return 0
 
 

@@ -31,7 +31,7 @@ def check(
     from deployer.cli.output import print_json, stdout
     from deployer.cli.service_look import looked
     from deployer.plan.words import count
-    from deployer.state.clock import utc
+    from deployer.state.times import iso_utc
 
     late = float(seconds_of(grace, "--grace"))
     look = looked(root_to_read(project, stack, specs), tables, late)
@@ -48,7 +48,7 @@ def check(
     if as_json:
         print_json(
             {
-                "at": utc(look.at) + "Z",
+                "at": iso_utc(look.at),
                 "services": services,
                 "problems": [
                     {"table": name, "service": service, "status": status, "why": why}

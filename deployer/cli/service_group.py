@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from deployer.cli.service_change import alter, cancel, create, delete, pause, resume
+from deployer.cli.service_change import alter, cancel, create, delete, move, pause, resume
 from deployer.cli.service_check import check
 from deployer.cli.service_run import run
 from deployer.cli.service_show import describe, list_services, runs
@@ -12,6 +12,7 @@ from deployer.cli.service_show import describe, list_services, runs
 app = typer.Typer(name="service", help="Manage the services of tables, and run them.", no_args_is_help=True)
 app.command("create")(create)
 app.command("alter")(alter)
+app.command("move")(move)
 app.command("delete")(delete)
 app.command("list")(list_services)
 app.command("describe")(describe)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,19 +12,17 @@ from deployer.cli.output import print_json
 from deployer.cli.remote_run import run_on
 from deployer.cli.service_done import print_done
 from deployer.cli.workspace import Workspace
-from deployer.compute.remote import RemoteJob
 from deployer.errors import Interrupted
 from deployer.services.autosavepoint import Autosaved
 from deployer.services.clean import Cleaned
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact.results import Compacted
 from deployer.services.metasync.results import Metasynced
+from deployer.services.remote import service_job
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
+from deployer.state.times import as_document
 from deployer.tables.dataset import find_entry
-from spark_jobs.service import arguments_now
-
-PROGRAM = "service"
 
 _RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
     "COMPACT": Compacted,
@@ -54,17 +51,27 @@ def run_service_on(
     root = workspace.root(lake)
     with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
         name = find_entry(store.instance().tables.values(), asked.table).full_name
-    arguments = arguments_now(root, name, asked.service, asked.options, asked.engine, cluster.name)
-    tags = {"deployer:instance": lake.instance.name, "deployer:table": name, "deployer:service": asked.service}
-    job = RemoteJob(PROGRAM, asked.job_id or uuid.uuid4().hex, f"{asked.service} {name}", arguments, tags)
+    job = service_job(
+        root,
+        lake.instance.name,
+        name,
+        asked.service,
+        cluster=cluster.name,
+        options=asked.options,
+        engine=asked.engine,
+        job_id=asked.job_id,
+    )
     result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
     return 0 if result is None else show(result, as_json=as_json)
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> int:
     """What a run elsewhere came to; gives the exit code."""
-    if as_json or result.get("service") not in _RESULTS:  # runs of schedules tell less
+    kind = _RESULTS.get(result.get("service", ""))
+    if kind is None:  # runs of schedules tell less
         print_json(result)
+    elif as_json:
+        print_json({"service": result["service"], **as_document(from_json(kind, result))})
     else:
-        print_done(from_json(_RESULTS[result["service"]], result))
+        print_done(from_json(kind, result))
     return Interrupted.exit_code if result["status"] == "CANCELLED" else 0

@@ -87,7 +87,6 @@ def run(
 ) -> int:
     """Run a service on a table, whether the table has it or not; or all that is due. What is committed until Ctrl-C
     stands."""
-    from dataclasses import asdict
     from functools import partial
 
     from deployer.cli.lake_data import root_despite
@@ -101,6 +100,7 @@ def run(
     from deployer.services.run import run_service, runnable
     from deployer.services.running import Asked
     from deployer.specs.service_texts import options_from_text
+    from deployer.state.times import as_document
 
     if all_tables:
         if service is not None:
@@ -163,7 +163,7 @@ def run(
             asked=Asked(cluster=cluster),
         )
     if as_json:
-        print_json(asdict(done))
+        print_json(as_document(done))
     else:
         print_done(done)
     return Interrupted.exit_code if done.status == "CANCELLED" else 0

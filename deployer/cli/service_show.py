@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -42,7 +42,7 @@ def list_services(
     from deployer.cli.service_look import looked
     from deployer.live.services import trigger_of
     from deployer.plan.services import trigger_words
-    from deployer.state.clock import utc
+    from deployer.state.times import as_document, iso_or_none
 
     look = looked(root_to_read(project, stack, specs), [table] if table is not None else None)
     seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
@@ -67,8 +67,8 @@ def list_services(
                         "broken": stands.broken or None,
                         "overdue": stands.overdue or None,
                         "due": stands.due or None,
-                        "next": utc(stands.next_at) + "Z" if stands.next_at is not None else None,
-                        "last_run": run_document(stands.last) if stands.last else None,
+                        "next": iso_or_none(stands.next_at),
+                        "last_run": as_document(stands.last) if stands.last else None,
                     }
                     for name, service, stands in found
                 ],
@@ -109,8 +109,6 @@ def describe(
     as_json: AsJson = False,
 ) -> int:
     """Show one service of a table: trigger, every option, cluster and the newest run."""
-    from dataclasses import asdict
-
     from rich.table import Table
 
     from deployer.cli.output import print_json, stdout
@@ -120,19 +118,20 @@ def describe(
     from deployer.services.attached import find_service
     from deployer.services.described import described
     from deployer.specs.service_schema import kind_named
+    from deployer.state.times import as_document
 
     kind = kind_named(service)
     with looked_at(project, stack, specs, table) as opened:
         found = find_service(opened.state, kind, opened.address)
-        told = described("", opened, found)
+        [told] = described("", opened, [found])
     if as_json:
-        last = run_document(told.last_run) if told.last_run else None
-        document = {name: value for name, value in asdict(told).items() if name != "lake"} | {"last_run": last}
+        document = {name: value for name, value in as_document(told).items() if name != "lake"}
         print_json(document)
         return 0
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="dim")
     shown.add_column(overflow="fold")
+    shown.add_row("stands", ": ".join(filter(None, (told.status, told.reason))))
     shown.add_row("runs", trigger_words(trigger_of(found)) + (" (paused)" if found.paused else ""))
     shown.add_row("cluster", found.cluster or "the one that jobs have otherwise")
     for name, value in told.options.items():
@@ -171,13 +170,14 @@ def runs(
     from deployer.services.runs import runs_of
     from deployer.specs.service_schema import kind_named
     from deployer.state.clock import utc
+    from deployer.state.times import as_document
 
     kind = kind_named(service, RUNNABLE) if service else None
     with looked_at(project, stack, specs, table) as opened:
         found = runs_of(opened.state, kind)
     listed = found[: limit or None]
     if as_json:
-        print_json({"table": opened.entry.full_name, "runs": [run_document(run) for run in listed]})
+        print_json({"table": opened.entry.full_name, "runs": [as_document(run) for run in listed]})
         return 0
     if not found:
         note(f"{opened.entry.full_name} has no runs yet")
@@ -213,19 +213,6 @@ def depth_words(run: Run) -> str:
     if not isinstance(before, int | float) or not isinstance(after, int | float):
         return ""
     return f"overlap depth {before:.2f}" + (f" → {after:.2f}" if run.figures.rows_out else "")
-
-
-def run_document(run: Run) -> dict[str, Any]:
-    """A run for machines; times as ISO 8601."""
-    from dataclasses import asdict
-
-    from deployer.state.clock import utc
-
-    times = {
-        name: utc(value) + "Z" if (value := getattr(run, name)) is not None else None
-        for name in ("queued_at", "started_at", "ended_at", "lease_until")
-    }
-    return {**asdict(run), **times}
 
 
 def _run_words(run: Run) -> str:

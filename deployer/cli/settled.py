@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deployer.cli.workspace import Workspace
+from deployer.engine import choose_engine
 from deployer.engine.backend import read_checkpoint, stack_files
+from deployer.engine.backend_url import is_known
 from deployer.engine.project import StackRef
 from deployer.engine.urns import is_provider_type, package_of
 from deployer.errors import DeployerError
-from deployer.live.model import LiveLake
 from deployer.plan import Plan
 from deployer.provider.urn import INSTANCE_TYPE, address_of, type_of
 from deployer.specs.model import AwsSettings
@@ -46,27 +47,23 @@ class Recorded:
 NOTHING = Recorded({}, {}, settled=False)
 
 
-def engine_would_agree(workspace: Workspace, root: str, plan: Plan, live: LiveLake, recorded: Recorded) -> bool:
+def engine_would_agree(workspace: Workspace, root: str, plan: Plan, recorded: Recorded) -> bool:
     """Whether a preview by the engine would find what the plan says and no more.
 
-    A table under a new name is not in Pulumi's state by that name, so the engine is asked.
+    A table that the specs rename is not in Pulumi's state by that name, so the engine is asked.
     """
     if "://" in root or not recorded.settled or not is_packaged_program(workspace):
         return False
-    addresses = {resource.address for resource in plan.resources if resource.action != "create"}
+    planned = {each.address: each.table_id for each in plan.resources if each.action != "create"}
     left_alone = {table.table_id for table in plan.unreadable}
-    known = {address for address, id_ in recorded.ids.items() if id_ not in left_alone}
-    return known == addresses and all(
-        recorded.ids[address] == table.table_id for address, table in live.tables.items() if address in addresses
-    )
+    known = {address: id_ for address, id_ in recorded.ids.items() if id_ not in left_alone}
+    return known.keys() == planned.keys() and all(known[address] == id_ for address, id_ in planned.items() if id_)
 
 
 def read_recorded(stack: StackRef) -> Recorded:
-    """Pulumi's state of a stack, as far as this process can read it: NOTHING otherwise."""
+    """Pulumi's state of a stack, with what a run that was cut off did; NOTHING where it cannot be read."""
     try:
-        files = stack_files(stack)
-        deployment = read_checkpoint(files).deployment
-        unfinished = bool(deployment) and files.journal.exists()
+        deployment, unfinished = _deployment(stack)
     except DeployerError:
         return NOTHING  # the engine says what is wrong with it
     if not deployment:
@@ -82,7 +79,7 @@ def read_recorded(stack: StackRef) -> Recorded:
         if kind in _OF_PULUMI:
             continue
         address = address_of(resource["urn"])
-        if address is None or address in ids:
+        if address is None or address in ids or resource.get("delete"):
             settled = False
             continue
         ids[address], urns[address] = str(resource.get("id")), resource["urn"]
@@ -93,6 +90,22 @@ def read_recorded(stack: StackRef) -> Recorded:
     packages = frozenset(package_of(kind) for kind in kinds if is_provider_type(kind))
     pending = unfinished or bool(deployment.get("pending_operations"))
     return Recorded(roots, ids, settled, _aws_settings(resources), urns, packages, pending)
+
+
+def _deployment(stack: StackRef) -> tuple[dict[str, Any] | None, bool]:
+    """The state as the engine starts from it, and whether a run was cut off. Backends that only the Pulumi CLI knows
+    are asked by the CLI."""
+    if not is_known(stack.project.backend_url):
+        exported: dict[str, Any] = choose_engine(stack.project, "cli").export(stack)
+        return exported.get("deployment"), False
+    files = stack_files(stack)
+    if not files.journal.exists():
+        return read_checkpoint(files).deployment, False
+    from deployer.engine.config import read_keys  # a run that was cut off is rare, and these load the keys' libraries
+    from deployer.engine.store import StackStore
+
+    replayed: dict[str, Any] | None = StackStore(files, read_keys(stack)).export()["deployment"]
+    return replayed, True
 
 
 def _aws_settings(resources: Iterable[Mapping[str, Any]]) -> AwsSettings:

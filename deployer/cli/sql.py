@@ -41,11 +41,13 @@ def sql(
         left = limited(rows.batches, wanted + 1 if wanted is not None and for_people else wanted)
         if not for_people or wanted is None:
             write_rows(replace(rows, batches=left), format, output, as_json=as_json, safe_csv=safe_csv)
+            note(f"opened {rows.opened} of {rows.total} fragments")
             return 0
         batches = list(left)
         found = sum(batch.num_rows for batch in batches)
         shown = replace(rows, batches=limited(iter(batches), wanted))
         write_rows(shown, format, output, as_json=as_json, safe_csv=safe_csv)
+        note(f"opened {rows.opened} of {rows.total} fragments")
         if found > wanted:
             note("there are more rows (--limit 0 shows all)")
     return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from deployer.cli.settled import Recorded
 from deployer.cli.workspace import Workspace
-from deployer.errors import DeployerError, Refused
-from deployer.live.model import LiveLake
+from deployer.errors import Corrupt, DeployerError, Refused
+from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.words import count
 from deployer.specs.model import Lake
 
@@ -20,7 +21,7 @@ def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None
     """
     owner = workspace.owner
     others = {live.owner} - {"", owner} if live.instance is not None else set()
-    declared = {address: live.tables[address] for table in lake.tables if (address := table.address) in live.tables}
+    declared = {spec.address: table for spec in lake.tables if isinstance(table := live.of(spec), LiveTable)}
     tables = {address: table for address, table in declared.items() if table.owner not in ("", owner)}
     if not others and not tables:
         return
@@ -60,6 +61,19 @@ def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
         where=declared.sources.get("name") or declared.address,
         remedy=f"write `name: {live.instance.name}` again, or give {declared.name} a `root` of its own",
     )
+
+
+def refuse_shared_tables(recorded: Recorded) -> None:
+    """Raises Corrupt when Pulumi's state has one table under two addresses: which of them it is cannot be told."""
+    seen: dict[str, str] = {}
+    for address, table_id in sorted(recorded.ids.items()):
+        first = seen.setdefault(table_id, address)
+        if first != address and address.startswith("table/"):
+            raise Corrupt(
+                f"Pulumi's state has the same table as {first} and as {address}",
+                where=address,
+                remedy="correct the id of one of them: `deployer stack export`, edit the file, `deployer stack import`",
+            )
 
 
 def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:

@@ -9,6 +9,7 @@ import typer
 from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
 
 if TYPE_CHECKING:
+    from deployer.state.entries import LogEntry
     from deployer.state.reader import StateReader
 
 OfTable = Annotated[
@@ -55,13 +56,8 @@ def log(
     damaged = [each for each in entries if isinstance(each, Damaged)]
     kept_from = entries[0].version if entries else newest + 1
     if as_json:
-        from deployer.state.entries import to_json
-        from deployer.state.words import entry_words
-
         listed = [
-            {"version": entry.version, "damaged": entry.why}
-            if isinstance(entry, Damaged)
-            else to_json(entry) | {"what": entry_words(entry)}
+            {"version": entry.version, "damaged": entry.why} if isinstance(entry, Damaged) else _document(entry)
             for entry in entries
         ]
         print_json({"log": chosen, "name": name, "newest": newest, "entries": listed})
@@ -77,6 +73,20 @@ def log(
     if damaged:
         raise Corrupt(f"{count(len(damaged), 'entry', 'entries')} cannot be read", where=name, remedy=RECOVERY)
     return 0
+
+
+def _document(entry: LogEntry) -> dict[str, Any]:
+    """An entry as it is stored, with what it did in words and times as ISO 8601."""
+    from deployer.state.entries import to_json
+    from deployer.state.times import iso_utc, with_times
+    from deployer.state.words import entry_words
+
+    document = to_json(entry)
+    parts = {
+        name: [with_times(each, stored) for each, stored in zip(getattr(entry, name), document[name], strict=True)]
+        for name in ("updates", "requirements")
+    }
+    return document | parts | {"at": iso_utc(entry.at), "what": entry_words(entry)}
 
 
 def _newest(store: StateReader, log: str) -> int:

@@ -83,29 +83,33 @@ def parse_at(text: str) -> At:
 
 
 def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
-    """The state as entries have it: bytes in base64."""
+    """The state as entries have it, bytes in base64; times as ISO 8601."""
     from deployer.state.codec import encode
     from deployer.state.model import InstanceState
+    from deployer.state.times import iso_or_none, with_times
+
+    def told(value: Any) -> dict[str, Any]:
+        return with_times(value, encode(value))
 
     if isinstance(state, InstanceState):
-        tables = [encode(entry) for entry in state.tables.values()]
-        return {"version": state.version, "at": state.at, "properties": state.properties, "tables": tables}
+        tables = [told(entry) for entry in state.tables.values()]
+        return {"version": state.version, "at": iso_or_none(state.at), "properties": state.properties, "tables": tables}
     return {
         "version": state.version,
-        "at": state.at,
+        "at": iso_or_none(state.at),
         "table_id": state.table_id,
         "lance_version": state.lance_version,
         "dataset": state.dataset,
         "properties": encode(state.properties),
         "columns": _columns(state),
-        "partitions": [encode(each) for each in state.partitions.values()],
-        "files": [encode(each) for each in state.files],
-        "jobs": [encode(each) for each in state.jobs.values()],
-        "intents": [encode(each) for each in state.intents.values()],
-        "datasets": [encode(each) for each in state.datasets],
-        "services": [encode(each) for each in state.services.values()],
-        "runs": [encode(each) for each in state.runs.values()],
-        "savepoints": [encode(each) for each in state.savepoints.values()],
+        "partitions": [told(each) for each in state.partitions.values()],
+        "files": [told(each) for each in state.files],
+        "jobs": [told(each) for each in state.jobs.values()],
+        "intents": [told(each) for each in state.intents.values()],
+        "datasets": [told(each) for each in state.datasets],
+        "services": [told(each) for each in state.services.values()],
+        "runs": [told(each) for each in state.runs.values()],
+        "savepoints": [told(each) for each in state.savepoints.values()],
     }
 
 

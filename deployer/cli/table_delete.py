@@ -6,12 +6,22 @@ from typing import Annotated
 
 import typer
 
-from deployer.cli.options import DEFAULT_STACK, AsJson, Force, ProjectDir, SpecsPath, StackName, TableName
+from deployer.cli.options import (
+    DEFAULT_STACK,
+    AsJson,
+    DeleteSavepoints,
+    Force,
+    ProjectDir,
+    SpecsPath,
+    StackName,
+    TableName,
+)
 
 
 def delete(
     table: TableName,
     force: Force = False,
+    delete_savepoints: DeleteSavepoints = False,
     write_spec: Annotated[
         bool, typer.Option("--write-spec", help="Take the table's document out of the specs too.")
     ] = False,
@@ -23,7 +33,7 @@ def delete(
     """Delete a table with its data, all of its versions and its metadata, also when it is protected from deletion or
     cannot be read.
 
-    Asks for the table's name first.
+    Asks for the table's name first. A table that has savepoints is refused without --delete-savepoints.
     """
     from dataclasses import asdict
 
@@ -31,8 +41,10 @@ def delete(
     from deployer.cli.table_target import changed, confirm_by_name
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
+    from deployer.plan.savepoints import savepoint_words
     from deployer.plan.words import count, size
     from deployer.tables.deletion import delete_counted, to_delete
+    from deployer.tables.protection import refuse_savepoints
 
     written: list[str] = []
     with changed(project, stack, specs, table, unreadable=True) as target:
@@ -41,8 +53,12 @@ def delete(
                 target.opened()  # which records what Lance has
             except (Corrupt, NotFound) as why:
                 note(f"{target.entry.address} cannot be read: {unreadable(target.entry, why).what}")
+        if not delete_savepoints:
+            refuse_savepoints(target.store, target.entry)
         found = to_delete(target.store, target.root, target.entry)
         if not force:
+            for name in found.savepoints:
+                note(f"removes savepoint {name}")
             for each in found.datasets:
                 note(f"removes {each.location}: {count(each.files, 'file')} with {size(each.bytes)}")
         what = f"{_rows(found.rows)}, {count(found.files, 'file')} with {size(found.bytes)} on storage,"
@@ -52,7 +68,9 @@ def delete(
             from deployer.cli.table_spec import take_out
 
             written = take_out(target, declared)
-        done = delete_counted(target.store, target.root, target.entry, allow_destroy=True)
+        done = delete_counted(
+            target.store, target.root, target.entry, allow_destroy=True, delete_savepoints=delete_savepoints
+        )
         if write_spec:
             from deployer.cli.planning import engine_for
 
@@ -62,6 +80,8 @@ def delete(
         return 0
     how_much = f"{_rows(done.rows)}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
     stdout().print(f"deleted {done.table}: {how_much}")
+    if done.savepoints:
+        stdout().print(f"  removed {savepoint_words(done.savepoints)}")
     for each in done.datasets:
         stdout().print(f"  removed {each.location}: {size(each.bytes)}", style="dim")
     for file in written:

@@ -51,7 +51,11 @@ def online(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Put a table online: what runs by itself, such as splitting after loads, takes care of it."""
+    """Put a table online.
+
+    `online` says whether services and splits of leaves run on the table by themselves; loads, queries and what is run
+    by hand work either way.
+    """
     return _set(table, True, write_spec, project, stack, specs, as_json)
 
 
@@ -63,7 +67,11 @@ def offline(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Take a table offline: what runs by itself leaves it alone; it can be read and loaded as before."""
+    """Take a table offline.
+
+    `online` says whether services and splits of leaves run on the table by themselves; loads, queries and what is run
+    by hand work either way.
+    """
     return _set(table, False, write_spec, project, stack, specs, as_json)
 
 

@@ -36,7 +36,6 @@ def reinitialise(
     Its rows stay on storage for as long as `storage.keep_replaced_for` says, where `deployer query --at` finds them.
     """
     import datetime as dt
-    from dataclasses import asdict
 
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import changed, confirm_by_name
@@ -45,6 +44,7 @@ def reinitialise(
     from deployer.live.former import former_datasets
     from deployer.live.reader import live_table
     from deployer.plan.words import count, size
+    from deployer.state.times import as_document
     from deployer.tables.reinitialise import reinitialise_table
     from deployer.tables.split_point_files import read_split_points
 
@@ -76,7 +76,7 @@ def reinitialise(
         written = edit_spec(target) if write_spec else []
     until = dt.datetime.fromtimestamp(done.kept_until / 1000, dt.UTC)
     if as_json:
-        print_json(asdict(done) | {"kept_until": until.isoformat(), "written": written})
+        print_json(as_document(done) | {"written": written})
         return 0
     stdout().print(
         f"emptied {done.table}: {count(done.rows, 'row')}, {count(done.files, 'file')} with {size(done.bytes)}; "

@@ -14,7 +14,6 @@ def tables(
     """List the tables that exist: rows, bytes, files, leaf partitions and the last write; and those that cannot be
     read, with the reason."""
     from contextlib import closing
-    from dataclasses import asdict
 
     from rich.box import SIMPLE_HEAD
     from rich.filesize import decimal
@@ -24,6 +23,7 @@ def tables(
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.unreadable import as_json_rows, note_unreadable
     from deployer.state import open_reader
+    from deployer.state.times import as_document
     from deployer.tables.describe import summaries
 
     root = root_to_read(project, stack, specs)
@@ -32,9 +32,7 @@ def tables(
     if as_json:
         print_json(
             {
-                "tables": [
-                    asdict(each) | {"last_write": each.last_write and each.last_write.isoformat()} for each in found
-                ],
+                "tables": [as_document(each) for each in found],
                 "unreadable": as_json_rows(unreadable),
             }
         )

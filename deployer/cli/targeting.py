@@ -10,7 +10,7 @@ from deployer.cli.workspace import Workspace
 from deployer.engine import Operation
 from deployer.engine.backend_url import is_known
 from deployer.errors import InvalidInput, Refused
-from deployer.live.model import LiveLake
+from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import Plan
 from deployer.plan.targets import Targets, matching, needs_instance, resolve_targets
 from deployer.provider.urn import address_of, urn_of
@@ -48,6 +48,7 @@ def limited(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, record
     resources = tuple(each for each in plan.resources if each.address != instance or instance in targets.addresses)
     plan = replace(plan, resources=resources, targets=targets)
     own = {each.address for each in plan.resources} | {each.address for each in plan.unreadable}
+    own |= {each.live_address for each in plan.resources}
     own |= {f"table/{table.former_name}" for table in lake.tables if table.former_name}
     own |= {each.entry.address for each in live.unfinished} | recorded.ids.keys()
     for given in targets.given:
@@ -93,7 +94,7 @@ def _unreadable(lake: Lake, live: LiveLake, recorded: Recorded) -> set[str]:
     if not live.unreadable:
         return set()
     ids = {table.table_id for table in live.unreadable.values()}
-    declared = {table.address for table in lake.tables if live.unreadable_of(table) is not None}
+    declared = {table.address for table in lake.tables if isinstance(live.of(table), Unreadable)}
     return {*live.unreadable, *declared, *(address for address, id_ in recorded.ids.items() if id_ in ids)}
 
 

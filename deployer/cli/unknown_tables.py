@@ -29,21 +29,19 @@ def end_deletions(workspace: Workspace, planned: Planned) -> list[str]:
 
 def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
     """Deletes those of them that the plan deletes, which nothing refused; gives a line for each."""
-    gone = [
-        each.address
-        for each in planned.plan.resources
-        if each.action == "delete" and each.address in planned.live.tables
-    ]
+    gone = [each for each in planned.plan.resources if each.action == "delete" and each.table_id]
     if not gone:
         return []
     known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
-    ids = {address: planned.live.tables[address].table_id for address in gone}
-    unreadable = ids.keys() & planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
+    unreadable = planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
     root = workspace.root(planned.lake)
     said = []
-    for address in sorted(address for address in gone if address in unreadable or ids[address] not in known):
-        with closing(open_store(root)) as store:
-            delete_table(store, root, ids[address], allow_destroy=True)
-        why = "which could not be read" if address in unreadable else "which Pulumi's state did not know"
-        said.append(f"deleted {address}, {why}")
+    for each in sorted(gone, key=lambda each: each.address):
+        if each.live_address in unreadable or each.table_id not in known:
+            with closing(open_store(root)) as store:
+                delete_table(
+                    store, root, each.table_id, allow_destroy=True, delete_savepoints=workspace.delete_savepoints
+                )
+            why = "which could not be read" if each.live_address in unreadable else "which Pulumi's state did not know"
+            said.append(f"deleted {each.address}, {why}")
     return said

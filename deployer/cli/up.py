@@ -11,6 +11,7 @@ from deployer.cli.options import (
     DEFAULT_STACK,
     AllowDestroy,
     AsJson,
+    DeleteSavepoints,
     LockTimeout,
     NewState,
     ProjectDir,
@@ -56,6 +57,7 @@ def up(
     specs: SpecsPath = None,
     target: Target = None,
     allow_destroy: AllowDestroy = None,
+    delete_savepoints: DeleteSavepoints = False,
     yes: Yes = False,
     lock_timeout: LockTimeout = None,
     new_state: NewState = False,
@@ -72,14 +74,15 @@ def up(
     from deployer.cli.addresses import check_addresses
     from deployer.cli.lock_wait import held_in_time
     from deployer.cli.planning import plan_lake, prepare_for
+    from deployer.cli.plugin_offer import offer_aws_provider
     from deployer.cli.saved_plan import open_plan
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 
     if plan is not None:
-        if specs is not None or allow_destroy or target:
+        if specs is not None or allow_destroy or delete_savepoints or target:
             raise InvalidInput(
-                "--specs, --target and --allow-destroy are part of the plan",
+                "--specs, --target, --allow-destroy and --delete-savepoints are part of the plan",
                 where=plan,
                 remedy="give them to preview --out",
             )
@@ -91,9 +94,10 @@ def up(
         raise InvalidInput(
             "--expect is the digest of a saved plan", remedy="give the plan too: up PLAN --expect DIGEST"
         )
-    workspace = replace(open_workspace(project, stack, specs), new_state=new_state)
+    workspace = replace(open_workspace(project, stack, specs), new_state=new_state, delete_savepoints=delete_savepoints)
     prepare_for(workspace)
     lake = workspace.lake()
+    offer_aws_provider(workspace, lake, may_ask=not (yes or as_json))
     with held_in_time(workspace, lake, lock_timeout):
         planned = plan_lake(workspace, lake, allow_destroy or (), chosen=target or ())
         check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
@@ -110,10 +114,12 @@ def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str 
     """Apply a saved plan. Its review was the question, but for what takes something away."""
     from deployer.cli.lock_wait import held_in_time
     from deployer.cli.output import note
+    from deployer.cli.plugin_offer import offer_aws_provider
     from deployer.cli.saved_plan import plan_again
 
     workspace, saved = opened
     file = saved.saved_as
+    offer_aws_provider(workspace, saved.desired, may_ask=not (yes or as_json))
     # What the plan is compared with stays so until it is applied.
     with held_in_time(workspace, saved.desired, lock_timeout):
         planned, moved = plan_again(workspace, saved)
@@ -132,6 +138,7 @@ def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str 
 def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: SavedAs | None = None) -> int:
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
+    from deployer.cli.published import publish_applied
     from deployer.cli.unknown_tables import delete_unknown, end_deletions
     from deployer.cli.unreadable import as_json_rows
     from deployer.plan.as_json import plan_as_json
@@ -144,6 +151,8 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
     for address in end_deletions(workspace, planned):
         note(f"ended the deletion of {address}, which was cut off")
+    ended = {each.table_id for each in planned.plan.removals if each.kind == "deleting"}
+    refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     for line in delete_unknown(workspace, planned):
         note(line)
     with known_lake(workspace.dir, workspace.specs, planned.lake, workspace.stack), StepView(as_json=as_json) as view:
@@ -154,7 +163,9 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
             allow_destroy=planned.allow_destroy,
             config=planned.config,
             leave=planned.scope.leave,
+            refreshed=refreshed,
         )
+    publish_applied(workspace, planned.lake, planned.engine())
     unreadable = planned.plan.unreadable
     if as_json:
         error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(unreadable)}} if unreadable else {}

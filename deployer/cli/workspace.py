@@ -24,7 +24,7 @@ class Workspace:
     """A project and stack; `specs` is the file or folder of specs, `values` what the stack sets variables to.
 
     `confined`: no file of the project may name a file outside of the project's folder. `new_state`: a lost state store
-    may be replaced by a new one.
+    may be replaced by a new one. `delete_savepoints`: tables may be deleted with their savepoints.
     """
 
     project: Project
@@ -33,6 +33,7 @@ class Workspace:
     values: Mapping[str, str] = field(default_factory=dict)
     confined: bool = False
     new_state: bool = False
+    delete_savepoints: bool = False
 
     @property
     def dir(self) -> Path:

@@ -111,11 +111,49 @@ def _cluster_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
             (log_groups, f"{log_groups}:*"),
             (lake.arn("logs", f"log-group:/emr-serverless/{lake.own}example"),),
         ),
+        # a job that writes a table anew, in the cluster's own role
+        Grant(
+            "StartJobs",
+            "emr-serverless",
+            ("emr-serverless:StartJobRun",),
+            (f"{applications}*",),
+            (f"{applications}00example",),
+            equals(lake.tagged),
+            lake.tagged,
+        ),
+        Grant(
+            "TagNewJobs",
+            "emr-serverless",
+            ("emr-serverless:TagResource",),
+            (f"{applications}*/jobruns/", f"{applications}*/jobruns/${{*}}"),
+            (f"{applications}00example/jobruns/",),
+            equals(lake.asked),
+            lake.asked,
+        ),
+        Grant(
+            "Jobs",
+            "emr-serverless",
+            ("emr-serverless:CancelJobRun", "emr-serverless:GetJobRun"),
+            (f"{applications}*/jobruns/*",),
+            (f"{applications}00example/jobruns/00example",),
+            equals(lake.tagged),
+            lake.tagged,
+        ),
+        Grant(
+            "GiveJobsTheirRole",
+            "emr-serverless",
+            ("iam:PassRole",),
+            (*roles, *lake.borrowed_roles),
+            role,
+            equals(_TO_SERVERLESS),
+            _TO_SERVERLESS,
+        ),
         Grant("BoundedRoles", "clusters", of("iam", _BOUNDED_ROLE_ACTIONS), roles, role, equals(bounded), bounded),
         Grant("Roles", "clusters", of("iam", _ROLE_ACTIONS), roles, role),
     )
 
 
+_TO_SERVERLESS = {"iam:PassedToService": "emr-serverless.amazonaws.com"}
 _BUCKET_ACTIONS = of(
     "s3",
     (

@@ -156,6 +156,9 @@ def deploying_emr_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
         ),
         grant("EmrClusters", _CLUSTER_ACTIONS, clusters, lake.tagged),
         # IAM knows no resource for these
+        Grant(
+            "FindEmrClusters", "emr", ("elasticmapreduce:ListClusters",), ("*",), (lake.arn("elasticmapreduce", "*"),)
+        ),
         Grant("EmrSecurity", "emr", _SECURITY_ACTIONS, ("*",), (lake.arn("elasticmapreduce", "example"),)),
         Grant(
             "EmrServicePolicy",
@@ -192,8 +195,11 @@ _SECURITY_ACTIONS = tuple(
 _CLUSTER_ACTIONS = tuple(
     f"elasticmapreduce:{action}"
     for action in (
+        "AddJobFlowSteps",
         "AddTags",
+        "CancelSteps",
         "DescribeCluster",
+        "DescribeStep",
         "GetAutoTerminationPolicy",
         "GetManagedScalingPolicy",
         "ListBootstrapActions",

@@ -18,7 +18,7 @@ PATIENCE = 300.0  #: seconds in which AWS may give no answer; the run goes on me
 LAST_LINES = 15.0  #: seconds that lines are waited for after a run has failed without a word
 
 #: What may stand in the way of one look and not of the next.
-_PASSING = (Cause.THROTTLED, Cause.UNREACHABLE)
+PASSING = (Cause.THROTTLED, Cause.UNREACHABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def follow(
             told = _read_told(root, key)
             looked = clock.monotonic()
         except CallFailed as failure:
-            if failure.cause not in _PASSING or clock.monotonic() - looked > PATIENCE:
+            if failure.cause not in PASSING or clock.monotonic() - looked > PATIENCE:
                 raise
         else:
             if told.progress is not None and not told.ended:

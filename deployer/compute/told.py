@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from typing import Any
 
-from deployer.errors import Corrupt, DeployerError, InvalidSpecs
+from deployer.errors import Corrupt, DeployerError, InvalidSpecs, NotFound
 from deployer.live.lance_storage import objects_at
 from deployer.masking import masked_values
 from deployer.state.objects import Missing
@@ -43,6 +43,19 @@ class Started:
     cluster: str
     run_id: str
     key: str
+
+
+def request(root: str, job_id: str, document: Mapping[str, Any]) -> None:
+    """Keeps what a job is to do, where that is too much for a command line."""
+    _put(root, _request_of(job_id), document)
+
+
+def requested(root: str, job_id: str) -> Mapping[str, Any]:
+    """What the job is to do. Raises NotFound for a job of which nothing was kept."""
+    document = _get(root, _request_of(job_id))
+    if document is None:
+        raise NotFound(f"nothing is kept of job {job_id}", where=f"{root}/{FOLDER}", remedy="run `deployer up` again")
+    return document
 
 
 def tell(root: str, key: str, told: Told) -> None:
@@ -103,6 +116,10 @@ def remembered(root: str, job_id: str) -> Started | None:
     """The run of a job that was started last; None when none was on a cluster."""
     document = _get(root, _by_job(job_id))
     return None if document is None else Started(**document)
+
+
+def _request_of(job_id: str) -> str:
+    return _by_job(job_id).replace("job-", "request-", 1)
 
 
 def _by_job(job_id: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from deployer.cost.estimate import Estimate, Held, Holding, Line
-from deployer.live.model import LiveLake
+from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.monthly import MonthlyCost
 from deployer.plan.plan import Plan
 from deployer.specs.model import Lake
@@ -20,7 +20,7 @@ def before_and_after(plan: Plan, live: LiveLake, lake: Lake, managed: str) -> tu
     before = None
     if live.instance is not None:
         before = Holding(live.instance, tuple(_held(live, address) for address in sorted(live.tables)), None, managed)
-    gone = {resource.address for resource in plan.resources if resource.action == "delete"}
+    gone = {resource.live_address for resource in plan.resources if resource.action == "delete"}
     left = replace(live, tables={address: table for address, table in live.tables.items() if address not in gone})
     return before, declared_holding(lake, left, 0 if before is None else None, managed)
 
@@ -32,12 +32,10 @@ def declared_holding(lake: Lake, live: LiveLake | None, state_bytes: int | None,
     """
     if live is None:
         return Holding(lake.instance, tuple(Held(table, None) for table in lake.tables), state_bytes, managed)
-    sizes = {address: _held(live, address).bytes for address in live.tables}
-    former = {f"table/{table.former_name}": table.address for table in lake.tables if table.former_name}
-    sizes |= {after: sizes[before] for before, after in former.items() if before in sizes}
-    declared = {table.address for table in lake.tables}
-    tables = [Held(table, sizes.get(table.address, 0)) for table in lake.tables]
-    tables += [_held(live, address) for address in sorted(live.tables) if address not in declared | former.keys()]
+    found = {table.address: live.of(table) for table in lake.tables}
+    now = {address: each.spec.address for address, each in found.items() if isinstance(each, LiveTable)}
+    tables = [Held(each, _held(live, now[each.address]).bytes if each.address in now else 0) for each in lake.tables]
+    tables += [_held(live, address) for address in sorted(live.tables.keys() - {*now.values()})]
     return Holding(lake.instance, tuple(tables), state_bytes, managed)
 
 

@@ -20,12 +20,12 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
 
     `providers` maps package names to providers that the embedded engine calls in this process: objects of the SDK's
     class `pulumi.provider.experimental.Provider`, or what makes one without arguments (the class). The CLI starts
-    their plugin executables instead.
+    their plugin executables instead, which have to be installed.
     """
-    if _chosen(project, prefer) == "cli":
+    if chosen_engine(project, prefer) == "cli":
         from deployer.engine.cli_engine import CliEngine
 
-        return CliEngine()
+        return CliEngine(frozenset(providers or ()))
     from deployer.engine.embedded import EmbeddedEngine
 
     return EmbeddedEngine(dict(providers or {}))
@@ -36,7 +36,7 @@ def prepare_program(project: Project, prefer: str = "auto", *modules: str) -> No
 
     It does nothing for the CLI, which has processes of its own.
     """
-    if _chosen(project, prefer) == "embedded":
+    if chosen_engine(project, prefer) == "embedded":
         prepare(PROGRAM_PROCESS, *modules)
 
 
@@ -52,14 +52,15 @@ def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[
     from deployer.engine.backend_url import is_known
     from deployer.engine.locks import locked
 
-    if _chosen(stack.project, prefer) == "embedded":
+    if chosen_engine(stack.project, prefer) == "embedded":
         return locked(stack_files(stack))
     if not is_known(stack.project.backend_url):
         return nullcontext()
     return locked(stack_files(stack), shared_with_pulumi=False)
 
 
-def _chosen(project: Project, prefer: str) -> Literal["cli", "embedded"]:
+def chosen_engine(project: Project, prefer: str = "auto") -> Literal["cli", "embedded"]:
+    """Which engine `choose_engine` makes. Raises NotFound and InvalidInput."""
     found = shutil.which("pulumi")
     match prefer:
         case "embedded":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
@@ -25,6 +27,7 @@ from deployer.engine.model import (
 )
 from deployer.engine.plugin_search import find_plugin
 from deployer.engine.project import StackRef, load_yaml
+from deployer.engine.refreshed import Refreshed
 from deployer.engine.store import StackStore
 from deployer.engine.values import BLINDED
 from deployer.errors import Conflict, EngineFailed
@@ -36,11 +39,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class CliEngine:
-    """Implements `Engine` through the CLI, which starts the provider plugins that Pulumi.yaml names.
+    """Implements `Engine` through the CLI, which starts the provider plugins that Pulumi.yaml names, that are installed
+    beside this Python, or that are on PATH. `packages` are the providers that it has to find there.
 
     The CLI knows no way to lift `protect` for single resources: `allow_destroy` is not passed on, and a protected
     resource stays refused until the program takes `protect` off it.
     """
+
+    packages: frozenset[str] = frozenset()
 
     def preview(
         self,
@@ -56,7 +62,7 @@ class CliEngine:
         seen = Collected(on_event)
         if targets and targets <= leave:
             return PlanResult(())
-        with _config_file(stack, config) as config_file, _to_read(stack) as opened:
+        with _config_file(stack, config) as config_file, _to_read(stack, self.packages) as opened:
             _call(
                 lambda: opened.preview(
                     refresh=refresh,
@@ -79,13 +85,14 @@ class CliEngine:
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
         leave: frozenset[str] = frozenset(),
+        refreshed: Refreshed | None = None,
     ) -> UpResult:
         seen = Collected(on_event)
         if targets and targets <= leave:
             return seen.result({})
         with _config_file(stack, config) as config_file:
             done = _call(
-                lambda: _open(stack).up(
+                lambda: _open(stack, self.packages).up(
                     refresh=refresh,
                     parallel=parallel,
                     **_limits(targets, leave),
@@ -110,7 +117,8 @@ class CliEngine:
         allow_destroy: frozenset[str] = frozenset(),
     ) -> UpResult:
         seen = Collected(on_event)
-        _call(lambda: _open(stack).destroy(refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore))
+        opened = _open(stack, self.packages)
+        _call(lambda: opened.destroy(refresh=refresh, parallel=parallel, on_event=seen.take, on_output=_ignore))
         return seen.result({})
 
     def refresh(
@@ -125,10 +133,10 @@ class CliEngine:
         seen = Collected(on_event)
         how = {"parallel": parallel, "on_event": seen.take, "on_output": _ignore, **_limits(targets, frozenset())}
         if dry_run:
-            with _to_read(stack) as opened:
+            with _to_read(stack, self.packages) as opened:
                 _call(lambda: opened.preview_refresh(**how))
         else:
-            _call(lambda: _open(stack).refresh(**how))
+            _call(lambda: _open(stack, self.packages).refresh(**how))
         return tuple(operation for operation in seen.operations.values() if operation.op not in {"same", "read"})
 
     def export(self, stack: StackRef) -> dict[str, Any]:
@@ -143,12 +151,12 @@ class CliEngine:
 
     def restore(self, stack: StackRef, exported: Mapping[str, Any]) -> None:
         deployment = automation.Deployment(version=exported["version"], deployment=exported["deployment"])
-        _call(lambda: _open(stack).import_stack(deployment))
+        _call(lambda: _open(stack, self.packages).import_stack(deployment))
 
     def cancel(self, stack: StackRef) -> tuple[str, ...]:
         if is_known(stack.project.backend_url):
             return break_locks(stack_files(stack))
-        _call(lambda: _open(stack).cancel())
+        _call(lambda: _open(stack, self.packages).cancel())
         return ()
 
 
@@ -162,9 +170,9 @@ def _limits(targets: frozenset[str], leave: frozenset[str]) -> dict[str, Any]:
     return {"target" if targets else "exclude": urns or None}
 
 
-def _open(stack: StackRef) -> automation.Stack:
+def _open(stack: StackRef, packages: frozenset[str]) -> automation.Stack:
     """The stack, made where it is not there yet, for a command that changes it."""
-    _check_plugins(stack)
+    _check_plugins(stack, packages)
     _take_over_journal(stack)
     return _call(
         lambda: automation.create_or_select_stack(
@@ -176,13 +184,13 @@ def _open(stack: StackRef) -> automation.Stack:
 
 
 @contextmanager
-def _to_read(stack: StackRef) -> Iterator[automation.Stack]:
+def _to_read(stack: StackRef, packages: frozenset[str]) -> Iterator[automation.Stack]:
     """The stack for a command that changes nothing.
 
     The CLI previews only a stack that was made, and does not know the journal that a killed run of the embedded engine
     left. So in these cases it works on a copy of the state in a folder of its own.
     """
-    _check_plugins(stack)
+    _check_plugins(stack, packages)
     known = is_known(stack.project.backend_url)
     if not (known and stack_files(stack).journal.exists()) and (selected := _selected(stack)) is not None:
         yield selected
@@ -211,17 +219,19 @@ def _selected(stack: StackRef) -> automation.Stack | None:
     return _call(select)
 
 
-def _check_plugins(stack: StackRef) -> None:
-    """Raises NotFound, Refused: the CLI does not say which entry of Pulumi.yaml to correct."""
-    for name in stack.project.plugins:
+def _check_plugins(stack: StackRef, packages: frozenset[str]) -> None:
+    """Raises NotFound, Refused: the CLI does not say which entry of Pulumi.yaml to correct, and looks for a provider
+    that it does not find on the internet."""
+    for name in sorted({*stack.project.plugins, *packages}):
         find_plugin(name, stack.project.plugins, stack.project.dir)
 
 
 def _options(backend_url: str) -> automation.LocalWorkspaceOptions:
     """What the CLI gets beside this process's environment. It hands all of that to the program, but needs its own
-    credentials."""
+    credentials. Its programs and providers are those beside this Python, whether or not that environment is active."""
     kept_back = {name: "" for name in os.environ if is_withheld(name) and not name.startswith("PULUMI_")}
-    return automation.LocalWorkspaceOptions(env_vars={**kept_back, "PULUMI_BACKEND_URL": backend_url})
+    path = os.pathsep.join((str(Path(sys.executable).parent), *filter(None, [os.environ.get("PATH")])))
+    return automation.LocalWorkspaceOptions(env_vars={**kept_back, "PATH": path, "PULUMI_BACKEND_URL": backend_url})
 
 
 def _store(stack: StackRef) -> StackStore:

@@ -27,6 +27,7 @@ from deployer.engine.program import run_program
 from deployer.engine.project import StackRef
 from deployer.engine.providers import Providers
 from deployer.engine.refresh import refresh_all
+from deployer.engine.refreshed import Refreshed
 from deployer.engine.run import Run, Settings
 from deployer.engine.service import EngineService
 from deployer.engine.serving import Served
@@ -70,6 +71,7 @@ class EmbeddedEngine:
                 tuple(run.diagnostics),
                 tuple(run.drift.values()),
                 blinded(dict(run.outputs)),
+                Refreshed(dict(run.read)),
             )
 
     def up(
@@ -83,9 +85,11 @@ class EmbeddedEngine:
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
         leave: frozenset[str] = frozenset(),
+        refreshed: Refreshed | None = None,
     ) -> UpResult:
         settings = _settings(stack, parallel=parallel, targets=targets, allow_destroy=allow_destroy, leave=leave)
         with self._run(stack, settings, on_event, config, kind="update") as context:
+            context.run.refreshed = refreshed or Refreshed()
             self._program(context, refresh)
             return _result(context.run)
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from deployer.engine.project import StackRef
+
+if TYPE_CHECKING:
+    from deployer.engine.refreshed import Refreshed
 
 Op = Literal["create", "update", "delete", "replace", "same", "read", "import", "refresh"]
 #: `replace` is what happens to a resource; `delete-replaced` is the step that removes the one it replaced.
@@ -109,13 +112,14 @@ class PlanResult:
     """`operations` has every resource that the run touches, `same` ones too, in the order of the program.
 
     `drift` is what the refresh before it found changed (`refresh`) or gone (`delete`); `outputs` are the stack's as
-    far as they are known, secrets blinded.
+    far as they are known, secrets blinded. `refreshed` is what that refresh read, for the `up` that applies the plan.
     """
 
     operations: tuple[Operation, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
     drift: tuple[Operation, ...] = ()
     outputs: Mapping[str, Any] = field(default_factory=dict)
+    refreshed: Refreshed | None = None
 
     @property
     def changes(self) -> tuple[Operation, ...]:
@@ -139,7 +143,8 @@ class Engine(Protocol):
     `Conflict` when another run holds the stack, `Refused` for what the engine does not do, and `Interrupted` after
     Ctrl-C. `config` overrides values of `Pulumi.STACK.yaml` for this run, by full key (`deployer:specs`). `targets` are
     URNs: no other resource is read or changed; empty means all. Resources of `leave` are neither read nor changed,
-    targets or not.
+    targets or not. `refreshed` is what a preview read while the stack was held: `up` does not read it again. The CLI
+    reads in each of its runs and takes no notice of it.
     """
 
     def preview(
@@ -165,6 +170,7 @@ class Engine(Protocol):
         allow_destroy: frozenset[str] = frozenset(),
         config: Mapping[str, str] | None = None,
         leave: frozenset[str] = frozenset(),
+        refreshed: Refreshed | None = None,
     ) -> UpResult: ...
 
     def destroy(

@@ -1,7 +1,8 @@
 """A provider plugin's process: the executable `pulumi-resource-NAME`, started as Pulumi does it.
 
-The plugin is given the engine's address, prints the port that it listens on as its first line, and is ended by its
-own process id. What it writes afterwards goes to the diagnostics.
+The plugin is given the engine's address, and prints the port that it listens on as its first line. What it writes
+afterwards goes to the diagnostics. A supervisor stands between (`isolation.supervisor`), so that the plugin and all
+that it began end with the engine, even with one that is killed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from deployer.errors import EngineFailed
+from deployer.isolation.process import command_of
 from deployer.isolation.surroundings import environment_for_project_code
 from deployer.provider.callers import TOKEN_VARIABLE
 
@@ -32,11 +34,11 @@ class PluginProcess:
         self.token = secrets.token_urlsafe(32)  #: what a plugin of deployer's wants to be sent with each call
         self._report = report
         self._process = subprocess.Popen(
-            [str(executable), engine_address],
+            command_of("deployer.isolation.supervisor", str(executable), engine_address, alone=True),
             cwd=directory,
             # the project may bring the plugin
             env={**environment_for_project_code(), TOKEN_VARIABLE: self.token},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # only this process has its other end
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # Ctrl-C is for the engine, which then lets running steps finish
@@ -65,13 +67,19 @@ class PluginProcess:
         try:
             self._process.wait(_STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            self._process.kill()
+            self._close_input()
             self._process.wait()
+        self._close_input()
         for reader in self._readers:
             reader.join(_STOP_SECONDS)
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
+
+    def _close_input(self) -> None:
+        """Has the supervisor kill the plugin, if it still runs."""
+        if self._process.stdin is not None:
+            self._process.stdin.close()
 
     def _read_port(self) -> int:
         lines: queue.Queue[str] = queue.Queue()

@@ -47,6 +47,12 @@ def _settings(package: str, inputs: Properties) -> tuple[str, str]:
     return package, json.dumps(for_provider(inputs), sort_keys=True)
 
 
+def _version(inputs: Properties) -> str:
+    """The version of the plugin that a provider resource names; empty for a value that is not a text."""
+    version = inputs.get("version")
+    return version if isinstance(version, str) else ""
+
+
 class Providers:
     """Clients by provider reference (`URN::ID`). Safe for threads.
 
@@ -68,7 +74,7 @@ class Providers:
         self._project, self._sources, self._sealed = project, sources, sealed
         self._engine_address, self._report, self._progress = engine_address, report, progress
         self._lock = threading.RLock()
-        self._idle: dict[str, list[ProviderClient]] = {}
+        self._idle: dict[tuple[str, str], list[ProviderClient]] = {}
         self._configured: dict[tuple[str, str], Configured] = {}
         self._by_reference: dict[str, Configured] = {}
         self._clients: list[ProviderClient] = []
@@ -87,23 +93,25 @@ class Providers:
             ready = self._configured.get(_settings(package, news))
         if ready is not None and ready.known:
             return Checked(news)
-        client = self._take(package)
+        version = _version(news)
+        client = self._take(package, version)
         try:
             checked = client.check_config(urn, for_provider(olds), for_provider(news))
         finally:
             with self._lock:
-                self._idle.setdefault(package, []).append(client)
+                self._idle.setdefault((package, version), []).append(client)
         kept = {key: news[key] for key in _ENGINE_KEYS if key in news}
         return Checked({**checked.inputs, **kept}, checked.failures)
 
     def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Diffed:
         package = package_of(type_)
-        client = self._take(package)
+        version = _version(news)
+        client = self._take(package, version)
         try:
             return client.diff_config(urn, for_provider(olds), for_provider(news))
         finally:
             with self._lock:
-                self._idle.setdefault(package, []).append(client)
+                self._idle.setdefault((package, version), []).append(client)
 
     def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
         """The provider of a reference, configured; an equal configuration shares one client."""
@@ -112,7 +120,7 @@ class Providers:
         with self._lock:
             ready = self._configured.get(key)
             if ready is None:
-                client = self._take(package)
+                client = self._take(package, _version(inputs))
                 if contains_unknown(settings):
                     ready = Configured(client, Features(), known=False, secret=contains_secret(settings))
                 else:
@@ -128,20 +136,20 @@ class Providers:
                 client.close()
             self._clients.clear()
 
-    def _take(self, package: str) -> ProviderClient:
+    def _take(self, package: str, version: str) -> ProviderClient:
         with self._lock:
-            if idle := self._idle.get(package):
+            if idle := self._idle.get((package, version)):
                 return idle.pop()
-            client = self._open(package)
+            client = self._open(package, version)
             if self._sealed:
                 client = Sealed(client)
             self._clients.append(client)
             return client
 
-    def _open(self, package: str) -> ProviderClient:
+    def _open(self, package: str, version: str) -> ProviderClient:
         source = self._sources.get(package)
         if source is None:
-            executable = find_plugin(package, self._project.plugins, self._project.dir)
+            executable = find_plugin(package, self._project.plugins, self._project.dir, version)
             process = PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
             return RemoteProvider(process, self._project.program_folder)
         from deployer.engine.inprocess import InProcess

@@ -18,6 +18,7 @@ from deployer.errors import DeployerError, EngineFailed
 def refresh_all(run: Run) -> None:
     """Brings the snapshot to what the providers find; what is gone leaves it. Drift goes into `run.drift`.
 
+    Resources of which `run.refreshed` has an answer are not read.
     Raises `EngineFailed` naming every resource that could not be read; what was read before is kept.
     """
     items = [
@@ -54,15 +55,19 @@ def refresh_all(run: Run) -> None:
 
 
 def _refresh(run: Run, key: str, state: ResourceState) -> None:
-    provider = run.provider_of(state.provider)
-    if not provider.known:
-        return
     reasons: tuple[str, ...] = ()
-    try:
-        live = provider.client.read(state.urn, state.id, state.inputs, state.outputs)
-    except InitFailed as failure:
-        live, reasons = failure.live, failure.reasons
-        run.emit(Diagnostic(state.urn, "warning", "; ".join(reasons)))
+    live = run.refreshed.answer(state)
+    if live is None:
+        provider = run.provider_of(state.provider)
+        if not provider.known:
+            return
+        try:
+            live = provider.client.read(state.urn, state.id, state.inputs, state.outputs)
+            with run.lock:
+                run.read[state.urn, state.id] = state, live
+        except InitFailed as failure:
+            live, reasons = failure.live, failure.reasons
+            run.emit(Diagnostic(state.urn, "warning", "; ".join(reasons)))
     if not live.id:
         if not state.delete:
             with run.lock:

@@ -25,7 +25,9 @@ from deployer.engine.model import (
     StepProgress,
     StepStarted,
 )
+from deployer.engine.plugin import Live
 from deployer.engine.providers import Configured, Providers
+from deployer.engine.refreshed import Refreshed
 from deployer.engine.resource import ResourceState
 from deployer.engine.secrets import Secrets, remember_all
 from deployer.engine.snapshot import Begin, End, Pending, PendingKind, Snapshot
@@ -64,6 +66,9 @@ class Run:
     on_event: OnEvent | None = None
     operations: dict[str, Operation] = field(default_factory=dict)
     drift: dict[str, Operation] = field(default_factory=dict)
+    refreshed: Refreshed = field(default_factory=Refreshed)  #: what was read before this run, and is not read again
+    #: what this run's refresh read, as `Refreshed.answers` has it
+    read: dict[tuple[str, str], tuple[ResourceState, Live]] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)  #: message by URN of what failed or was skipped
     skipped: set[str] = field(default_factory=set)  #: of these, the ones that were skipped

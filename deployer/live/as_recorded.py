@@ -10,7 +10,7 @@ from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location, latest_version, open_dataset
 from deployer.live.past_version import applied
-from deployer.live.restored import Stands, Undone, judged_restore
+from deployer.live.restored import Stands, Undone, Waits, judged_restore
 from deployer.live.unrecorded import doubled_fragments, missing_updates
 from deployer.state.envelope import FORGED
 from deployer.state.model import TableEntry, TableState
@@ -97,6 +97,8 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen
                 state = applied(state, [update])
             case Undone(version):
                 dataset = dataset.checkout_version(version - 1)
+            case Waits():  # the table is as before until all tables of the restore are recorded
+                break
             case None:
                 state = applied(state, missing_updates(dataset, state, doubled))
     return Seen(seen.entry, state, doubled, recorded=False)

@@ -48,6 +48,15 @@ def newest_manifest(location: str) -> str:
     return newest
 
 
+def manifest_of(location: str, version: int) -> str:
+    """The name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
+    newest_manifest(location)
+    found = next((name for name in manifest_names(location) if _version_of(name) == version), None)
+    if found is None:
+        raise NotFound(f"there is no version {version}", where=location, remedy="name one that `history` lists")
+    return found
+
+
 def versions_written(location: str) -> dict[int, float]:
     """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage says.
 

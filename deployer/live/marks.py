@@ -13,6 +13,7 @@ from deployer.live.key_ranges import KeyRange
 JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
 SOURCES = "deployer.sources"
 RESTORE = "restore"  #: the kind of a restore's intent and of its mark
+FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
 ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
 
 

@@ -39,6 +39,7 @@ class LiveTable:
     statistics: TableStatistics = TableStatistics()
     former: tuple[FormerDataset, ...] = ()
     recorded: bool = True
+    savepoints: tuple[str, ...] = ()  #: their names, the newest first
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,9 @@ class LiveLake:
     the `project/stack` that manages the instance, empty when that is not known. `read`: it was read at the root that
     the specs declare, and not made of specs to compare with. `unfinished` are tables that are being created or deleted,
     which `tables` has not.
+
+    `applied` are the tables that Pulumi's state of the stack has: the address of each resource, and the address that
+    its table has now. The two differ once somebody renamed the table. `resources` is the reverse.
     """
 
     instance: InstanceSpec | None
@@ -95,12 +99,33 @@ class LiveLake:
     read: bool = False
     unfinished: tuple[UnfinishedTable, ...] = ()
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
+    applied: Mapping[str, str] = field(default_factory=dict)
+    resources: Mapping[str, str] = field(default_factory=dict)
 
-    def unreadable_of(self, spec: TableSpec) -> Unreadable | None:
-        """The table that `spec` declares, by its name or the name that it had, where that cannot be read."""
-        if spec.address in self.tables:
-            return None
-        return self.unreadable.get(spec.address) or self.unreadable.get(f"table/{spec.former_name}")
+    def with_applied(self, ids: Mapping[str, str]) -> LiveLake:
+        """The lake with what Pulumi's state says of its tables: `ids` are their ids by the resource's address."""
+        live = {table.table_id: address for address, table in self.tables.items()}
+        live |= {table.table_id: address for address, table in self.unreadable.items()}
+        applied = {address: live[table_id] for address, table_id in sorted(ids.items()) if table_id in live}
+        return replace(self, applied=applied, resources={now: address for address, now in applied.items()})
+
+    def at(self, address: str) -> LiveTable | Unreadable | None:
+        """The table that has this address now."""
+        return self.tables.get(address) or self.unreadable.get(address)
+
+    def of(self, spec: TableSpec) -> LiveTable | Unreadable | None:
+        """The table that `spec` declares; None when it is to be created.
+
+        The rule is the engine's: a resource that Pulumi's state has, under the declared address or the one before a
+        rename, is the table with the same id, whatever the table is called now. Any other resource takes the table of
+        its name or of its former name, unless that belongs to a resource of Pulumi's state.
+        """
+        addresses = [spec.address, *([f"table/{spec.former_name}"] if spec.former_name else ())]
+        for address in addresses:
+            if address in self.applied:
+                return self.at(self.applied[address])
+        free = (self.at(address) for address in addresses if address not in self.resources)
+        return next((table for table in free if table is not None), None)
 
     def without(self, table: Unreadable) -> LiveLake:
         """The lake when it is found only now that one of its tables cannot be read."""

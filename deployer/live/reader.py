@@ -123,7 +123,8 @@ def _known(entry: TableEntry, state: TableState | None, owner: str) -> LiveTable
     except Corrupt:
         protected = replace(spec, deletion_protection=state.properties.deletion_protection)
         own = str(state.properties.declared.get(OWNER, ""))
-        return LiveTable(protected, entry.table_id, entry.location, own, statistics(state))
+        names = savepoint_names(state)
+        return LiveTable(protected, entry.table_id, entry.location, own, statistics(state), savepoints=names)
 
 
 def unfinished_tables(store: StateReader, only: Collection[str] | None = None) -> list[UnfinishedTable | Unreadable]:
@@ -225,7 +226,21 @@ def _read(read: Callable[[], T], where: str) -> T:
 def _live_table(entry: TableEntry, state: TableState) -> LiveTable:
     owner = str(state.properties.declared.get(OWNER, ""))
     former = former_datasets(state) if state.datasets else ()
-    return LiveTable(_spec(entry, state), entry.table_id, entry.location, owner, statistics(state), former)
+    return LiveTable(
+        _spec(entry, state),
+        entry.table_id,
+        entry.location,
+        owner,
+        statistics(state),
+        former,
+        savepoints=savepoint_names(state),
+    )
+
+
+def savepoint_names(state: TableState) -> tuple[str, ...]:
+    """The names of the table's savepoints, the newest first."""
+    newest_first = sorted(state.savepoints.values(), key=lambda each: (-each.at, each.name))
+    return tuple(each.name for each in newest_first)
 
 
 def _spec(entry: TableEntry, state: TableState) -> TableSpec:

@@ -17,7 +17,7 @@ from deployer.live.indexes import index_updates
 from deployer.live.lance_io import open_dataset
 from deployer.live.lance_refs import versions_of
 from deployer.live.marks import RESTORE, Mark
-from deployer.live.restored import BASE, SAVEPOINT, restored
+from deployer.live.restored import BASE, SAVEPOINT, UNDO, restored
 from deployer.live.unrecorded import marks_at, missing_updates, transaction_of
 from deployer.state.entries import LogEntry
 from deployer.state.inapplicable import Inapplicable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Marks = Mapping[int, Sequence[Mark]]  #: by the version that the commit made
 REWRITE = "rewrite"  #: the kind of marks by which a rewrite copies rows into a new dataset
-_NOT_JOBS = (RESTORE, REWRITE, "undo restore")  #: kinds of marks that are of no job of their own
+_NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of marks that are of no job of their own
 STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
 FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 

@@ -3,26 +3,24 @@
 A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
 committed since it was prepared, and so undoes that. So it stands only where it is the version right after the one that
 it was prepared on; one that is not is undone by whoever sees it first, before anything is committed on top.
+
+A restore of several tables counts only once it is recorded, for all of them at once (see `restored_together`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound
+from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.live.lance_io import latest_version
 from deployer.live.lance_storage import storage_options
 from deployer.live.marks import RESTORE, Mark
 from deployer.live.past_version import state_at
 from deployer.live.unrecorded import marks_at, marks_since
-from deployer.state.clock import Clock
 from deployer.state.conflicts import to_record
 from deployer.state.model import TableState
-from deployer.state.service_conflicts import to_fail_dead_run
-from deployer.state.service_updates import RunEnded
 from deployer.state.updates import TableRestored
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from deployer.state.store import StateStore
 
 STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"  #: properties beside the mark's
+UNDO = "undo restore"  #: the kind of the mark of a commit that takes a restore back
 
 
 def restored(
@@ -82,6 +81,17 @@ class Stands:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """A restore of several tables that is not recorded: until it is, or is taken back, the table is as it was before.
+
+    `built_on`: others have committed on top of it.
+    """
+
+    update: TableRestored
+    built_on: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Undone:
     """A restore that does not stand: the table is as it was before that version, the dataset's newest."""
 
@@ -105,19 +115,21 @@ class _Told:
             return None
 
 
-def judged_restore(store: StateReader, dataset: lance.LanceDataset, state: TableState) -> Stands | Undone | None:
+def judged_restore(
+    store: StateReader, dataset: lance.LanceDataset, state: TableState
+) -> Stands | Waits | Undone | None:
     """What is to become of a restore that Lance has and the log has not. Changes nothing.
 
-    None when there is none, or when it can only be taken as a commit of others: its savepoint is gone, or somebody
-    committed on top of one that does not stand.
+    None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
+    is gone, or somebody committed on top of one that does not stand or whose run was ended.
     """
     if not any(intent.kind == RESTORE for intent in state.intents.values()):
         return None
-    found = [
-        (version, mark.job_id)
+    marks = [
+        (version, mark)
         for version, (mark, *_) in sorted(marks_since(dataset, state.lance_version).items())  # it is committed alone
-        if mark.kind == RESTORE and mark.job_id in state.intents
     ]
+    found = [(version, mark.job_id) for version, mark in marks if mark.kind == RESTORE and mark.job_id in state.intents]
     transaction = dataset.read_transaction(found[0][0]) if found else None
     told = _Told.of(transaction.transaction_properties) if transaction is not None else None
     if transaction is None or told is None:
@@ -133,40 +145,33 @@ def judged_restore(store: StateReader, dataset: lance.LanceDataset, state: Table
             then = state_at(dataset.checkout_version(transaction.operation.version), then)
     except (NotFound, InvalidInput, Corrupt):
         return None
-    return Stands(restored(state, then, run_id, told.savepoint, version))
+    update = restored(state, then, run_id, told.savepoint, version)
+    if not state.intents[run_id].together:
+        return Stands(update)
+    if any(mark.kind == UNDO and mark.job_id == _undo_of(run_id) for _, mark in marks):
+        return None
+    run, built_on = state.runs.get(run_id), version < dataset.version
+    return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
 
 
 def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
     """Records a restore that Lance has and the log has not, or undoes one that does not stand; the state after it.
 
-    None when there is none, as for `judged_restore`.
+    None when there is none, as for `judged_restore`. One of several tables is left to `settle_together`.
     """
     match judged_restore(store, dataset, state):
         case Stands(update):
             return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
         case Undone():
-            _undo(dataset)
+            undo_restore(dataset)
+            return state
+        case Waits():
             return state
         case None:
             return None
 
 
-def end_dead_restores(store: StateStore, state: TableState) -> bool:
-    """Fails runs of RESTORE that keep others from committing and whose holders are taken for dead; whether any was."""
-    now, ended = Clock().now(), False
-    for job_id in state.intents:
-        run = state.runs.get(job_id)
-        if run is None or run.service != "RESTORE" or run.status != "RUNNING" or (run.lease_until or now) >= now:
-            continue
-        with suppress(Conflict):  # somebody else did, or it was renewed
-            reason = f"its holder {run.holder} is taken for dead"
-            update = RunEnded(run.run_id, "FAILED", reason=reason)
-            store.commit(state.table_id, [update], to_fail_dead_run(run.run_id, run.lease_until or 0))
-            ended = True
-    return ended
-
-
-def _undo(dataset: lance.LanceDataset) -> None:
+def undo_restore(dataset: lance.LanceDataset) -> None:
     """Takes back the newest version, which is a restore."""
     import lance
 
@@ -177,6 +182,10 @@ def _undo(dataset: lance.LanceDataset) -> None:
     transaction = lance.Transaction(
         read_version=version,
         operation=lance.LanceOperation.Restore(version - 1),
-        transaction_properties=Mark(f"undo-{mark.job_id}", "undo restore", 0).to_properties(),
+        transaction_properties=Mark(_undo_of(mark.job_id), UNDO, 0).to_properties(),
     )
     lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))
+
+
+def _undo_of(run_id: str) -> str:
+    return f"undo-{run_id}"

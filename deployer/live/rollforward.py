@@ -14,6 +14,7 @@ from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.model import LiveTable
 from deployer.live.reader import live_table
 from deployer.live.restored import roll_restore
+from deployer.live.restored_together import begun_together, is_restoring, settle_together
 from deployer.live.unrecorded import doubled_fragments, missing_updates
 from deployer.state.conflicts import to_record
 from deployer.state.envelope import FORGED
@@ -31,7 +32,8 @@ ATTEMPTS = 20  #: how often a roll-forward starts again because others keep comm
 def refresh(store: StateStore, root: str, table_id: str) -> TableState:
     """The table's newest state, after recording what Lance has and the log has not.
 
-    When nothing moved, this lists one folder and writes nothing.
+    When nothing moved, this lists one folder and writes nothing. A restore of several tables that another process is at
+    is left alone: its table is as it was before.
     """
     return current(store, root, store.instance().tables[table_id], store.table(table_id))[1]
 
@@ -55,9 +57,15 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             raise Corrupt(wrong, where=entry.address, remedy=FORGED)
         location = dataset_location(root, entry)
         newest = newest_version(location, entry, state)
-        if newest == state.lance_version:
+        if newest == state.lance_version and not is_restoring(state):
             return entry, state
         try:
+            if together := begun_together(state):
+                if "pending" in {settle_together(store, root, *each) for each in together}:
+                    return entry, state
+                before, (entry, state) = state, read_again(store, entry, state)
+                if state.version != before.version:
+                    continue
             dataset = open_dataset(location)
             if doubled := doubled_fragments(dataset, state):
                 _undo(dataset, sorted(doubled))

@@ -117,6 +117,7 @@ def _resource(resource: ResourcePlan) -> dict[str, Any]:
         "action": resource.action,
         "rows": resource.statistics.rows,
         "bytes": resource.statistics.bytes,
+        **({"savepoints": list(resource.savepoints)} if resource.savepoints else {}),
         "changes": [_change(change) for change in resource.changes],
     }
 

@@ -7,6 +7,7 @@ from typing import assert_never
 from deployer.errors import Position
 from deployer.graph.build import Spec
 from deployer.plan import changes as c
+from deployer.specs.model import TableSpec
 
 _PROPERTY: dict[type, str] = {
     c.ChangeRoot: "root",
@@ -14,7 +15,6 @@ _PROPERTY: dict[type, str] = {
     c.ChangeEngine: "engine",
     c.ChangeClusters: "clusters",
     c.ChangeNotify: "notify",
-    c.RenameTable: "renamed_from",
     c.ChangeRowKeys: "row_keys",
     c.SetUnique: "unique",
     c.ChangeSortKeys: "sort_keys",
@@ -53,6 +53,9 @@ def cause(change: c.Change, desired: Spec | None) -> Position | None:
         candidates = _index_places(change)
     elif isinstance(change, c.ServiceChange):
         candidates = [*_service_places(change), "services"]
+    elif isinstance(change, c.RenameTable):
+        declared = isinstance(desired, TableSpec) and desired.former_name == change.before
+        candidates = ["renamed_from" if declared else "name"]  # somebody else gave it the name that it has
     else:
         candidates = [_PROPERTY.get(type(change), "")]
     found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
@@ -66,6 +69,8 @@ def _index_places(change: c.IndexChange) -> list[str]:
             return [f"indexes.{index.name}", "indexes"]
         case c.DropIndex():
             return ["indexes"]
+        case c.RenameIndex(after=index):
+            return [f"indexes.{index.name}.name", f"indexes.{index.name}", "indexes"]
         case c.RebuildIndex(before=before, after=after):
             changed = [name for name in ("kind", "columns") if getattr(before, name) != getattr(after, name)]
             changed += [name for name, value in after.parameters.items() if before.parameters.get(name) != value]

@@ -88,7 +88,10 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTable:
+    """`name` is the table's `database.name` where that is not the one of its address: somebody renamed it."""
+
     address: str
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +271,15 @@ class RebuildIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameIndex:
+    """Another name for an index that stays as it is; both have its column by the new name."""
+
+    address: str
+    before: IndexSpec
+    after: IndexSpec
+
+
+@dataclass(frozen=True, slots=True)
 class CreateService:
     address: str
     service: ServiceSpec
@@ -365,7 +377,7 @@ ColumnChange = (
     | ChangeColumnDefault
     | ChangeColumnSource
 )
-IndexChange = CreateIndex | DropIndex | RebuildIndex
+IndexChange = CreateIndex | DropIndex | RebuildIndex | RenameIndex
 ServiceChange = CreateService | DeleteService | ChangeTrigger | ChangeServiceOptions | MoveServiceToCluster
 TableChange = (
     CreateTable

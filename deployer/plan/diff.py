@@ -38,7 +38,7 @@ from deployer.plan.changes import (
     WidenColumn,
 )
 from deployer.plan.columns import diff_columns
-from deployer.plan.indexes import built_indexes, dropped_indexes
+from deployer.plan.indexes import diff_indexes
 from deployer.plan.services import service_changes
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types import Column
@@ -91,8 +91,9 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
     address = desired.address
     if live.full_name != desired.full_name:
         yield RenameTable(address, live.full_name, desired.full_name)
-    yield from dropped_indexes(address, live.indexes, desired.indexes)
     columns = tuple(diff_columns(address, live.columns, desired.columns))
+    indexes = diff_indexes(address, live.indexes, desired.indexes, columns)
+    yield from indexes.dropped
     names = {each.column[0]: each.after for each in columns if isinstance(each, RenameColumn) and len(each.column) == 1}
     row_keys, sort_keys = (tuple(names.get(key, key) for key in keys) for keys in (live.row_keys, live.sort_keys))
     first, with_keys, later = _around_keys(columns, row_keys, sort_keys, desired)
@@ -118,7 +119,7 @@ def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
     yield from later
-    yield from built_indexes(address, live.indexes, desired.indexes, columns)
+    yield from indexes.built
     yield from service_changes(address, live.services, desired.services)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)

@@ -2,35 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from deployer.plan.changes import ColumnChange, CreateIndex, DropIndex, IndexChange, RebuildIndex, RenameColumn
+from deployer.plan.changes import (
+    ColumnChange,
+    CreateIndex,
+    DropIndex,
+    IndexChange,
+    RebuildIndex,
+    RenameColumn,
+    RenameIndex,
+)
 from deployer.specs.model import IndexSpec
 
 
-def dropped_indexes(address: str, live: Iterable[IndexSpec], desired: Iterable[IndexSpec]) -> Iterator[DropIndex]:
-    """Indexes that nothing declares any more; they go before columns do."""
+@dataclass(frozen=True, slots=True)
+class IndexDiff:
+    """Changes of indexes: `dropped` go before columns do, `built` come after the changes of columns."""
+
+    dropped: tuple[DropIndex, ...]
+    built: tuple[CreateIndex | RebuildIndex | RenameIndex, ...]
+
+
+def diff_indexes(
+    address: str, live: Iterable[IndexSpec], desired: Sequence[IndexSpec], columns: Sequence[ColumnChange] = ()
+) -> IndexDiff:
+    """What differs between two tables' indexes, whose columns change by `columns`.
+
+    An index follows its column's new name. One that then has only another name than a declared one is renamed, as one
+    that is named after its column.
+    """
+    before = {index.name: index for index in live}
+    existing = {name: _renamed(index, columns) for name, index in before.items()}
+    renames = tuple(_renames(address, existing, desired))
+    for change in renames:
+        del before[change.before.name], existing[change.before.name]
+    existing |= {change.after.name: change.after for change in renames}
     wanted = {index.name for index in desired}
-    yield from (DropIndex(address, index) for index in live if index.name not in wanted)
+    dropped = tuple(DropIndex(address, index) for name, index in before.items() if name not in wanted)
+    return IndexDiff(dropped, (*renames, *_built(address, existing, desired)))
 
 
-def built_indexes(
-    address: str, live: Iterable[IndexSpec], desired: Iterable[IndexSpec], columns: Sequence[ColumnChange] = ()
+def index_changes(address: str, live: Sequence[IndexSpec], desired: Sequence[IndexSpec]) -> tuple[IndexChange, ...]:
+    """All changes of indexes where columns stay as they are."""
+    found = diff_indexes(address, live, desired)
+    return (*found.dropped, *found.built)
+
+
+def _renames(address: str, existing: Mapping[str, IndexSpec], desired: Sequence[IndexSpec]) -> Iterator[RenameIndex]:
+    """Indexes that only need another name, in an order in which each new name is free; not those in a circle."""
+    now = dict(existing)
+    waiting = [index for index in desired if index != now.get(index.name)]
+    settled = {index.name for index in desired} - {index.name for index in waiting}
+    while found := next(_renamable(now, waiting, settled), None):
+        yield RenameIndex(address, *found)
+        before, after = found
+        del now[before.name]
+        now[after.name] = after
+        waiting.remove(after)
+        settled.add(after.name)
+
+
+def _renamable(
+    now: Mapping[str, IndexSpec], waiting: Sequence[IndexSpec], settled: Container[str]
+) -> Iterator[tuple[IndexSpec, IndexSpec]]:
+    for index in waiting:
+        if index.name not in now:
+            same = (each for each in now.values() if replace(each, name=index.name) == index)
+            yield from ((each, index) for each in same if each.name not in settled)
+
+
+def _built(
+    address: str, existing: Mapping[str, IndexSpec], desired: Sequence[IndexSpec]
 ) -> Iterator[CreateIndex | RebuildIndex]:
-    """Indexes to create or to build anew, after `columns` changed; an index follows its column's new name."""
-    existing: Mapping[str, IndexSpec] = {index.name: _renamed(index, columns) for index in live}
     for index in desired:
         before = existing.get(index.name)
         if before is None:
             yield CreateIndex(address, index)
         elif before != index:
             yield RebuildIndex(address, before, index)
-
-
-def index_changes(address: str, live: Sequence[IndexSpec], desired: Sequence[IndexSpec]) -> tuple[IndexChange, ...]:
-    """All changes of indexes where columns stay as they are."""
-    return (*dropped_indexes(address, live, desired), *built_indexes(address, live, desired))
 
 
 def _renamed(index: IndexSpec, changes: Sequence[ColumnChange]) -> IndexSpec:

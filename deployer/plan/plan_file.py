@@ -46,6 +46,7 @@ Facts = Mapping[str, Mapping[str, JSON]]
 
 _PLACE = ("root", "state")  #: the properties of an instance that say where its tables are
 _AGAIN = "preview again with --out"
+_RESOURCE = "resource"  #: the property that says which resource of Pulumi's state a table is
 _READABLE = "readable"  #: the property that a table has which could not be read, and of which nothing else is known
 
 
@@ -62,6 +63,7 @@ class SavedPlan:
     read: Facts
     changes: JSON  #: the plan as `preview --format json` prints it, for people and tools
     targets: Targets | None = None  #: what `up` is limited to; None for all that `desired` declares
+    delete_savepoints: bool = False
     saved_as: SavedAs = field(default=SavedAs("", ""), compare=False)  #: the file that it was read from
 
     @property
@@ -93,17 +95,17 @@ def facts(plan: Plan, live: LiveLake, desired: Lake, owner: str) -> dict[str, di
         form, address = instance_to_json(live.instance), live.instance.address
         whole = plan.targets is None or address in plan.targets.addresses
         read[address] = form if whole else {name: form.get(name) for name in _PLACE}
-    planned = {resource.address: resource for resource in plan.resources}
-    wanted = {table.address for table in desired.tables}
-    before = {f"table/{table.former_name}" for table in desired.tables if table.former_name}
+    declared = {table.spec.address for spec in desired.tables if isinstance(table := live.of(spec), LiveTable)}
     for address, table in live.tables.items():
-        if table.owner == owner or address in wanted or address in before:
-            read[address] = _table_facts(table)
+        if table.owner == owner or address in declared or address in live.resources:
+            read[address] = _table_facts(table) | {_RESOURCE: live.resources.get(address)}
     for address, unreadable in live.unreadable.items():
         read[address] = {"id": unreadable.table_id, _READABLE: False}
-    for resource in planned.values():
-        if (table_address := _read_as(resource, desired, live)) and _is_safe_only_when_empty(resource):
-            read[table_address]["holds rows"] = False
+    for resource in plan.resources:
+        if resource.live_address and _is_safe_only_when_empty(resource):
+            read[resource.live_address]["holds rows"] = False
+        if resource.savepoints:
+            read[resource.live_address]["savepoints"] = list(resource.savepoints)
     for item in plan.foreign:
         read.setdefault(item.address, {})["operation"] = " ".join((item.action, item.detail)).strip()
     known: dict[str, dict[str, JSON]] = json.loads(json.dumps(read))  # as a file gives it back
@@ -125,6 +127,7 @@ def moved(before: Facts, now: Facts, live: LiveLake) -> list[Moved]:
             Moved(address, name, old.get(name), new.get(name))
             for name in dict.fromkeys((*old, *new))
             if name != "holds rows" and old.get(name) != new.get(name) and not _told_by_column(name, old, new)
+            if name != _RESOURCE or _RESOURCE in old  # earlier releases did not save it
         ]
         table = live.tables.get(address)
         if old.get("holds rows") is False and table is not None and table.statistics.rows:
@@ -148,15 +151,6 @@ def _table_facts(table: LiveTable) -> dict[str, JSON]:
     return own | {**form, "columns": order} | columns
 
 
-def _read_as(resource: ResourcePlan, desired: Lake, live: LiveLake) -> str | None:
-    """The address that the resource of the plan has in live state, None when it is not there."""
-    if resource.address in live.tables:
-        return resource.address
-    spec = next((table for table in desired.tables if table.address == resource.address), None)
-    address = f"table/{spec.former_name}" if spec else ""
-    return address if address in live.tables else None
-
-
 def _is_safe_only_when_empty(resource: ResourcePlan) -> bool:
     if resource.statistics.rows:
         return False
@@ -172,6 +166,7 @@ def write_plan(path: Path, saved: SavedPlan, signer: PlanSigner | None = None) -
         "stack": saved.stack,
         "specs": saved.specs,
         "allow_destroy": list(saved.allow_destroy),
+        **({"delete_savepoints": True} if saved.delete_savepoints else {}),
         "desired": {
             "instance": instance_to_json(saved.desired.instance),
             "aws": aws_to_json(saved.desired.instance.aws),
@@ -251,6 +246,7 @@ def _of_document(document: Mapping[str, JSON], saved_as: SavedAs) -> SavedPlan:
         read,
         mapping(document, "changes"),
         targets_from_json(mapping(document, "targets")) if "targets" in document else None,
+        document.get("delete_savepoints") is True,
         saved_as,
     )
 

@@ -13,6 +13,8 @@ from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan.column_bytes import Bytes, column_bytes
 from deployer.plan.outside import begins_to_send, places
+from deployer.specs.column_names import shown
+from deployer.specs.model import IndexSpec
 from deployer.specs.types import Column
 
 
@@ -47,12 +49,13 @@ def assess(
     keys: Mapping[str, str] = _NO_KEYS,
     before: Sequence[Column] = (),
     after: Sequence[Column] = (),
+    indexes: Sequence[IndexSpec] = (),
 ) -> Assessment:
     """The risk of `change` on a table of these live `statistics` (zero for what does not exist).
 
     `keys` are the columns that order rows before and after (`deployer.plan.support.kept_keys`).
     Of a change of one column the bytes are that column's (`deployer.plan.column_bytes`); `before` and `after` are the
-    table's columns.
+    table's columns, `indexes` those that it has before.
     """
     if catalogs := begins_to_send(change):
         sends = "sends the table's name, place, schema, keys and split points to"
@@ -104,6 +107,10 @@ def assess(
             return Assessment(Risk.SAFE, why="null in existing rows, no file is written")
         case c.CreateIndex() | c.RebuildIndex():
             return Assessment(Risk.SAFE, why=_indexed(statistics))
+        case c.RenameColumn():
+            return Assessment(Risk.SAFE, why=_followed(change, indexes))
+        case c.RenameIndex():
+            return Assessment(Risk.SAFE, why="its files stay, nothing is built")
         case c.DropIndex():
             return Assessment(Risk.SAFE, why="searches read every row; none is lost")
         case c.DeleteService():
@@ -117,7 +124,6 @@ def assess(
             | c.CreateTable()
             | c.CreateService()
             | c.RenameTable()
-            | c.RenameColumn()
             | c.RelaxNullability()
             | c.ReorderColumns()
             | c.ChangeColumnDescription()
@@ -132,6 +138,15 @@ def assess(
             return _SAFE
         case _:
             assert_never(change)
+
+
+def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:
+    """What becomes of indexes on a column that is renamed."""
+    path = ".".join(change.column)
+    names = [shown(each.name) for each in indexes if f"{each.columns[0]}.".startswith(f"{path}.")]
+    if not names:
+        return ""
+    return f"index {names[0]} follows" if len(names) == 1 else f"indexes {', '.join(names)} follow"
 
 
 def _indexed(statistics: TableStatistics) -> str:

@@ -142,7 +142,8 @@ def _is_of_services(change: c.Change, live: LiveLake) -> bool:
         case c.CreateTable(spec=spec):
             return bool(spec.services)
         case c.DeleteTable(address=address):
-            return address in live.tables and bool(live.tables[address].spec.services)
+            table = live.tables.get(live.applied.get(address, address))
+            return table is not None and bool(table.spec.services)
         case c.RenameTable():
             return True
         case _:

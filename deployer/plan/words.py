@@ -44,8 +44,8 @@ def describe(change: c.Change) -> str:
             services = f", services {service_names(spec.services)}" if spec.services else ""
             parted = count(leaves, "leaf", "leaves")
             return f"create table: {count(len(spec.columns), 'column')}{keys}, {parted}{services}"
-        case c.DeleteTable():
-            return "delete table and its data"
+        case c.DeleteTable(name=name):
+            return f"delete table, which is {name} now, and its data" if name else "delete table and its data"
         case c.RenameTable(before=before, after=after):
             return f"rename table {before} → {after}"
         case c.AddColumn(column=path, definition=column):
@@ -101,6 +101,8 @@ def describe(change: c.Change) -> str:
             return f"drop index {shown(index.name)}: {_index(index)}"
         case c.RebuildIndex(before=old_index, after=new_index):
             return f"rebuild index {shown(new_index.name)}: {_index(old_index)} → {_index(new_index)}"
+        case c.RenameIndex(before=old_index, after=new_index):
+            return f"rename index {shown(old_index.name)} → {shown(new_index.name)}"
         case c.SetOnline(online=online):
             return "put table online" if online else "take table offline"
         case c.SetDeletionProtection(protected=protected):

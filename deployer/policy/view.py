@@ -11,7 +11,7 @@ from types import MappingProxyType
 from deployer.errors import Position
 from deployer.graph.build import Spec
 from deployer.live.column_age import Since
-from deployer.live.model import LiveLake, LiveTable
+from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import changes as c
 from deployer.plan.as_json import value_as_json
 from deployer.plan.outside import begins_to_send
@@ -45,7 +45,7 @@ def plan_view(
 ) -> PlanView:
     """`declared` is what the plan turns `live` into; `since` is None where there is no live state to ask."""
     specs = {spec.address: spec for spec in declared}
-    names = _new_names(plan)
+    names = _new_names(plan, live)
     planned = {resource.address: resource for resource in plan.resources}
     return PlanView(
         stack,
@@ -63,7 +63,7 @@ def plan_view(
     )
 
 
-def _new_names(plan: Plan) -> _Names:
+def _new_names(plan: Plan, live: LiveLake) -> _Names:
     resources: set[str] = set()
     added: set[tuple[str, c.ColumnPath]] = set()
     renamed: set[tuple[str, c.ColumnPath]] = set()
@@ -72,6 +72,8 @@ def _new_names(plan: Plan) -> _Names:
             case c.CreateTable(address=address):
                 resources.add(address)
                 added.add((address, ()))
+            case c.RenameTable(address=address) if address in live.applied:
+                pass  # it gets back the name that it had
             case c.CreateInstance(address=address) | c.RenameTable(address=address):
                 resources.add(address)
             case c.AddColumn(address=address, column=path):
@@ -89,7 +91,7 @@ def _change_row(
     change, assessment = planned.change, planned.assessment
     catalogs = begins_to_send(change)
     sides = _sides(change)
-    before = _live_table(resource.address, spec, live)
+    before = live.tables.get(resource.live_address)
     table = spec if isinstance(spec, TableSpec) else before.spec if before else None
     added = since(before.spec.address, change.column) if since and before and isinstance(change, c.DropColumn) else None
     shown = spec or table or (live.instance if resource.address.startswith("instance/") else None)
@@ -121,12 +123,6 @@ def _change_row(
 def _kept(tags: Mapping[str, str]) -> Mapping[str, str]:
     """Tags that no rule can change for the next one."""
     return MappingProxyType(dict(tags))
-
-
-def _live_table(address: str, spec: Spec | None, live: LiveLake) -> LiveTable | None:
-    """The live table that the resource is, found by its name or by the name that it had."""
-    former = f"table/{spec.former_name}" if isinstance(spec, TableSpec) and spec.former_name else ""
-    return live.tables.get(address) or live.tables.get(former)
 
 
 def _sides(change: c.Change) -> tuple[str | None, str | None]:
@@ -173,7 +169,7 @@ def _text(value: object) -> str | None:
 
 
 def _resource_row(spec: Spec, planned: ResourcePlan | None, names: _Names, live: LiveLake) -> ResourceRow:
-    unreadable = isinstance(spec, TableSpec) and live.unreadable_of(spec) is not None
+    unreadable = isinstance(spec, TableSpec) and isinstance(live.of(spec), Unreadable)
     action = "unreadable" if unreadable else planned.action if planned else "same"
     is_new, at = spec.address in names.resources, spec.sources.get("")
     if isinstance(spec, InstanceSpec):

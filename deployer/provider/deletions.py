@@ -1,4 +1,4 @@
-"""What a run may delete: the tables, and the instance, that its plan showed.
+"""What a run may delete, and which tables it may rename: what its plan showed.
 
 Pulumi's state is a file that may be anybody's: a resource in it names a root and a table's id. So the provider deletes
 nothing that the plan of the run did not have. Where Pulumi is run without deployer there is no such plan.
@@ -23,9 +23,17 @@ class Deletions:
     root: str = ""
     tables: frozenset[str] = frozenset()
     instance: bool = False
+    renames: frozenset[str] = frozenset()  #: tables, by id too, that get another name
 
     def as_text(self) -> str:
-        return json.dumps({"root": self.root, "tables": sorted(self.tables), "instance": self.instance})
+        return json.dumps(
+            {
+                "root": self.root,
+                "tables": sorted(self.tables),
+                "instance": self.instance,
+                "renames": sorted(self.renames),
+            }
+        )
 
     @staticmethod
     def of_environment(environment: Mapping[str, str]) -> Deletions | None:
@@ -35,7 +43,8 @@ class Deletions:
             return None
         try:
             found = json.loads(text)
-            return Deletions(str(found["root"]), frozenset(map(str, found["tables"])), bool(found["instance"]))
+            tables, renames = (frozenset(map(str, found[name])) for name in ("tables", "renames"))
+            return Deletions(str(found["root"]), tables, bool(found["instance"]), renames)
         except (KeyError, TypeError, ValueError):
             raise InvalidInput(
                 f"{DELETIONS_VARIABLE} cannot be read", remedy="unset it: `deployer` sets it for its own runs"

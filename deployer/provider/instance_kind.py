@@ -53,7 +53,7 @@ class InstanceKind:
         update_instance(stores.path(news["root"]), instance_from_json(news))
         return Resource(id, news, news)
 
-    def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
+    def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
         root = text(outputs, "root")
         path, address = stores.path(root), f"instance/{id}"
         if stores.deletions is not None:

@@ -70,5 +70,5 @@ class Kind(Protocol):
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         """Bring the live resource up to `news`."""
 
-    def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
+    def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
         """Delete the resource; nothing to do when it is gone."""

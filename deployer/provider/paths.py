@@ -48,7 +48,7 @@ def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, Di
             return _property("partitions", olds, news)
         case c.ChangeStorage():
             return _property("storage", olds, news)
-        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
+        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():
             return _property("indexes", olds, news)
         case c.SetOnline():
             return _property("online", olds, news)

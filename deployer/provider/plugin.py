@@ -1,16 +1,19 @@
 """`pulumi-resource-lake`: serves the provider over gRPC, as the Pulumi CLI starts it.
 
-Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended. Only processes of
-the same user may call it (`deployer.provider.callers`). Relative roots start from the folder of Pulumi.yaml, which is
-looked for from where the engine starts the plugin upwards.
+Argument: the engine's address. Prints the port on stdout and serves on loopback until it is ended, or the process that
+started it is gone: an engine that was killed ends nothing itself. Only processes of the same user may call it
+(`deployer.provider.callers`). Relative roots start from the folder of Pulumi.yaml, which is looked for from where the
+engine starts the plugin upwards.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -25,13 +28,16 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from deployer import __version__
 from deployer.errors import DeployerError
+from deployer.provider import stores as variables
 from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
 from deployer.provider.deletions import Deletions
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import ALLOW_DESTROY_VARIABLE, NEW_STATE_VARIABLE, Stores
+from deployer.provider.stores import Stores
+from deployer.provider.unplanned import UnplannedRun
 from deployer.tables.progress import in_words
 
 STATUS_SECONDS = 0.5  #: between two messages of how far one step is
+_LOOK_SECONDS = 0.5  #: between two looks whether the engine is there
 
 
 def main() -> None:
@@ -39,18 +45,36 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.stderr.write("error: this is a Pulumi provider, started by Pulumi with the engine's address\n")
         raise SystemExit(1)
+    _end_with_engine()
     with suppress(KeyboardInterrupt):
         asyncio.run(_serve(sys.argv[1]))
 
 
+def _end_with_engine() -> None:
+    """Ends this process soon after the one that started it, in the middle of a step too: steps may be killed."""
+    engine = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == engine:
+            time.sleep(_LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 async def _serve(engine_address: str) -> None:
-    allowed = [address for address in os.environ.get(ALLOW_DESTROY_VARIABLE, "").split(",") if address]
+    allowed = [address for address in os.environ.get(variables.ALLOW_DESTROY_VARIABLE, "").split(",") if address]
     stores = Stores(_project_dir(), allowed, deletions=Deletions.of_environment(os.environ))
-    stores.new_state = os.environ.get(NEW_STATE_VARIABLE) == "1"
+    stores.delete_savepoints = os.environ.get(variables.DELETE_SAVEPOINTS_VARIABLE) == "1"
+    stores.new_state = os.environ.get(variables.NEW_STATE_VARIABLE) == "1"
+    stores.outputs = json.loads(os.environ.get(variables.OUTPUTS_VARIABLE) or "{}")
     callers = Callers(os.environ.get(TOKEN_VARIABLE, ""))
     server = grpc.aio.server(options=_GRPC_CHANNEL_OPTIONS, interceptors=[AsyncGuard(callers), _ErrorsInWords()])
-    provider = LakeProvider(stores)
-    provider.on_progress = _Status(engine_address)
+    status = _Status(engine_address)
+    # deployer's own runs have a plan, which names what may be deleted, and have asked the policies about it
+    unplanned = UnplannedRun(stores.project_dir, status.warn) if stores.deletions is None else None
+    provider = LakeProvider(stores, unplanned)
+    provider.on_progress = status
     servicer = ProviderServicer([], __version__, _Served(provider), engine_address)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
     callers.port = server.add_insecure_port("127.0.0.1:0")
@@ -84,7 +108,7 @@ class _Served(sdk.Provider):
         return self._provider.configure(request)
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        return self._provider.check(request)
+        return await asyncio.to_thread(self._provider.check, request)
 
     async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
         return self._provider.diff(request)
@@ -106,7 +130,7 @@ class _Served(sdk.Provider):
 
 
 class _Status:
-    """Tells the engine how far a step is, by messages that take each other's place on its screen."""
+    """Tells the engine how far a step is, by messages that take each other's place on its screen, and warnings."""
 
     def __init__(self, engine_address: str) -> None:
         channel = grpc.insecure_channel(engine_address, options=_GRPC_CHANNEL_OPTIONS)
@@ -119,8 +143,15 @@ class _Status:
             return
         self._told[urn] = now
         message = in_words(doing, done, total, unit)
+        self._log(severity=engine_pb2.INFO, message=message, urn=urn, ephemeral=True)
+
+    def warn(self, message: str) -> None:
+        """Shows a warning that stays."""
+        self._log(severity=engine_pb2.WARNING, message=message)
+
+    def _log(self, **request: Any) -> None:
         with suppress(grpc.RpcError):  # an engine that does not listen any more stops nothing
-            self._engine.Log(engine_pb2.LogRequest(severity=engine_pb2.INFO, message=message, urn=urn, ephemeral=True))
+            self._engine.Log(engine_pb2.LogRequest(**request))
 
 
 class _ErrorsInWords(grpc.aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types

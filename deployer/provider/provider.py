@@ -12,11 +12,12 @@ from typing import Any
 from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 
-from deployer.errors import InvalidInput
+from deployer.errors import InvalidInput, Refused
 from deployer.provider.instance_kind import InstanceKind
 from deployer.provider.kinds import UNKNOWN, DiffKind, Kind
 from deployer.provider.stores import Stores
 from deployer.provider.table_kind import TableKind
+from deployer.provider.unplanned import UnplannedRun
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
 from deployer.tables.progress import OnProgress
 
@@ -34,8 +35,10 @@ class LakeProvider:
 
     resumes_creates = True  #: a create that was cut off is gone on with by the next one
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, unplanned: UnplannedRun | None = None) -> None:
+        """`unplanned` judges the run by the project's policies; None where a plan of deployer has been judged."""
         self.stores = stores
+        self._unplanned = unplanned
         #: Told the URN, what is being done, parts done, of how many, and what these are; set by who runs the provider.
         self.on_progress: Callable[[str, str, int, int | None, str], None] = lambda *_: None
 
@@ -46,7 +49,6 @@ class LakeProvider:
         return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
     def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        self.stores.start_run()
         # secrets are taken to be refused: a lake's log and its catalogs keep in clear what declares it
         return sdk.ConfigureResponse(accept_secrets=True, accept_outputs=False, supports_preview=True)
 
@@ -54,6 +56,8 @@ class LakeProvider:
         if secret := [name for name, value in request.new_inputs.items() if _has_secret(value)]:
             reason = "it is secret, or holds a secret, and a lake keeps in clear what declares it: leave the secret out"
             return sdk.CheckResponse(request.new_inputs, [sdk.CheckFailure(name, reason) for name in sorted(secret)])
+        if refusals := self._refusals(request.urn):
+            return sdk.CheckResponse(request.new_inputs, [sdk.CheckFailure("", reason) for reason in refusals])
         inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
         if not failures and self.stores.declared is not None:
             failures = self.stores.declared.check(address_of(request.urn) or "", inputs)
@@ -96,9 +100,19 @@ class LakeProvider:
 
     def delete(self, request: sdk.DeleteRequest) -> None:
         kind, outputs = _kind(request.urn), _plain(request.properties)
+        if refusals := self._refusals(request.urn, deletes=True):
+            raise Refused("; ".join(refusals), where=address_of(request.urn))
         if self.stores.declared is not None:
             self.stores.declared.refuse_deletion(address_of(request.urn) or "", outputs)
-        kind.delete(self.stores, request.resource_id, outputs)
+        kind.delete(self.stores, request.urn, request.resource_id, outputs)
+
+    def _refusals(self, urn: str, *, deletes: bool = False) -> tuple[str, ...]:
+        """Why the policies refuse the run. What they judged is from then on what the program may register."""
+        if self._unplanned is None:
+            return ()
+        found = self._unplanned.judgement(urn, deletes=deletes)
+        self.stores.declared = found.declared
+        return found.refusals
 
     def cancel(self) -> None:
         self.stores.close()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake, LiveTable, Unreadable
@@ -19,6 +19,7 @@ from deployer.live.reader import (
     unfinished_tables,
 )
 from deployer.provider.deletions import Deletions
+from deployer.specs.model import TableSpec
 from deployer.specs.root import resolve_root
 from deployer.state import open_reader, open_store
 from deployer.state.reader import StateReader
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 #: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
 #: starts as a process of its own.
 ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+#: What the stack exports of its clusters, as JSON, where a table may be written anew there.
+OUTPUTS_VARIABLE = "DEPLOYER_CLUSTERS"
+#: Set to 1 where tables may be deleted with their savepoints: how `--delete-savepoints` reaches such a provider.
+DELETE_SAVEPOINTS_VARIABLE = "DEPLOYER_DELETE_SAVEPOINTS"
 #: Set to 1 where a lost state store may be replaced: how `--new-state` reaches such a provider.
 NEW_STATE_VARIABLE = "DEPLOYER_NEW_STATE"
 
@@ -38,9 +43,11 @@ class Stores:
     """Opens the state store of each root once, and closes them together.
 
     What is read is read without writing anything, so previews need no right to write; a store is opened for writing
-    when the first resource is changed. `project_dir` is what relative roots start from. `allow_destroy` holds the
-    addresses whose data may be destroyed, `deletions` what may be deleted at all: None where no plan says. `declared`
-    is what the plan of the run was made from, if there is one: the program may register nothing else.
+    when the first resource is changed. Live state is read once: for the plan, and for the run that applies it.
+
+    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed,
+    `deletions` what may be deleted at all: None where no plan says. `declared` is what the plan of the run was made
+    from, if there is one: the program may register nothing else.
     """
 
     def __init__(
@@ -55,6 +62,8 @@ class Stores:
         self.allow_destroy = frozenset(allow_destroy)
         self.deletions = deletions
         self.new_state = False  #: whether an instance may be created beside the datasets of one whose state was lost
+        self.outputs: Mapping[str, Any] = {}  #: of the stack, as far as they say where jobs run
+        self.delete_savepoints = False  #: whether tables may be deleted with their savepoints
         self._paths: dict[str, str] = {}
         self._moved: dict[str, bool] = {}
         self._readers: dict[str, StateReader] = {}
@@ -62,7 +71,6 @@ class Stores:
         self._at_start: dict[str, ActiveTables] = {}
         self._some: dict[str, ActiveTables] = {}  #: of runs with targets: those alone
         self._live: dict[tuple[str, str], LiveTable | Unreadable] = {}
-        self._runs = 0
         self._lock = threading.Lock()
 
     def path(self, root: str) -> str:
@@ -148,6 +156,19 @@ class Stores:
                 self._live[key] = read
         return self._live.get(key)
 
+    def planned_with(self, root: str, table_id: str) -> TableSpec | None:
+        """The table as this run found it, which its plan was made of; None when the run has not read it."""
+        found = self._live.get((self.path(root), table_id))
+        return found.spec if isinstance(found, LiveTable) else None
+
+    def forget_table(self, root: str, table_id: str) -> None:
+        """Forget what was found of a table that this run has changed."""
+        path = self.path(root)
+        with self._lock:
+            self._live.pop((path, table_id), None)
+            self._at_start.pop(path, None)
+            self._some.pop(path, None)
+
     def found_before(self, root: str, live: LiveLake) -> None:
         """Takes a lake that somebody else has just read as what this run found."""
         self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
@@ -164,16 +185,6 @@ class Stores:
             if path not in self._at_start:
                 self._at_start[path] = active_tables(reader)
             return self._at_start[path]
-
-    def start_run(self) -> None:
-        """Forget what an earlier run found. What was read before the first run is part of that run."""
-        with self._lock:
-            if self._runs:
-                self._at_start.clear()
-                self._some.clear()
-                self._live.clear()
-                self._moved.clear()
-            self._runs += 1
 
     def forget(self, root: str) -> None:
         """Close the store of a root that is about to be removed."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.live.model import LiveTable, Unreadable
 from deployer.live.reader import live_instance, read_table
+from deployer.live.rollforward import recorded_table
 from deployer.plan.diff import diff
 from deployer.provider.kinds import UNKNOWN, CheckFailure, Difference, Properties, Resource
 from deployer.provider.paths import property_paths
 from deployer.provider.stores import Stores
 from deployer.provider.table_checks import check_names, check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
-from deployer.provider.urn import owner_of
+from deployer.provider.urn import address_of, owner_of
+from deployer.specs.model import TableSpec
 from deployer.specs.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
@@ -21,6 +24,7 @@ from deployer.tables.admin import create_table, delete_table, update_table
 from deployer.tables.progress import OnProgress
 
 if TYPE_CHECKING:
+    from deployer.tables.admin import RewriteElsewhere
     from deployer.tables.ingest.job import LoadWithSpark
     from deployer.tables.ingest.loading import Loaded, LoadPlan
 
@@ -61,11 +65,16 @@ class TableKind:
 
     def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        spec = table_of(news)
-        allowed = spec.address in stores.allow_destroy
-        table_id = create_table(
-            store, root, spec, owner_of(urn), _with_spark(store), on_progress, allow_destroy=allowed
-        )
+        spec, owner = table_of(news), owner_of(urn)
+        with_spark, elsewhere = _with_spark(store), _elsewhere(stores, store)
+        if (former := _renamed_table(store, root, spec, owner)) is not None:
+            update_table(store, root, former, spec, with_spark, on_progress, elsewhere)
+            table_id = former
+        else:
+            allowed = spec.address in stores.allow_destroy
+            table_id = create_table(
+                store, root, spec, owner, with_spark, on_progress, allow_destroy=allowed, elsewhere=elsewhere
+            )
         entry = store.instance().tables[table_id]
         return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
@@ -88,11 +97,26 @@ class TableKind:
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
         store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
-        update_table(store, root, id, table_of(news), _with_spark(store), on_progress)
+        renamed = stores.deletions is not None and id in stores.deletions.renames
+        planned_with = stores.planned_with(news[ROOT], id)
+        try:
+            update_table(
+                store,
+                root,
+                id,
+                table_of(news),
+                _with_spark(store),
+                on_progress,
+                _elsewhere(stores, store),
+                renamed=renamed,
+                planned_with=planned_with,
+            )
+        finally:
+            stores.forget_table(news[ROOT], id)
         entry = store.instance().tables[id]
         return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
 
-    def delete(self, stores: Stores, id: str, outputs: Properties) -> None:
+    def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
         address, root = f"table/{text(outputs, 'database')}.{text(outputs, 'name')}", text(outputs, ROOT)
         store, path = stores.store(root), stores.path(root)
         entry = store.instance().tables.get(id)
@@ -106,7 +130,18 @@ class TableKind:
                 where=address,
                 remedy="`pulumi refresh`, then look at what it is called",
             )
-        delete_table(store, path, id, allow_destroy=entry.address in stores.allow_destroy)
+        allowed = not stores.allow_destroy.isdisjoint((entry.address, address_of(urn)))
+        delete_table(store, path, id, allow_destroy=allowed, delete_savepoints=stores.delete_savepoints)
+
+
+def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:
+    """The id of the active table of `owner` that still has the name from before a rename; None where there is none, or
+    where the new name is taken already."""
+    tables = store.instance()
+    entry = tables.by_name(spec.former_name) if spec.former_name else None
+    if entry is None or entry.status != "active" or tables.by_name(spec.full_name) is not None:
+        return None
+    return entry.table_id if recorded_table(store, root, entry).owner == owner else None
 
 
 def _with_spark(store: StateStore) -> LoadWithSpark:
@@ -121,6 +156,19 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
         return copy_with_spark(plan, on_progress, cluster)
 
     return copy
+
+
+def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:
+    """Writes tables anew on the instance's cluster on AWS; None where it has none."""
+    if not stores.outputs:
+        return None
+    from deployer.compute.rewriting import cluster_of, connected, rewrite_on
+
+    instance = live_instance(store.instance())
+    cluster = cluster_of(instance, stores.outputs)
+    if instance is None or cluster is None:
+        return None
+    return partial(rewrite_on, connected(instance, cluster, stores.outputs))
 
 
 def _resource(live: LiveTable | Unreadable, root: str) -> Resource:

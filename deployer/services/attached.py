@@ -6,11 +6,11 @@ from deployer.errors import NotFound
 from deployer.state.model import TableState
 from deployer.state.service_conflicts import (
     to_alter_service,
-    to_create_service,
+    to_attach_service,
     to_pause_service,
     to_remove_service,
 )
-from deployer.state.service_updates import PauseService, PutService, RemoveService, ResumeService
+from deployer.state.service_updates import MoveServices, PauseService, PutService, RemoveService, ResumeService
 from deployer.state.services import Service, ServiceKind
 from deployer.state.store import StateStore
 
@@ -28,9 +28,20 @@ def find_service(state: TableState, kind: ServiceKind, where: str) -> Service:
     return service
 
 
-def create_service(store: StateStore, table_id: str, service: Service, *, author: str | None = None) -> Service:
-    """Attaches a service. Raises Conflict when the table has one of that kind."""
-    state = store.commit(table_id, [PutService(service)], to_create_service(service.kind), author=author)
+def create_service(
+    store: StateStore,
+    table_id: str,
+    service: Service,
+    *,
+    services_cluster: str | None = None,
+    author: str | None = None,
+) -> Service:
+    """Attaches a service. `services_cluster` is the cluster of the table's services as it was read (`move_services`).
+
+    Raises Conflict when the table has one of that kind, or when its services were moved meanwhile.
+    """
+    required = to_attach_service(service.kind, services_cluster)
+    state = store.commit(table_id, [PutService(service)], required, author=author)
     return state.services[service.kind]
 
 
@@ -43,6 +54,14 @@ def alter_service(
     """
     state = store.commit(table_id, [PutService(after)], to_alter_service(before), author=author)
     return state.services[after.kind]
+
+
+def move_services(store: StateStore, table_id: str, cluster: str, *, author: str | None = None) -> TableState:
+    """Moves all services of the table to that cluster in one transaction, and those that are attached later by hand.
+
+    Runs that are under way end where they are. Gives the table's state.
+    """
+    return store.commit(table_id, [MoveServices(cluster)], [], author=author)
 
 
 def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:

@@ -1,57 +1,56 @@
-"""`TableServicesClient`: table services managed from Python. Names, arguments and defaults are those of the reference.
+"""`TableServicesClient`: table services managed from Python. Names, arguments and defaults are those of the reference,
+and `detach_table_service`.
 
 A lake is an instance, called by its name. Every method waits for what it does, for ever unless `timeout` (seconds) is
-given, looking again each `poll_interval` seconds; a TimeoutError leaves what was begun going on and says so.
+given, looking again each `poll_interval` seconds; a TimeoutError leaves what was begun going on and says so. Arguments
+are checked before anything is done: InvalidInput names the one that is wrong.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import weakref
+from collections.abc import Mapping
 from types import TracebackType
 
-from deployer.compute.clusters import local_cluster
-from deployer.errors import DeployerError, InvalidInput, NotFound
+from deployer.errors import InvalidInput, NotFound
 from deployer.live.reader import live_instance
 from deployer.services import management
+from deployer.services.arguments import checked
 from deployer.services.attached import find_service
 from deployer.services.described import TableService, described
-from deployer.services.management import RUNNABLE, Texts
-from deployer.services.processes import start_local_run
+from deployer.services.management import RUNNABLE
 from deployer.services.run import runnable
-from deployer.services.runs import fail_dead_runs, runs_of
+from deployer.services.runs import runs_of
+from deployer.services.starting import start_on_demand
+from deployer.services.waiting import TimedOut, wait_for
 from deployer.specs.service_schema import kind_named
 from deployer.specs.words import one_of
 from deployer.state import open_store
-from deployer.state.services import Run, ServiceKind
+from deployer.state.services import Run, Service
 from deployer.state.store import StateStore
 from deployer.tables.dataset import OpenTable, find_entry, open_entry
 
-POLL = 0.5  #: seconds between two looks unless told otherwise
-
-
-class TimedOut(DeployerError, TimeoutError):
-    """What was waited for was not over in time, and goes on."""
+__all__ = ["TableServicesClient", "TimedOut"]
 
 
 class TableServicesClient:
-    """The table services of one or several lakes, by the roots where they live.
-
-    >>> client = TableServicesClient("lakes/nyc")  # doctest: +SKIP
+    """The table services of one or several lakes, by the roots where they live. It holds their state stores open until
+    `close`, the end of a `with` block, or until nothing refers to it.
     """
 
     def __init__(self, *roots: str, author: str | None = None) -> None:
-        if not roots:
-            raise InvalidInput(
-                "no lake is given", remedy="give the roots of lakes, such as lakes/nyc or s3://bucket/nyc"
-            )
+        _check_roots(roots, author)
         self._author = author
         self._stores: dict[str, tuple[str, StateStore]] = {}
-        for root in roots:
-            store = open_store(root)
-            instance = live_instance(store.instance())
-            self._stores[instance.name if instance else root] = (root, store)
+        self._release = weakref.finalize(self, _close, self._stores)
+        try:
+            for root in roots:
+                self._open(root)
+        except BaseException:
+            self.close()
+            raise
 
+    @checked
     def create_table_service(
         self,
         *,
@@ -60,7 +59,7 @@ class TableServicesClient:
         table: str,
         service: str,
         trigger_mode: str | None = None,
-        options: Texts | None = None,
+        options: Mapping[str, str] | None = None,
         unsafe_raw: bool = False,
         timeout: float | None = None,
         poll_interval: float | None = None,
@@ -72,8 +71,9 @@ class TableServicesClient:
         """
         kind, found = kind_named(service), self._table(lake, database, table)
         made = management.attach(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
-        return described(lake, found.refreshed(), made)
+        return self._described(lake, found.refreshed(), made)
 
+    @checked
     def alter_table_service(
         self,
         *,
@@ -82,7 +82,7 @@ class TableServicesClient:
         table: str,
         service: str,
         trigger_mode: str,
-        options: Texts | None = None,
+        options: Mapping[str, str] | None = None,
         unsafe_raw: bool = False,
         timeout: float | None = None,
         poll_interval: float | None = None,
@@ -90,8 +90,9 @@ class TableServicesClient:
         """Changes the trigger mode; and options or trigger, each as a whole, where `options` name any of them."""
         kind, found = kind_named(service), self._table(lake, database, table)
         now = management.alter(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
-        return described(lake, found.refreshed(), now)
+        return self._described(lake, found.refreshed(), now)
 
+    @checked
     def alter_services_cluster_in_table(
         self,
         table: str,
@@ -103,12 +104,16 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> tuple[TableService, ...]:
-        """Moves all services of the table to another of the instance's clusters."""
-        found = self._table(lake, database, table)
-        for kind in found.state.services:
-            management.alter(found, kind, cluster=services_cluster, author=self._author)
-        return self.show_table_services(lake=lake, database=database, table=table)
+        """Moves all services of the table to another of the instance's clusters, and those attached later: all or none.
 
+        Raises InvalidInput for a cluster that the instance does not declare, Conflict while one of the services runs.
+        """
+        found = self._table(lake, database, table)
+        management.move(found, services_cluster, author=self._author)
+        found = found.refreshed()
+        return described(lake, found, found.state.services.values())
+
+    @checked
     def run_service_in_table(
         self,
         table: str,
@@ -120,18 +125,31 @@ class TableServicesClient:
         timeout: float | None = None,
         poll_interval: float | None = None,
     ) -> Run:
-        """Runs a service, attached or not, in a process of its own, and gives the run when it is over.
+        """Runs a service, attached or not, in a process of its own or on the service's cluster; gives the ended run.
 
         A run that fails is given too: `status` and `reason` tell. Raises TimedOut, a TimeoutError, when it is not over
-        in time: it goes on.
+        in time: it goes on, also after this process. Ctrl-C, and any other error, ends the run.
         """
         kind, found = runnable(service), self._table(lake, database, table)
-        _require_local(found, kind)
-        fail_dead_runs(found.store, found.entry.table_id)
-        run = management.queue(found.refreshed(), kind, author=self._author)
-        process = start_local_run(found.store, found.root, found.entry, run)
-        return self._ended(found, run, timeout, poll_interval, process.settle)
+        run, working = start_on_demand(found, kind, author=self._author)
+        return wait_for(found, run, timeout, poll_interval, working)
 
+    @checked
+    def detach_table_service(
+        self,
+        *,
+        lake: str,
+        database: str,
+        table: str,
+        service: str,
+        unsafe_raw: bool = False,
+        timeout: float | None = None,
+        poll_interval: float | None = None,
+    ) -> None:
+        """Detaches a service; its runs stay listed. Raises NotFound, and Conflict while a run of it is open."""
+        management.detach(self._table(lake, database, table), kind_named(service), author=self._author)
+
+    @checked
     def pause_table_service(
         self,
         *,
@@ -145,8 +163,10 @@ class TableServicesClient:
     ) -> TableService:
         """No run of it starts from now on; one that is running waits, and goes on when it is resumed."""
         found = self._table(lake, database, table)
-        return described(lake, found, management.pause(found, kind_named(service), author=self._author))
+        now = management.pause(found, kind_named(service), author=self._author)
+        return self._described(lake, found.refreshed(), now)
 
+    @checked
     def resume_table_service(
         self,
         *,
@@ -160,8 +180,10 @@ class TableServicesClient:
     ) -> TableService:
         """Undoes a pause."""
         found = self._table(lake, database, table)
-        return described(lake, found, management.resume(found, kind_named(service), author=self._author))
+        now = management.resume(found, kind_named(service), author=self._author)
+        return self._described(lake, found.refreshed(), now)
 
+    @checked
     def cancel_table_service(
         self,
         *,
@@ -176,8 +198,9 @@ class TableServicesClient:
         """Cancels the run of it that is queued or running, and gives it when it has ended. What it committed stands."""
         found = self._table(lake, database, table)
         run = management.cancel(found, kind_named(service, RUNNABLE), author=self._author)
-        return self._ended(found, run, timeout, poll_interval)
+        return wait_for(found, run, timeout, poll_interval)
 
+    @checked
     def describe_table_service(
         self,
         *,
@@ -191,8 +214,9 @@ class TableServicesClient:
     ) -> TableService:
         """One service, with all of its settings and its newest run."""
         found = self._table(lake, database, table)
-        return described(lake, found, find_service(found.state, kind_named(service), found.address))
+        return self._described(lake, found, find_service(found.state, kind_named(service), found.address))
 
+    @checked
     def show_table_services(
         self,
         *,
@@ -205,8 +229,9 @@ class TableServicesClient:
     ) -> tuple[TableService, ...]:
         """All services of the table."""
         found = self._table(lake, database, table)
-        return tuple(described(lake, found, each) for each in found.state.services.values())
+        return described(lake, found, found.state.services.values())
 
+    @checked
     def show_runs_in_table_service(
         self,
         *,
@@ -222,8 +247,8 @@ class TableServicesClient:
         return tuple(runs_of(self._table(lake, database, table).state, kind_named(service, RUNNABLE)))
 
     def close(self) -> None:
-        for _, store in self._stores.values():
-            store.close()
+        """Closes the state stores. Runs that were left after a TimeoutError go on."""
+        self._release()
 
     def __enter__(self) -> TableServicesClient:
         return self
@@ -231,38 +256,44 @@ class TableServicesClient:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    def _open(self, root: str) -> None:
+        store = open_store(root)
+        try:
+            instance = live_instance(store.instance())
+            name = instance.name if instance else root
+            if name in self._stores:
+                known = self._stores[name][0]
+                raise InvalidInput(
+                    f"the lakes at {known} and {root} are both called `{name}`", remedy="use a client for each of them"
+                )
+        except BaseException:
+            store.close()
+            raise
+        self._stores[name] = (root, store)
+
     def _table(self, lake: str, database: str, table: str) -> OpenTable:
+        if not self._release.alive:
+            raise InvalidInput("the client is closed", remedy="make another one")
         if lake not in self._stores:
             raise NotFound(f"no lake is called `{lake}`", remedy=one_of(lake, tuple(self._stores)))
         root, store = self._stores[lake]
         return open_entry(store, root, find_entry(store.instance().tables.values(), f"{database}.{table}"))
 
-    def _ended(
-        self,
-        table: OpenTable,
-        run: Run,
-        timeout: float | None,
-        poll_interval: float | None,
-        look: Callable[[], None] = lambda: None,
-    ) -> Run:
-        """The run once it is over."""
-        give_up = None if timeout is None else time.monotonic() + timeout
-        while run.is_open:
-            if give_up is not None and time.monotonic() >= give_up:
-                raise TimedOut(
-                    f"the run {run.run_id} of {run.service} is {run.status.lower()} after {timeout:g} s, and goes on",
-                    where=table.address,
-                    remedy="look at it with show_runs_in_table_service, or end it with cancel_table_service",
-                )
-            time.sleep(POLL if poll_interval is None else poll_interval)
-            look()
-            fail_dead_runs(table.store, table.entry.table_id)
-            run = table.store.table(table.entry.table_id).runs[run.run_id]
-        return run
+    def _described(self, lake: str, table: OpenTable, service: Service) -> TableService:
+        [found] = described(lake, table, [service])
+        return found
 
 
-def _require_local(table: OpenTable, kind: ServiceKind) -> None:
-    """Raises Refused when the service is on a cluster that is not this machine."""
-    service, instance = table.state.services.get(kind), live_instance(table.store.instance())
-    if service is not None and service.cluster is not None and instance is not None:
-        local_cluster(instance.clusters, service.cluster, table.address)
+def _check_roots(roots: tuple[object, ...], author: object) -> None:
+    if not roots:
+        raise InvalidInput("no lake is given", remedy="give the roots of lakes, such as lakes/nyc or s3://bucket/nyc")
+    for number, root in enumerate(roots, 1):
+        if not isinstance(root, str):
+            raise InvalidInput(f"root number {number} is of type {type(root).__name__}", remedy="give a text")
+    if author is not None and not isinstance(author, str):
+        raise InvalidInput(f"`author` is of type {type(author).__name__}", remedy="give a text")
+
+
+def _close(stores: dict[str, tuple[str, StateStore]]) -> None:
+    for _, store in stores.values():
+        store.close()

@@ -1,13 +1,15 @@
-"""Services as they are shown: with all of their settings, and their newest run."""
+"""Services as they are shown: with all of their settings, how they stand, and their newest run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from deployer.live.services import fault_of, service_spec
+from deployer.services.agent.watch import Watch
 from deployer.services.runs import runs_of
 from deployer.specs.service_schema import all_options
+from deployer.state.clock import Clock
 from deployer.state.json_values import JSON
 from deployer.state.services import Run, Service, ServiceKind
 from deployer.tables.dataset import ReadTable
@@ -16,7 +18,11 @@ from deployer.tables.dataset import ReadTable
 @dataclass(frozen=True, slots=True)
 class TableService:
     """A service of a table. `options` are all of the kind's, also those that have their default. `broken` says why it
-    does not run: what the state holds of it is not valid."""
+    does not run: what the state holds of it is not valid.
+
+    `status` is what `service list` shows (OK, DUE, QUEUED, RUNNING, PAUSED, FAILED, OVERDUE, BROKEN), or UNREADABLE
+    where the table cannot be read. `reason` says why; it is empty where there is nothing to say.
+    """
 
     lake: str
     database: str
@@ -30,10 +36,21 @@ class TableService:
     unsafe_raw: bool = False
     last_run: Run | None = None
     broken: str = ""
+    status: str = ""
+    reason: str = ""
 
 
-def described(lake: str, table: ReadTable, service: Service) -> TableService:
-    """A service with its settings, defaults among them, and its newest run."""
+def described(lake: str, table: ReadTable, services: Iterable[Service]) -> tuple[TableService, ...]:
+    """Services of the table with their settings, defaults among them, how they stand, and their newest runs."""
+    table_id = table.entry.table_id
+    seen = Watch(table.store, table.root, only={table_id}).look(Clock().now()).tables[table_id]
+    stands = {each.service: (each.word, each.why) for each in seen.standings}
+    return tuple(
+        _described(lake, table, each, *stands.get(each.kind, ("UNREADABLE", seen.trouble))) for each in services
+    )
+
+
+def _described(lake: str, table: ReadTable, service: Service, status: str, reason: str) -> TableService:
     broken = fault_of(service)
     checked = not service.unsafe_raw and not broken
     options = all_options(service.kind, service_spec(service).options) if checked else service.options
@@ -50,4 +67,6 @@ def described(lake: str, table: ReadTable, service: Service) -> TableService:
         service.unsafe_raw,
         next(iter(runs_of(table.state, service.kind)), None),
         broken,
+        status,
+        reason,
     )

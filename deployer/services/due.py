@@ -10,16 +10,16 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
 from deployer.live.services import fault_of, trigger_of
 from deployer.plan.words import count, size
-from deployer.services.compact.leaf_planning import plan_by_leaf
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.planning import Piece, Sizes, is_small, plan_in_order
+from deployer.services.compact.planning import Piece, Sizes, Task, is_small
+from deployer.services.compact.table_planning import plan_table
 from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
@@ -36,7 +36,7 @@ SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
 RETRIES = (1, 5, 30, 180, 360)
 CANCELLED_FOR = 60  #: minutes for which a run that somebody cancelled is not tried again
 
-DeletedShare = Callable[[], float]  #: of the rows that are in files, those that are deleted; may open the dataset
+DeletedRows = Callable[[], Mapping[int, int]]  #: how many rows of each fragment are deleted; may open the dataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +64,10 @@ def due_services(table: ReadTable) -> list[Due]:
     Files are looked at one by one, and the dataset is opened, only for conditions on them and when something was
     committed since the last run.
     """
-    return due_in(table.state, lambda: deleted_share(table))
+    return due_in(table.state, lambda: deleted_rows(table))
 
 
-def due_in(state: TableState, share: DeletedShare, now: int | None = None) -> list[Due]:
+def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> list[Due]:
     """What is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it is to
     run; nothing that is paused, running or not run by this release.
 
@@ -78,7 +78,7 @@ def due_in(state: TableState, share: DeletedShare, now: int | None = None) -> li
         if now is not None and now < retry_at(state, service.kind):
             continue
         due = _scheduled(state, service, trigger, now) if now is not None else None
-        due = due or _by_condition(state, service, trigger, share)
+        due = due or _by_condition(state, service, trigger, deleted)
         if due is not None:
             found.append(due)
     return sorted(found, key=lambda each: KINDS.index(each.service))
@@ -158,12 +158,12 @@ def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) 
     return Due(kind, f"the schedule's time {when}", run_id, at)
 
 
-def _by_condition(state: TableState, service: Service, trigger: Trigger, share: DeletedShare) -> Due | None:
-    why = condition(state, service.kind, trigger, share)
+def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted: DeletedRows) -> Due | None:
+    why = condition(state, service.kind, trigger, deleted)
     return Due(service.kind, why, _next_id(state, service.kind)) if why else None
 
 
-def condition(state: TableState, kind: ServiceKind, trigger: Trigger, share: DeletedShare) -> str:
+def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
     """The condition of the trigger that holds, in words; empty when none does."""
     if trigger == Trigger(trigger.schedule, trigger.timezone):
         return ""
@@ -183,8 +183,8 @@ def condition(state: TableState, kind: ServiceKind, trigger: Trigger, share: Del
         merged = merged_files(state)  # a plan, so only where there are enough small files
         if merged >= trigger.small_files:
             return count(merged, "small file")
-    if trigger.deleted_share is not None and (deleted := share()) >= trigger.deleted_share:
-        return f"{100 * deleted:.3g}% deleted rows"
+    if trigger.deleted_share is not None and (share := _share(state, kind, deleted())) >= trigger.deleted_share:
+        return f"{100 * share:.3g}% deleted rows"
     return ""
 
 
@@ -225,15 +225,25 @@ def merged_files(state: TableState) -> int:
 
     What only the dataset tells, such as deleted rows, does not count.
     """
-    sizes, leaves = _sizes(state), state.leaves()
+    sizes = _sizes(state)
+    small = {file.fragment_id for file in state.files if is_small(Piece(file), sizes)}
+    return sum(fragment in small for task in _tasks(state, {}) for fragment in task.fragments)
+
+
+def _tasks(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
+    """What COMPACT would do, by its own options where the table has it."""
     files = sorted(state.files, key=lambda file: file.fragment_id)
-    small = {file.fragment_id for file in files if is_small(Piece(file), sizes)}
-    if state.properties.row_keys or state.properties.sort_keys:
-        tasks = plan_by_leaf([Piece(file) for file in files if not file.keeps_clustering], leaves, sizes)
-    else:  # what CLUSTER arranged is joined with nothing
-        pieces = [Piece(file, kind=str(file.fragment_id) if file.keeps_clustering else "") for file in files]
-        tasks = plan_in_order(pieces, leaves[0].partition_id, sizes)
-    return sum(fragment in small for task in tasks for fragment in task.fragments)
+    pieces = [Piece(file, deleted.get(file.fragment_id, 0)) for file in files]
+    return plan_table(state, pieces, _sizes(state))
+
+
+def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
+    """Of the rows that are in files, those that are deleted; for COMPACT, those of them that it would drop."""
+    gone = sum(deleted.values())
+    if not gone:
+        return 0.0
+    counted = sum(task.deleted for task in _tasks(state, deleted)) if kind == "COMPACT" else gone
+    return counted / (state.files.rows + gone)
 
 
 def _sizes(state: TableState) -> Sizes:
@@ -243,9 +253,8 @@ def _sizes(state: TableState) -> Sizes:
     return options.sizes(storage_from_json(state.properties.storage).max_rows_per_file)
 
 
-def deleted_share(table: ReadTable) -> float:
-    """Of the rows that are in files, those that are deleted. Opens the dataset."""
-    rows = table.state.files.rows
-    fragments = table.dataset().get_fragments()
-    physical = sum(fragment.physical_rows for fragment in fragments) if rows else 0
-    return (physical - rows) / physical if physical else 0.0
+def deleted_rows(table: ReadTable) -> dict[int, int]:
+    """How many rows of each fragment are deleted, where there are any. Opens the dataset."""
+    fragments = table.dataset().get_fragments() if table.state.files.count else []
+    found = {each.fragment_id: int(each.metadata.num_deletions) for each in fragments}
+    return {fragment_id: rows for fragment_id, rows in found.items() if rows}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.services import trigger_words
-from deployer.services.due import deleted_share, small_files
+from deployer.services.due import deleted_rows, small_files
 from deployer.services.foreseen import foreseen
 from deployer.services.runs import runs_of
 from deployer.services.standing import GRACE, Standing, standings
@@ -57,7 +57,7 @@ class ServicesReport:
 
 def services_report(table: ReadTable, now: int) -> ServicesReport:
     """Of a table that is open, at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
-    state, share = table.state, deleted_share(table)
+    state, deleted = table.state, deleted_rows(table)
 
     def before() -> TableState | None:
         try:
@@ -65,13 +65,14 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
         except DeployerError:
             return None
 
-    found = standings(state, now, lambda: share, before)
+    found = standings(state, now, lambda: deleted, before)
     services = tuple(
         ServiceReport(service, trigger_words(trigger_of(service)), stands, foreseen(table, service))
         for stands in found
         for service in (state.services[stands.service],)
     )
-    files = list(state.files)
+    files, gone = list(state.files), sum(deleted.values())
+    share = gone / (state.files.rows + gone) if gone else 0.0
     keyed = state.properties.row_keys and all(file.min_key is not None for file in files)
     health = TableHealth(state.files.count, small_files(state), share, meets(files) if keyed else None, depth(state))
     return ServicesReport(health, services, tuple(runs_of(state)))

@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from deployer.errors import Conflict, NotFound, Refused
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.reader import live_instance
 from deployer.live.services import declared_service, service_spec
 from deployer.services.attached import (
     alter_service,
     create_service,
     find_service,
+    move_services,
     pause_service,
     remove_service,
     resume_service,
 )
+from deployer.services.options import options_of
 from deployer.services.runs import cancel_run, queue_run
 from deployer.specs.arrow import columns_of
 from deployer.specs.service_schema import KINDS
 from deployer.specs.service_texts import service_from_texts
+from deployer.specs.words import nearest
+from deployer.state.model import TableState
 from deployer.state.service_reducer import open_run
 from deployer.state.services import Run, Service, ServiceKind
 from deployer.tables.dataset import OpenTable
@@ -44,13 +48,17 @@ def attach(
     unsafe_raw: bool = False,
     author: str | None = None,
 ) -> Service:
-    """Attaches a service. Raises InvalidInput, and Conflict when the table has one of that kind."""
+    """Attaches a service, on the cluster that `move` named last unless it names one.
+
+    Raises InvalidInput, and Conflict when the table has one of that kind.
+    """
     if kind in table.state.services:
         raise Conflict(
             f"the table has a {kind} service already", where=table.address, remedy="alter it, or detach it first"
         )
-    service = _asked(table, kind, None, trigger_mode, texts, cluster, unsafe_raw)
-    return create_service(table.store, table.entry.table_id, service, author=author)
+    of_all = table.state.properties.services_cluster
+    service = _asked(table, kind, None, trigger_mode, texts, cluster or of_all, unsafe_raw)
+    return create_service(table.store, table.entry.table_id, service, services_cluster=of_all, author=author)
 
 
 def alter(
@@ -68,6 +76,21 @@ def alter(
     _require_no_run(table, kind, "altered")
     after = _asked(table, kind, before, trigger_mode, texts, cluster, unsafe_raw)
     return alter_service(table.store, table.entry.table_id, before, after, author=author)
+
+
+def move(table: OpenTable, cluster: str, *, author: str | None = None) -> TableState:
+    """Moves all services of the table, and those that are attached later, to a declared cluster: all or none.
+
+    Gives the table's state. Raises InvalidInput for a cluster that the instance does not declare, and Conflict while a
+    run of one of the services is open.
+    """
+    _require_declared(table, cluster)
+    for kind in table.state.services:
+        _require_no_run(table, kind, "moved")
+    on_it = all(each.cluster == cluster for each in table.state.services.values())
+    if on_it and table.state.properties.services_cluster == cluster:
+        return table.state
+    return move_services(table.store, table.entry.table_id, cluster, author=author)
 
 
 def detach(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> None:
@@ -102,16 +125,33 @@ def cancel(table: OpenTable, kind: ServiceKind, *, author: str | None = None) ->
 
 
 def queue(table: OpenTable, kind: ServiceKind, *, cause: str = "on demand", author: str | None = None) -> Run:
-    """Queues a run, of a service that is attached or not. Raises Conflict when one is open, or it is paused."""
+    """Queues a run, of a service that is attached or not. Raises Conflict when one is open, or it is paused.
+
+    Raises InvalidInput and Refused, before anything is queued, for options that the run could not use.
+    """
     service = table.state.services.get(kind)
     if service is not None and service.paused:
         raise Conflict(f"the {kind} service is paused", where=table.address, remedy="resume it first")
     _require_no_run(table, kind, "run")
+    options_of(table.state, kind, None)
     cluster = service.cluster if service else None
     table_id = table.entry.table_id
     return queue_run(
         table.store, table_id, kind, cause=cause, cluster=cluster, author=author, needs_service=service is not None
     )
+
+
+def _require_declared(table: OpenTable, cluster: str) -> None:
+    instance = live_instance(table.store.instance())
+    names = tuple(each.name for each in instance.clusters) if instance else ()
+    if cluster not in names:
+        near = nearest(cluster, names)
+        declared = f"the instance declares {', '.join(names)}" if names else "declare it in the instance's `clusters:`"
+        raise InvalidInput(
+            f"unknown cluster `{cluster}`",
+            where=table.address,
+            remedy=f"did you mean {near}? {declared[0].upper()}{declared[1:]}" if near else declared,
+        )
 
 
 def _require_no_run(table: OpenTable, kind: ServiceKind, done: str) -> None:

@@ -68,6 +68,9 @@ class Rewriting(Protocol):
     ) -> list[list[Written]]:
         """The new fragments of each task, with Spark where a session is given."""
 
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+        """Whether the new fragments of a task are to take the place of the old ones."""
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -174,6 +177,12 @@ class PortionedRun:
         session = self._session if self.engine == "spark" else None
         made = self._rewriting.written(table, dataset, tasks, session, self._told)
         self._told(0)  # the last moment at which it can be stopped
+        better = [self._rewriting.is_better(table, task, own) for task, own in zip(tasks, made, strict=True)]
+        discard(table.location, [each for own, wins in zip(made, better, strict=True) if not wins for each in own])
+        tasks = [task for task, wins in zip(tasks, better, strict=True) if wins]
+        made = [own for own, wins in zip(made, better, strict=True) if wins]
+        if not tasks:
+            return
         written = [each for group in made for each in group]
         with_sizes(table.location, written)
         there = {each.fragment_id: each for each in dataset.get_fragments()}

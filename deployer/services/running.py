@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
 from deployer.services.options import options_of
-from deployer.services.runs import HeldRun, begin_run, fail_dead_runs, start_run
+from deployer.services.runs import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
 from deployer.state import open_store
 from deployer.state.json_values import JSON
 from deployer.state.services import Figures, FinalStatus, ServiceKind
@@ -66,32 +66,73 @@ def as_run(
     raises Conflict when the run was lost. Raises Conflict when one of the service is queued or running already. A run
     whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
     """
+
+    def of_one(run_id: str, told: OnProgress) -> Sequence[T]:
+        return [work(run_id, told)]
+
+    if asked.run_id is None:
+        [outcome] = as_runs(store, [table_id], service, asked, of_one, on_progress)
+        return outcome
     fail_dead_runs(store, table_id)
-    if asked.run_id is not None:
-        held = start_run(store, table_id, asked.run_id)
-    else:
-        held = begin_run(
-            store,
-            table_id,
-            service,
-            cause=asked.cause,
-            cluster=asked.cluster,
-            author=asked.author,
-            run_id=asked.new_id,
-        )
+    [outcome] = _worked([start_run(store, table_id, asked.run_id)], of_one, on_progress)
+    return outcome
+
+
+def as_runs(
+    store: StateStore,
+    table_ids: Sequence[str],
+    service: ServiceKind,
+    asked: Asked,
+    work: Callable[[str, OnProgress], Sequence[T]],
+    on_progress: OnProgress = untold,
+) -> Sequence[T]:
+    """Does `work` on several tables as a run on each, all under one id and begun together; gives what came of each.
+
+    The order is that of the tables. Whoever cancels or pauses one of the runs does so to the work on all. Raises as
+    `as_run` does; `asked` has no queued run.
+    """
+    for table_id in table_ids:
+        fail_dead_runs(store, table_id)
+    held = begin_runs(
+        store,
+        table_ids,
+        service,
+        cause=asked.cause,
+        cluster=asked.cluster,
+        author=asked.author,
+        run_id=asked.new_id,
+    )
+    return _worked(held, work, on_progress)
+
+
+def _worked(
+    runs: Sequence[HeldRun], work: Callable[[str, OnProgress], Sequence[T]], on_progress: OnProgress
+) -> Sequence[T]:
+    """What came of the work, with each run ended by its own."""
 
     def told(now: Progress) -> None:
-        _obey(held, now)
+        for held in runs:
+            _obey(held, now)
         on_progress(now)
 
-    with held.kept():
+    with ExitStack() as kept:
+        for held in runs:
+            kept.enter_context(held.kept())
         try:
-            outcome = work(held.run_id, told)
+            outcomes = work(runs[0].run_id, told)
         except BaseException as failure:
-            _fail(held, failure)
+            for held in runs:
+                _fail(held, failure)
             raise
-    held.finish(outcome.status, figures=outcome.figures, reason=outcome.why)
-    return outcome
+    for held, outcome in zip(runs, outcomes, strict=True):
+        held.finish(outcome.status, figures=outcome.figures, reason=outcome.why)
+    return outcomes
+
+
+def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
+    """How a run ends whose work raised that, and why."""
+    stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
+    return "CANCELLED" if stopped else "FAILED", str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
 
 
 def run_on_table(
@@ -113,6 +154,23 @@ def run_on_table(
         return as_run(store, opened.entry.table_id, service, asked or Asked(), work, on_progress or untold)
 
 
+@contextmanager
+def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[None]:
+    """Ends a queued run that an error in this context keeps from beginning, such as another run that excludes it.
+
+    Meant for the one process that would start the run. A run that began ends otherwise, and stays as it is.
+    """
+    try:
+        yield
+    except (DeployerError, KeyboardInterrupt) as failure:
+        stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
+        why = failure.what if isinstance(failure, DeployerError) else INTERRUPTED
+        with suppress(DeployerError):
+            status: FinalStatus = "CANCELLED" if stopped else "FAILED"
+            end_queued_run(store, table_id, run_id, status, reason=f"it could not begin: {why}")
+        raise
+
+
 def _obey(held: HeldRun, now: Progress) -> None:
     progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
     with suppress(CommitTimedOut, OutcomeUnknown):  # the lease is kept by another thread, which tries again
@@ -121,7 +179,6 @@ def _obey(held: HeldRun, now: Progress) -> None:
 
 
 def _fail(held: HeldRun, failure: BaseException) -> None:
-    stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
-    reason = str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
+    status, reason = failure_of(failure)
     with suppress(DeployerError):  # a run that was lost is somebody else's to end
-        held.finish("CANCELLED" if stopped else "FAILED", reason=reason)
+        held.finish(status, reason=reason)

@@ -7,13 +7,15 @@ is told by a Conflict at the next renewal.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import cast
 
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.masking import masked, masked_values
 from deployer.state.clock import Clock
+from deployer.state.commits import Part
 from deployer.state.model import JSON, TableState
 from deployer.state.requirements import TableRequirement
 from deployer.state.service_conflicts import (
@@ -200,9 +202,9 @@ def start_run(
     return HeldRun(store, table_id, after.runs[run_id], own, lease, clock)
 
 
-def begin_run(
+def begin_runs(
     store: StateStore,
-    table_id: str,
+    table_ids: Sequence[str],
     service: ServiceKind,
     *,
     cause: str,
@@ -210,11 +212,11 @@ def begin_run(
     author: str | None = None,
     run_id: str | None = None,
     lease: float = LEASE,
-) -> HeldRun:
-    """Queues a run and takes it in one commit, so that a process that is killed leaves no run that nobody starts.
+) -> list[HeldRun]:
+    """Queues a run on each table, all under one id, and takes them in one commit: on all tables or on none.
 
-    The service need not be attached. With a `run_id`, of several who begin it one gets it. Raises Conflict as
-    `queue_run` and `start_run` do.
+    So a process that is killed leaves no run that nobody starts. The service need not be attached. With a `run_id`, of
+    several who begin it one gets it. Raises Conflict as `queue_run` and `start_run` do.
     """
     clock = Clock()
     own_id, holder = run_id or clock.new_id(), clock.new_id()
@@ -222,11 +224,15 @@ def begin_run(
         RunQueued(own_id, service, cause, cluster),
         RunStarted(own_id, holder, round(lease * 1000)),
     ]
-    txn_id = f"queue-{own_id}" if run_id else None
-    run = find_run(store.commit(table_id, updates, to_begin_run(service), txn_id=txn_id, author=author), own_id)
-    if run.holder != holder:
-        raise Conflict(f"run {own_id} of {service} is {run.status}", where=f"table {table_id}", remedy=_BEGUN)
-    return HeldRun(store, table_id, run, holder, lease, clock)
+    parts = [Part(table_id, updates, to_begin_run(service)) for table_id in table_ids]
+    states = store.commit_all(parts, txn_id=f"queue-{own_id}" if run_id else None, author=author)
+    begun = []
+    for table_id in table_ids:
+        run = find_run(cast(TableState, states[table_id]), own_id)
+        if run.holder != holder:
+            raise Conflict(f"run {own_id} of {service} is {run.status}", where=f"table {table_id}", remedy=_BEGUN)
+        begun.append(HeldRun(store, table_id, run, holder, lease, clock))
+    return begun
 
 
 def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "", author: str | None = None) -> Run:
@@ -267,11 +273,15 @@ def fail_dead_runs(store: StateStore, table_id: str, now: int | None = None) -> 
     """Fails the runs whose holders are taken for dead, with the reason; gives those that this call failed.
 
     Who comes too late for a run finds it failed, or renewed, and leaves it. A holder that was only slow gets a Conflict
-    when it renews.
+    when it renews. The run of a restore of several tables is left to whoever opens one of them, who ends it on all
+    (`deployer.live.restored_together`).
     """
     at = Clock().now() if now is None else now
     failed = []
-    for run in dead_runs(store.table(table_id), at):
+    state = store.table(table_id)
+    for run in dead_runs(state, at):
+        if (intent := state.intents.get(run.run_id)) is not None and intent.together:
+            continue
         assert run.lease_until is not None  # noqa: S101 -- dead_runs
         silent = (at - run.lease_until) / 1000
         reason = f"its holder {run.holder} is taken for dead: the lease was over for {silent:.0f} s"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deployer.live.services import fault_of, trigger_of
-from deployer.services.due import DeletedShare, answers, condition, due_in, firing, next_firing
+from deployer.services.due import DeletedRows, answers, condition, due_in, firing, next_firing
 from deployer.services.run import RUNNERS
 from deployer.services.runs import runs_of
 from deployer.specs.model import Trigger
@@ -52,18 +52,29 @@ class Standing:
         return "FAILED" if self.failed else "DUE" if self.due else "OK"
 
     @property
+    def why(self) -> str:
+        """The reason of `word`; empty where there is nothing to say."""
+        if self.broken or self.overdue:
+            return self.broken or self.overdue
+        if self.paused:
+            return ""
+        if self.last is not None and self.last.is_open:
+            return self.last.cause
+        return self.failed or self.due
+
+    @property
     def is_well(self) -> bool:
         return not (self.overdue or self.failed or self.broken)
 
 
 def standings(
-    state: TableState, now: int, share: DeletedShare, before: Before = lambda: None, grace: float = GRACE
+    state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
 ) -> list[Standing]:
     """How each service of a table stands at `now` (ms), in the order of the state.
 
     `before` is asked only when a condition holds: it is overdue when it held a grace ago too.
     """
-    due = {each.service: each.why for each in due_in(state, share, now)}
+    due = {each.service: each.why for each in due_in(state, deleted, now)}
     found = []
     for service in state.services.values():
         trigger = trigger_of(service)
@@ -74,7 +85,7 @@ def standings(
                 service.kind,
                 service.paused,
                 last,
-                _overdue(state, service, trigger, now, round(grace * 1000), before, share)
+                _overdue(state, service, trigger, now, round(grace * 1000), before, deleted)
                 if is_watched and trigger is not None
                 else "",
                 _failed(last) if not service.paused else "",
@@ -99,7 +110,7 @@ def _failed(last: Run | None) -> str:
 
 
 def _overdue(
-    state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, share: DeletedShare
+    state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, deleted: DeletedRows
 ) -> str:
     runs = runs_of(state, service.kind)
     last = runs[0] if runs else None
@@ -113,12 +124,12 @@ def _overdue(
         )
     if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
         return ""  # the failure is what there is to say; it is tried again later
-    why = condition(state, service.kind, trigger, share)
+    why = condition(state, service.kind, trigger, deleted)
     then = before() if why else None
     if then is None or next(iter(runs_of(then, service.kind)), None) != last:
         return ""
     same = (then.dataset, then.lance_version) == (state.dataset, state.lance_version)
-    held = condition(then, service.kind, trigger, share if same else lambda: 0.0)
+    held = condition(then, service.kind, trigger, deleted if same else dict)
     if not held:
         return ""
     return f"its condition holds since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"

@@ -106,7 +106,7 @@ class SpecEdits:
         elif found is None:
             insert_named(items, _index_form(form), after="")
         else:
-            wanted = _index_form(form) | ({"name": name} if "name" in found else {})
+            wanted = _index_form(form) | ({"name": form["name"]} if "name" in found else {})
             for key in [key for key in found if key not in wanted]:
                 put(found, key, None, at)
             for key, value in wanted.items():

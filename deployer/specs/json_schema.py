@@ -180,6 +180,7 @@ _INSTANCE = object_schema(
         "clusters": {
             "description": (
                 "Where Spark jobs run, by name or as a list with names: loads and rewrites too large for one process. "
+                "With a cluster on AWS, the only one there or the one called `default`, tables are rewritten on it. "
                 "`ingest --cluster` names one; else it is the only one of kind local, or of several the one called "
                 "`default`. Where none is declared, all cores of the machine and 2g of memory."
             ),
@@ -261,7 +262,11 @@ _TABLE = object_schema(
             "default": [],
         },
         "services": ref("services", "What keeps the table healthy; over what the instance declares for all tables."),
-        "online": flag("Whether jobs may write to the table.", True),
+        "online": flag(
+            "Whether services and splits of leaves run on the table by themselves; loads, queries and what is run by "
+            "hand work either way.",
+            True,
+        ),
         "deletion_protection": flag("Whether deleting the table while it holds rows is refused.", True),
         "storage": ref("storage"),
         "tags": _TAGS,

@@ -5,7 +5,7 @@ The program runs in a process of its own, to which they are handed as JSON.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -39,14 +39,7 @@ def find_known(project_dir: Path, specs_path: Path, stack: str | None) -> Lake |
 def known_as_json() -> list[Any]:
     """All that is known, for `learn`."""
     return [
-        {
-            "project": str(project),
-            "specs": str(specs),
-            "stack": stack,
-            "instance": instance_to_json(lake.instance),
-            "aws": aws_to_json(lake.instance.aws),
-            "tables": [table_to_json(table) for table in lake.tables],
-        }
+        {"project": str(project), "specs": str(specs), "stack": stack, **lake_as_json(lake)}
         for (project, specs, stack), lake in _known.items()
     ]
 
@@ -54,9 +47,22 @@ def known_as_json() -> list[Any]:
 def learn(documents: Sequence[Any]) -> None:
     """Knows what `known_as_json` of another process gave; places in the specs' files are not among it."""
     for each in documents:
-        instance = replace(instance_from_json(each["instance"]), aws=aws_from_json(each["aws"]))
-        lake = Lake(instance, tuple(map(table_from_json, each["tables"])))
-        _known[Path(each["project"]), Path(each["specs"]), each["stack"]] = lake
+        _known[Path(each["project"]), Path(each["specs"]), each["stack"]] = lake_from_json(each)
+
+
+def lake_as_json(lake: Lake) -> dict[str, Any]:
+    """A lake without the places in the specs' files, for `lake_from_json` of another process."""
+    return {
+        "instance": instance_to_json(lake.instance),
+        "aws": aws_to_json(lake.instance.aws),
+        "tables": [table_to_json(table) for table in lake.tables],
+    }
+
+
+def lake_from_json(document: Mapping[str, Any]) -> Lake:
+    """The lake that `lake_as_json` gave."""
+    instance = replace(instance_from_json(document["instance"]), aws=aws_from_json(document["aws"]))
+    return Lake(instance, tuple(map(table_from_json, document["tables"])))
 
 
 def _place(project_dir: Path, specs_path: Path, stack: str | None) -> _Place:

@@ -39,7 +39,6 @@ class _Kind:
     description: str
     options: Mapping[str, Json]
     trigger: Mapping[str, Any]
-    required: tuple[str, ...] = ()
 
 
 _FILE_BYTES: Json = size("Files are written up to this size.", default="256MB")
@@ -104,13 +103,13 @@ _KINDS: Mapping[str, _Kind] = {
         {
             "targets": {
                 "type": "array",
-                "description": "Where to.",
+                "description": "Where to; the lake's own directory namespace unless set.",
                 "items": {"oneOf": TARGET_SCHEMAS},
                 "minItems": 1,
+                "default": [{"type": "directory"}],
             }
         },
         {"commits": 1},
-        ("targets",),
     ),
     "AUTOSAVEPOINT": _Kind(
         "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
@@ -218,11 +217,6 @@ def option_names(kind: str) -> tuple[str, ...]:
 def option_schema(kind: str, name: str) -> Json:
     """The JSON Schema of one option."""
     return _KINDS[kind].options[name]
-
-
-def required_options(kind: str) -> tuple[str, ...]:
-    """Options that have no default and must be given."""
-    return _KINDS[kind].required
 
 
 def default_trigger(kind: str) -> Mapping[str, Any]:

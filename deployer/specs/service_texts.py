@@ -23,7 +23,6 @@ from deployer.specs.service_schema import (
     declared_options,
     option_names,
     option_schema,
-    required_options,
     services_schema,
     trigger_schema,
 )
@@ -69,21 +68,23 @@ def service_from_texts(
     """The service that somebody asks for, of a table with those `columns` and row and sort `keys`.
 
     `texts` are options, and conditions of the trigger such as `schedule` or `commits`. What is not given stays as it is
-    in `before`, options and conditions each as a whole. Raises InvalidInput for the first thing that is wrong.
+    in `before`, options and conditions each as a whole. `trigger_mode` is in any letter case. Raises
+    InvalidInput for the first thing that is wrong.
     """
     given = dict(texts or {})
     conditions = {name: given.pop(name) for name in tuple(given) if name in trigger_schema()["properties"]}
     form = service_to_json(before) if before else {}
-    if trigger_mode is not None and trigger_mode not in MODES:
-        raise InvalidInput(f"unknown trigger mode `{trigger_mode}`", remedy=one_of(trigger_mode, MODES))
+    mode = None if trigger_mode is None else trigger_mode.upper()
+    if mode is not None and mode not in MODES:
+        raise InvalidInput(f"unknown trigger mode `{trigger_mode}`", remedy=one_of(mode, MODES))
     if conditions:
         form.pop("trigger_mode", None)
         schemas = trigger_schema()["properties"]
         form["trigger"] = {name: _typed(schemas[name], text, name) for name, text in conditions.items()}
-    elif trigger_mode == "ON_DEMAND":
+    elif mode == "ON_DEMAND":
         form.pop("trigger", None)
-    if trigger_mode is not None:
-        form["trigger_mode"] = trigger_mode
+    if mode is not None:
+        form["trigger_mode"] = mode
     if unsafe_raw:
         form["unsafe_raw"], form["options"] = True, given
     elif texts is not None and (given or not conditions):
@@ -111,11 +112,8 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
     _check()(as_node({kind.lower(): dict(form)}), "services", problems)
     if problems:
         return problems[0].what
-    options, trigger = form.get("options") or {}, form.get("trigger") or {}
+    trigger = form.get("trigger") or {}
     try:
-        needed = () if form.get("unsafe_raw") else required_options(kind)
-        if missing := [name for name in needed if name not in options]:
-            return f"{kind} has no `{missing[0]}`"
         if "schedule" in trigger:
             check_schedule(str(trigger["schedule"]))
     except InvalidInput as error:

@@ -16,7 +16,6 @@ from deployer.specs.service_schema import (
     KINDS,
     declared_options,
     default_trigger,
-    required_options,
     trigger_values,
 )
 from deployer.specs.storable import is_time_zone
@@ -54,9 +53,6 @@ def read_services(
         if not raw and kind == "CLUSTER":
             _check_columns(properties, at, columns, keys, lacks, report)
         _check_cluster(properties, defaults.clusters, report)
-        if missing := [] if raw else [name for name in required_options(kind) if name not in _options(properties)]:
-            what = f"{kind} has no `{missing[0]}`"
-            report(at, Rule.SERVICE_OPTION, what, f"add `{missing[0]}:` to its `options`")
         options = {name: option.plain() for name, option in _options(properties).items()}
         cluster = properties.get("cluster")
         found.append(

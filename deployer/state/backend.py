@@ -90,6 +90,8 @@ class LogReader(Protocol):
 class Backend(LogReader, Protocol):
     """Both halves. OutcomeUnknown from a write leaves a doubt: it may have been written."""
 
+    transaction_logs: int | None  #: how many logs one `put` may write to; None for any number
+
     def put(self, records: Sequence[Record]) -> bool:
         """Writes one record for each log, all or none. False when any version exists or is not above the floor.
 

@@ -28,7 +28,7 @@ from deployer.state.requirements import (
     schema_fingerprint,
 )
 from deployer.state.service_conflicts import SERVICE_OPERATIONS, SERVICE_RULES
-from deployer.state.service_requirements import NoRestoreUnderWay
+from deployer.state.service_requirements import NoRestoreUnderWay, RunHasStatus
 from deployer.state.services import EXCLUDES
 
 
@@ -99,6 +99,12 @@ def to_swap(dataset: int, generation: int, lance_version: int) -> list[TableRequ
 def to_restore(dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
     """Of going back to a savepoint: all that it undoes was previewed."""
     return [DatasetIs(dataset), GenerationIs(generation), LanceVersionIs(lance_version)]
+
+
+def to_record_restore(run_id: str, dataset: int, generation: int, lance_version: int) -> list[TableRequirement]:
+    """Of recording what a run restored, of one table or of several: nothing that it undoes came since, and it was not
+    given up."""
+    return [*to_restore(dataset, generation, lance_version), RunHasStatus(run_id, "RUNNING")]
 
 
 def to_record(lance_version: int, dataset: int) -> list[TableRequirement]:

@@ -47,6 +47,8 @@ _THERE = f"attribute_exists({LOG})"
 class DynamoBackend:
     """Fulfils `backend.Backend` for the store `store_id` in a table. Safe for threads and processes."""
 
+    transaction_logs: int | None = TRANSACTION_LOGS
+
     def __init__(self, requests: Requests, objects: ObjectStore, store_id: str) -> None:
         self._requests, self._objects, self._store = requests, objects, store_id
         self._table = requests.table.name

@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.files.private import open_lock
+from deployer.state.clock import Clock
 from deployer.state.offers import Offer, OwnOffer, call, locked, opened, unlock, waiting
 
-PATIENCE = 2.0  #: seconds that one waits for the turn
+PATIENCE = 1.5  #: seconds that one waits for the turn
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
-TAKEN_PATIENCE = 30.0  #: seconds that one waits for whoever took its offer
+TAKEN_PATIENCE = 1.0  #: seconds that one waits for the writer that took its offer, from when it sees that
 LOOKING = 0.05  #: seconds after which one looks whether the turn is free, told or not: who had it may have been killed
 
 
@@ -30,7 +31,7 @@ class Turn:
 
     `waited`: others had the turn, and so may have changed what this one knows. `answer`: another writer took the offer
     and says what came of it. `taker_gone`: another took it and ended without an answer. `in_doubt`: another took it and
-    did not answer for long, and may do it yet. Else nobody took it, and nobody will.
+    did not answer in time, and may do it yet unless that is prevented. Else nobody took it, and nobody will.
     """
 
     waited: bool = False
@@ -56,17 +57,19 @@ class Turn:
 class Line:
     """The line at one lock file. Safe for threads, processes, and after a fork."""
 
-    def __init__(self, lock: Path, folder: Path) -> None:
-        self._lock, self._folder = lock, folder
+    def __init__(self, lock: Path, folder: Path, clock: Clock | None = None) -> None:
+        self._lock, self._folder, self._clock = lock, folder, clock or Clock()
         self._without_until = 0.0
 
     @contextmanager
     def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Turn]:
         """Waits for the turn, at most `PATIENCE` seconds, and goes on with it or without.
 
+        Once another writer has taken the offer, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
+
         `would_do` gives the offer to make while waiting; None: what this writer does is for nobody else to do.
         """
-        if time.monotonic() < self._without_until:
+        if self._clock.monotonic() < self._without_until:
             yield Turn(waited=True)
             return
         try:
@@ -103,20 +106,23 @@ class Line:
             own = None
         has_it = False
         try:
-            since = time.monotonic()
-            while not (has_it := locked(descriptor)) and (left := since + PATIENCE - time.monotonic()) > 0:
+            since = self._clock.monotonic()
+            while not (has_it := locked(descriptor)) and (left := since + PATIENCE - self._clock.monotonic()) > 0:
                 if own is None:
                     time.sleep(min(left, LOOKING / 10))
                 elif (answer := own.told(min(left, LOOKING))) is not None:
                     return False, Turn(waited=True, answer=answer)
-            if not has_it:
-                self._without_until = time.monotonic() + DOING_WITHOUT
+                elif own.is_taken():
+                    break
             if own is None or own.withdrawn():
+                self._does_without(not has_it)
                 return has_it, Turn(waited=True)
             if has_it:  # whoever took the offer passed the turn on before the answer; others need it
                 has_it = False
                 self._given_back(descriptor)
-            return False, _settled(own)
+            turn = self._settled(own)
+            self._does_without(turn.in_doubt)
+            return False, turn
         except BaseException:
             if has_it:
                 unlock(descriptor)
@@ -125,16 +131,19 @@ class Line:
             if own is not None:
                 own.remove()
 
+    def _does_without(self, in_vain: bool) -> None:
+        if in_vain:
+            self._without_until = self._clock.monotonic() + DOING_WITHOUT
+
+    def _settled(self, own: OwnOffer) -> Turn:
+        """How the waiting ends for one whose offer was taken."""
+        since = self._clock.monotonic()
+        while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
+            answer, gone = own.settled(min(left, LOOKING))
+            if answer is not None or gone:
+                return Turn(waited=True, answer=answer, taker_gone=answer is None)
+        return Turn(waited=True, in_doubt=True)
+
     def _given_back(self, descriptor: int) -> None:
         unlock(descriptor)
         call(self._folder)
-
-
-def _settled(own: OwnOffer) -> Turn:
-    """How the waiting ends for one whose offer was taken."""
-    since = time.monotonic()
-    while time.monotonic() - since < TAKEN_PATIENCE:
-        answer, gone = own.settled(LOOKING)
-        if answer is not None or gone:
-            return Turn(waited=True, answer=answer, taker_gone=answer is None)
-    return Turn(waited=True, in_doubt=True)

@@ -10,8 +10,9 @@ from deployer.state.files import File, Files
 from deployer.state.json_values import JSON
 from deployer.state.layers import LayeredMap
 from deployer.state.location import Location
-from deployer.state.names import INSTANCE, Name, TableId
+from deployer.state.names import INSTANCE, Name, SavepointName, TableId
 from deployer.state.services import Run, Savepoint, Service, ServiceKind
+from deployer.state.times import TIME
 
 __all__ = [
     "INSTANCE_LOG",
@@ -56,7 +57,7 @@ class TableEntry:
     name: Name
     location: Location
     status: TableStatus
-    created_at: int
+    created_at: int = field(metadata=TIME)
     dataset: int = 1
 
     @property
@@ -84,7 +85,10 @@ class InstanceState:
 
 @dataclass(frozen=True, slots=True)
 class TableProperties:
-    """What is declared of a table. `generation` counts the commits that changed properties or schema."""
+    """What is declared of a table. `generation` counts the commits that changed properties or schema.
+
+    `services_cluster` is the cluster of services that are attached by hand and name none (see `MoveServices`).
+    """
 
     generation: int = 1
     row_keys: tuple[str, ...] = ()
@@ -95,6 +99,7 @@ class TableProperties:
     storage: Mapping[str, JSON] = field(default_factory=dict)
     tags: Mapping[str, JSON] = field(default_factory=dict)
     declared: Mapping[str, JSON] = field(default_factory=dict)
+    services_cluster: str | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,7 @@ class Job:
     kind: str
     rows: int
     lance_version: int
-    at: int
+    at: int = field(metadata=TIME)
     sources: str = field(default="", metadata={"sparse": True})
 
     @property
@@ -143,13 +148,37 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreTarget:
+    """What a restore makes of a table, and the tables that it restores: all of them or none.
+
+    `name` is the savepoint's, or `version-DATASET.VERSION`. The rows are those of version `lance_version` of dataset
+    number `dataset`; version `state_version` of the table's log has the rest. `generation` is that of the table's
+    properties when the restore began.
+    """
+
+    name: SavepointName
+    dataset: int
+    lance_version: int
+    state_version: int
+    generation: int
+    tables: tuple[TableId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Intent:
-    """A job that said it would commit to Lance and is not known to have done so."""
+    """A job that said it would commit to Lance and is not known to have done so. `restore` is given for a restore."""
 
     job_id: str
     kind: str
-    started_at: int
+    started_at: int = field(metadata=TIME)
     base_lance_version: int
+    restore: RestoreTarget | None = None
+
+    @property
+    def together(self) -> tuple[TableId, ...]:
+        """The tables that are restored together with this one, itself included; empty for anything else."""
+        tables = self.restore.tables if self.restore is not None else ()
+        return tables if len(tables) > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +192,7 @@ class Dataset:
     number: int
     location: Location
     status: DatasetStatus
-    since: int
+    since: int = field(metadata=TIME)
     lance_version: int = 0
     target: str = ""
 

@@ -7,8 +7,9 @@ Files of an offer are named by its time and a random id:
     ID.taken   by the one who does it, who holds a lock on the file until it has answered or is gone
 
 Taking is the rename, withdrawing is the removal, and only one of them succeeds: what was withdrawn is done by nobody
-else, and what was taken is not done again before its taker has answered or is gone, which the lock on it tells. None of
-that depends on time, nor on the turn itself, which is a courtesy: it may be given to several at once.
+else, and what was taken is not done again before its taker has answered, is gone, which the lock on it tells, or can no
+longer do it, which is for its writer to see to. None of that depends on time, nor on the turn itself, which is a
+courtesy: it may be given to several at once.
 """
 
 from __future__ import annotations
@@ -110,6 +111,9 @@ class OwnOffer:
                 if line.startswith(_ANSWER):
                     return line.removeprefix(_ANSWER)
         return None
+
+    def is_taken(self) -> bool:
+        return not self.path.exists()
 
     def withdrawn(self) -> bool:
         """Whether nobody took it; then nobody will."""

@@ -19,6 +19,7 @@ from deployer.state.model import (
     Intent,
     Job,
     Partition,
+    RestoreTarget,
     Run,
     Savepoint,
     Service,
@@ -64,7 +65,13 @@ PARTITIONS = _schema(
 JOBS = _schema(
     job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64(), sources=pa.string()
 )
-INTENTS = _schema(job_id=pa.string(), kind=pa.string(), started_at=pa.int64(), base_lance_version=pa.int64())
+INTENTS = _schema(
+    job_id=pa.string(),
+    kind=pa.string(),
+    started_at=pa.int64(),
+    base_lance_version=pa.int64(),
+    restore=pa.string(),  # JSON
+)
 
 # Of these three, what is a map is JSON.
 SERVICES = _schema(
@@ -115,8 +122,13 @@ _MAPS = frozenset({"trigger", "options", "progress", "figures"})
 def format_of(parts: Parts) -> int:
     """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
 
-    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads.
+    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
+    format 5 what restores under way restore, and the cluster of a table's services.
     """
+    if "intents" in parts and "restore" in parts["intents"].column_names:
+        return 5
+    if "table" in parts and "services_cluster" in json.loads(parts["table"]["properties"][0].as_py()):
+        return 5
     if "jobs" in parts and "sources" in parts["jobs"].column_names:
         return 4
     if "files" in parts and "clustering" in parts["files"].column_names:
@@ -144,7 +156,7 @@ def to_parts(state: State) -> Parts:
             "partitions": _table(state.partitions.values(), PARTITIONS),
             "files": state.files.to_arrow(),
             "jobs": _jobs(state.jobs.values()),
-            "intents": _table(state.intents.values(), INTENTS),
+            "intents": _intents(state.intents.values()),
             "services": _encoded(state.services.values(), SERVICES),
             "runs": _encoded(state.runs.values(), RUNS),
             "savepoints": _encoded(state.savepoints.values(), SAVEPOINTS),
@@ -170,7 +182,7 @@ def from_parts(parts: Parts, version: int, at: int) -> State:
         r["partition_id"]: Partition(**{**r, "children": tuple(r["children"])})
         for r in _rows(parts, "partitions", PARTITIONS)
     }
-    intents = {row["job_id"]: Intent(**row) for row in _rows(parts, "intents", INTENTS)}
+    intents = {row["job_id"]: _intent(row) for row in _rows(parts, "intents", INTENTS)}
     # snapshots of before the first rewrite there was have no such column
     datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
     _require(fault_of_datasets(row["table_id"], datasets))
@@ -246,6 +258,19 @@ def _jobs(jobs: Iterable[Job]) -> pa.Table:
     """Without the column of files when no job has any, so that older readers read it."""
     listed = list(jobs)
     return _table(listed, JOBS if any(job.sources for job in listed) else JOBS.remove(JOBS.get_field_index("sources")))
+
+
+def _intents(intents: Iterable[Intent]) -> pa.Table:
+    """Without the column of restores when there is none, so that older readers read it."""
+    rows = [{**encode(each), "restore": _text(encode(each.restore)) if each.restore else None} for each in intents]
+    known = any(row["restore"] for row in rows)
+    schema = INTENTS if known else INTENTS.remove(INTENTS.get_field_index("restore"))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _intent(row: Mapping[str, Any]) -> Intent:
+    restore = row.get("restore")
+    return Intent(**{**row, "restore": decode(RestoreTarget, json.loads(restore)) if restore else None})
 
 
 def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:

@@ -95,7 +95,7 @@ class RecordKeeper:
                 changed[table_id] = changed.get(table_id, False) or jobs
             if part.log != INSTANCE_LOG:
                 seen.add(part.log)
-        for table_id in (seen | changed.keys()) - {each for each in self._checked if each not in changed}:
+        for table_id in changed.keys() | (seen - self._checked):  # a difference in one step: other threads add to it
             with _logged(table_id):
                 if table_id in changed:
                     self._keep(table_id, states, jobs=changed[table_id])

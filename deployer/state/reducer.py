@@ -200,10 +200,10 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
             return replace(_seen(state, lance_version), schema=schema)
         case SetLanceVersion(lance_version):
             return _seen(state, lance_version)
-        case CommitStarted(job_id, kind, base_lance_version):
+        case CommitStarted(job_id, kind, base_lance_version, restore):
             if job_id in state.jobs:
                 raise Inapplicable(f"job {job_id} is done already")
-            intent = Intent(job_id, kind, at, base_lance_version)
+            intent = Intent(job_id, kind, at, base_lance_version, restore)
             return replace(state, intents=_layered(state.intents).changed({job_id: intent}))
         case FilesAdded(files, lance_version, job_id, rows, kind, sources):
             state = _finish(state, job_id, kind, rows, lance_version, at, sources)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deployer.state.operation import Operation, Refused
-from deployer.state.requirements import TableRequirement
+from deployer.state.requirements import JobNotDone, TableRequirement
 from deployer.state.service_requirements import (
     LeaseEndsAt,
     NoneRunning,
@@ -21,14 +21,20 @@ from deployer.state.service_requirements import (
     ServiceIs,
     ServiceMissing,
     ServiceNotPaused,
+    ServicesClusterIs,
     ServiceThere,
 )
 from deployer.state.services import EXCLUDES, Service, ServiceKind
 
 
 def to_create_service(kind: ServiceKind) -> list[TableRequirement]:
-    """Of attaching a service."""
+    """Of attaching a service as specs declare it."""
     return [ServiceMissing(kind)]
+
+
+def to_attach_service(kind: ServiceKind, services_cluster: str | None) -> list[TableRequirement]:
+    """Of attaching a service by hand, on the cluster of the table's services unless it names one."""
+    return [*to_create_service(kind), ServicesClusterIs(services_cluster)]
 
 
 def to_alter_service(before: Service) -> list[TableRequirement]:
@@ -85,6 +91,11 @@ def to_fail_dead_run(run_id: str, lease_until: int) -> list[TableRequirement]:
     return [LeaseEndsAt(run_id, lease_until)]
 
 
+def to_give_up_restore(run_id: str) -> list[TableRequirement]:
+    """Of ending the run of a restore that is not recorded; its record requires that the run is running."""
+    return [RunHasStatus(run_id, "RUNNING"), JobNotDone(run_id)]
+
+
 def to_take_savepoint(name: str) -> list[TableRequirement]:
     """Of a savepoint, which is of the table as it is then, whatever came in between."""
     return [SavepointNameFree(name)]
@@ -95,8 +106,11 @@ def to_remove_savepoint(name: str) -> list[TableRequirement]:
 
 
 SERVICE_OPERATIONS: Mapping[str, Operation] = {
-    "create-service": Operation("attach a service", "it is not there"),
+    "create-service": Operation(
+        "attach a service", "it is not there; by hand also: the table's services were not moved"
+    ),
     "alter-service": Operation("change a service", "it is as it was read"),
+    "move-services": Operation("move all services to a cluster", "nothing: the last one holds"),
     "pause-service": Operation("pause or resume a service", "it is there; the last one holds"),
     "remove-service": Operation("detach a service", "it is there; no run of it is queued or running"),
     "queue-run": Operation("queue a run", "the service is there; no run of it is queued or running"),
@@ -121,6 +135,8 @@ _FAILED = Refused("run running-1 is FAILED, not RUNNING", only="run")
 SERVICE_RULES: Mapping[tuple[str, str], Refused] = {
     ("create-service", "create-service"): Refused("the table has a METASYNC service already", only="service"),
     ("alter-service", "alter-service"): _CHANGED,
+    ("move-services", "create-service"): Refused("the services of the table were moved to cluster emr-1"),
+    ("move-services", "alter-service"): Refused("service was changed meanwhile"),
     ("pause-service", "alter-service"): _CHANGED,
     ("pause-service", "start-run"): Refused("the COMPACT service is paused", only="service"),
     ("remove-service", "alter-service"): _GONE,

@@ -13,6 +13,7 @@ from deployer.state.names import is_savepoint_name
 from deployer.state.service_updates import (
     CancelWished,
     LeaseRenewed,
+    MoveServices,
     PauseService,
     PutService,
     RemoveService,
@@ -45,6 +46,12 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
         case RemoveService(kind):
             _service(state, kind)
             return replace(state, services={key: each for key, each in state.services.items() if key != kind})
+        case MoveServices(cluster):
+            moved = {
+                kind: each if each.cluster == cluster else replace(each, cluster=cluster, declared=False)
+                for kind, each in state.services.items()
+            }
+            return replace(state, services=moved, properties=replace(state.properties, services_cluster=cluster))
         case PauseService(kind) | ResumeService(kind):
             return _paused(state, kind, paused=isinstance(update, PauseService), at=at)
         case RunQueued(run_id, kind, cause, cluster, log):

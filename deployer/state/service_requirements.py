@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from deployer.state.model import TableState
 from deployer.state.names import SavepointName
 from deployer.state.services import Run, RunStatus, Service, ServiceKind
+from deployer.state.times import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,17 @@ class ServiceIs:
         if now is None:
             return f"the table has no {self.service.kind} service"
         return None if now == self.service else f"the {self.service.kind} service was changed meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesClusterIs:
+    """Nobody moved the services of the table since their cluster was read."""
+
+    cluster: str | None
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.properties.services_cluster
+        return None if now == self.cluster else f"the services of the table were moved to cluster {now or 'default'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,7 @@ class LeaseEndsAt:
     """The run is running, and its lease was not renewed since it was seen to end at that time (ms)."""
 
     run_id: str
-    lease_until: int
+    lease_until: int = field(metadata=TIME)
 
     def failure(self, state: TableState) -> str | None:
         if words := _other_status(state, self.run_id, "RUNNING"):
@@ -139,6 +151,7 @@ ServiceRequirement = (
     ServiceThere
     | ServiceMissing
     | ServiceIs
+    | ServicesClusterIs
     | ServiceNotPaused
     | NoRunOpen
     | NoneRunning

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from deployer.state.json_values import JSON
 from deployer.state.names import SavepointName
 from deployer.state.services import Figures, FinalStatus, Service, ServiceKind
+from deployer.state.times import TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,13 @@ class RemoveService:
     """Detaches a service; its runs stay."""
 
     kind: ServiceKind
+
+
+@dataclass(frozen=True, slots=True)
+class MoveServices:
+    """All services of the table run on that cluster from now on, and so do those that are attached later by hand."""
+
+    cluster: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,7 @@ class SavepointTaken:
     """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry."""
 
     name: SavepointName
-    expires_at: int | None = None
+    expires_at: int | None = field(default=None, metadata=TIME)
     note: str = ""
 
 
@@ -104,12 +112,13 @@ class SavepointRemoved:
 class SavepointsExpired:
     """Removes all savepoints whose time is over at `at` (ms); there may be none."""
 
-    at: int
+    at: int = field(metadata=TIME)
 
 
 ServiceUpdate = (
     PutService
     | RemoveService
+    | MoveServices
     | PauseService
     | ResumeService
     | RunQueued

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import assert_never
@@ -10,6 +11,7 @@ from deployer.state.json_values import JSON
 from deployer.state.service_updates import (
     CancelWished,
     LeaseRenewed,
+    MoveServices,
     PauseService,
     PutService,
     RemoveService,
@@ -25,6 +27,7 @@ from deployer.state.service_updates import (
 from deployer.state.services import Service
 
 _SHORT = 80  #: characters of a reason or a map beyond which it is cut
+_LONG = 2_000  #: characters of a service, whose options are shown whole
 
 
 def service_words(update: ServiceUpdate) -> str:
@@ -34,6 +37,8 @@ def service_words(update: ServiceUpdate) -> str:
             return f"set service {service.kind}: {_described(service)}"
         case RemoveService(kind):
             return f"remove service {kind}"
+        case MoveServices(cluster):
+            return f"move all services to cluster {cluster}"
         case PauseService(kind):
             return f"pause service {kind}"
         case ResumeService(kind):
@@ -61,16 +66,23 @@ def service_words(update: ServiceUpdate) -> str:
 def _described(service: Service) -> str:
     parts = [service.trigger_mode, *(f"{name} = {value}" for name, value in service.trigger.items())]
     parts += [f"on {service.cluster}"] if service.cluster is not None else []
-    return _cut(", ".join(parts + (["paused"] if service.paused else [])))
+    parts += ["paused"] if service.paused else []
+    options = ", ".join(f"{name} = {_value(value)}" for name, value in service.options.items())
+    unchecked = " (unchecked)" if service.unsafe_raw else ""
+    return _cut(", ".join(parts) + (f"; options{unchecked}: {options}" if options else ""), _LONG)
+
+
+def _value(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _map(values: Mapping[str, JSON]) -> str:
     return f": {_cut(', '.join(f'{name} = {value}' for name, value in values.items()))}" if values else ""
 
 
-def _cut(text: str) -> str:
+def _cut(text: str, most: int = _SHORT) -> str:
     text = " ".join(text.split())
-    return text if len(text) <= _SHORT else f"{text[: _SHORT - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _utc(ms: int) -> str:

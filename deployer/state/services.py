@@ -8,6 +8,7 @@ from typing import Literal
 
 from deployer.state.json_values import JSON
 from deployer.state.names import SavepointName
+from deployer.state.times import TIME
 
 ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "RESTORE"]
 TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
@@ -56,7 +57,7 @@ class Service:
     paused: bool = False
     unsafe_raw: bool = False
     declared: bool = False
-    since: int = field(default=0, compare=False)
+    since: int = field(default=0, compare=False, metadata=TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,11 @@ class Run:
     cause: str
     author: str
     cluster: str | None
-    queued_at: int
-    started_at: int | None = None
-    ended_at: int | None = None
+    queued_at: int = field(metadata=TIME)
+    started_at: int | None = field(default=None, metadata=TIME)
+    ended_at: int | None = field(default=None, metadata=TIME)
     holder: str | None = None
-    lease_until: int | None = None
+    lease_until: int | None = field(default=None, metadata=TIME)
     wish: Wish | None = None
     progress: Mapping[str, JSON] = field(default_factory=dict)
     figures: Figures = field(default_factory=Figures)
@@ -115,7 +116,7 @@ class Savepoint:
     lance_version: int
     dataset: int
     state_version: int
-    at: int
-    expires_at: int | None
+    at: int = field(metadata=TIME)
+    expires_at: int | None = field(metadata=TIME)
     author: str
     note: str = ""

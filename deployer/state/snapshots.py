@@ -29,7 +29,7 @@ from deployer.state.reducer import empty_state
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SNAPSHOT_FORMAT = 4  #: the newest that is read; a snapshot is of the lowest that reads it rightly
+SNAPSHOT_FORMAT = 5  #: the newest that is read; a snapshot is of the lowest that reads it rightly
 
 _LOG = logging.getLogger(__name__)
 

@@ -39,6 +39,8 @@ SELECT 1 FROM entries WHERE log = ? UNION SELECT 1 FROM snapshots WHERE log = ? 
 class SqliteBackend:
     """Fulfils `backend.Backend`. Safe for threads and for processes, forked or not. The file is on a local disk."""
 
+    transaction_logs: int | None = None
+
     def __init__(self, path: Path, *, create: bool = False) -> None:
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
             raise Refused(

@@ -142,6 +142,11 @@ class StateStore(StateReader):
         if self._keeper is not None:
             self._keeper.keep(table_id, self)
 
+    @property
+    def transaction_logs(self) -> int | None:
+        """How many logs one transaction may be of; None for any number."""
+        return self._backend.transaction_logs
+
     def flush(self) -> None:
         """Makes durable what was committed before, by whomever. Raises OutcomeUnknown when the disk refuses."""
         self._backend.flush()

@@ -13,6 +13,7 @@ from deployer.state.model import (
     Job,
     Name,
     Partition,
+    RestoreTarget,
     Service,
     TableEntry,
     TableId,
@@ -102,11 +103,12 @@ class SetLanceVersion:
 
 @dataclass(frozen=True, slots=True)
 class CommitStarted:
-    """A job is about to commit to Lance on top of `base_lance_version`."""
+    """A job is about to commit to Lance on top of `base_lance_version`. A restore says what it restores."""
 
     job_id: str
     kind: str
     base_lance_version: int
+    restore: RestoreTarget | None = field(default=None, metadata={"sparse": True})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, assert_never
 
 from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
@@ -19,6 +20,7 @@ from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refusal, refuse_unsupported
+from deployer.plan.words import describe
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
@@ -38,9 +40,9 @@ from deployer.state.updates import (
     SetTableStatus,
 )
 from deployer.tables.declared import declare, declared_properties
-from deployer.tables.indexes import apply_index_change, settle_indexes
+from deployer.tables.index_changes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
-from deployer.tables.protection import held_by_unfinished, protected_content
+from deployer.tables.protection import held_by_unfinished, protected_content, refuse_savepoints
 from deployer.tables.removal import locations_of, remove_dataset, require_removable
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
@@ -54,6 +56,9 @@ if TYPE_CHECKING:
 
     from deployer.tables.ingest.job import LoadWithSpark
 
+#: Writes a table anew on another machine, as `deployer.tables.rewrite.rewrite_table` does on this one.
+RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
+
 
 def create_table(
     store: StateStore,
@@ -64,6 +69,7 @@ def create_table(
     on_progress: OnProgress = untold,
     *,
     allow_destroy: bool = False,
+    elsewhere: RewriteElsewhere | None = None,
 ) -> str:
     """Create the table and return its id; goes on where a creation that was cut off stopped.
 
@@ -78,7 +84,7 @@ def create_table(
         entry = _register(store, spec)
     if entry.status == "active":
         _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
-        update_table(store, root, entry.table_id, spec, with_spark, on_progress)
+        update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere)
         return entry.table_id
     _remove_unfinished(store, root, entry)
     reached("tables.create.registered")
@@ -108,24 +114,42 @@ def update_table(
     spec: TableSpec,
     with_spark: LoadWithSpark | None = None,
     on_progress: OnProgress = untold,
+    elsewhere: RewriteElsewhere | None = None,
+    *,
+    renamed: bool = False,
+    planned_with: TableSpec | None = None,
 ) -> None:
     """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
 
+    `renamed`: a plan showed that this is the table, whatever its name is. Without that, a table whose name `spec` does
+    not know may differ by that name alone.
+
     Each change is complete on its own: a failure leaves those before it done and the others to the next call. What is
-    too much for one process is rewritten by `with_spark`, where it is given.
+    too much for one process is rewritten by `with_spark`, where it is given; a table with rows is rewritten by
+    `elsewhere`, where that is. `planned_with` is the table that a plan was made of: raises Conflict when it is declared
+    otherwise by now. Its rows may be others.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
     live = recorded_table(store, root, entry)
+    if planned_with is not None and (moved := diff(planned_with, live.spec)):
+        raise Conflict(
+            f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",
+            where=spec.address,
+            remedy="preview again",
+        )
     changes = diff(live.spec, spec)
-    if entry.full_name not in (spec.full_name, spec.former_name) and any(
-        not isinstance(change, c.RenameTable) for change in changes
+    if (
+        not renamed
+        and entry.full_name not in (spec.full_name, spec.former_name)
+        and any(not isinstance(change, c.RenameTable) for change in changes)
     ):
         raise Refused(  # Pulumi's state, which may be anybody's, has the id of another table
             f"Pulumi's state has the id of {entry.address} for it, and the two differ by more than their name",
             where=spec.address,
-            remedy=f"write `renamed_from: {entry.full_name}` if it is that table, else look at `deployer stack export`",
+            remedy=f"run `deployer up`, which shows it, or `deployer table rename {entry.full_name} {spec.full_name}`; "
+            "if it is not that table, look at `deployer stack export`",
         )
     keys = kept_keys(live.spec, spec)
     refuse_unsupported(changes, keys, has_rows=live.statistics.rows > 0)
@@ -135,22 +159,36 @@ def update_table(
 
         live = redeclare_empty(store, root, live, spec, changes)
         changes = diff(live.spec, spec)
+
+    def rewrite() -> None:
+        if elsewhere is not None and live.statistics.rows:
+            elsewhere(store, root, table_id, spec, on_progress)
+            return
+        from deployer.tables.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
+
+        rewrite_table(store, root, table_id, spec, with_spark, on_progress)
+
     for change in changes:
-        _apply(store, root, live, spec, change, with_spark, on_progress)
+        _apply(store, root, live, spec, change, rewrite, on_progress)
     if changes and spec.indexes:
         settle_indexes(store, root, table_id, spec, on_progress)
 
 
-def delete_table(store: StateStore, root: str, table_id: str, *, allow_destroy: bool) -> None:
+def delete_table(
+    store: StateStore, root: str, table_id: str, *, allow_destroy: bool, delete_savepoints: bool = False
+) -> None:
     """Delete the table's data and its state; nothing to do when it is gone.
 
-    Refused when it holds rows and is protected, unless `allow_destroy`; also where its deletion was begun before, as
-    the state may say so though nobody asked for it. Nothing is changed unless all of its datasets can be removed.
+    Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
+    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
+    for it. Nothing is changed unless all of its datasets can be removed.
     A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None:
         return
+    if not delete_savepoints:
+        refuse_savepoints(store, entry)
     if not allow_destroy and (held := protected_content(store, root, entry)):
         if entry.status == "active":
             remedy = f"allow it with --allow-destroy {entry.address}, or set deletion_protection: false"
@@ -231,7 +269,7 @@ def _apply(
     live: LiveTable,
     spec: TableSpec,
     change: c.Change,
-    with_spark: LoadWithSpark | None,
+    rewrite: Callable[[], None],
     on_progress: OnProgress,
 ) -> None:
     """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
@@ -240,9 +278,7 @@ def _apply(
         return
     match change:
         case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
-            from deployer.tables.rewrite import rewrite_table
-
-            rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
+            rewrite()
         case (
             c.AddColumn()
             | c.DropColumn()
@@ -264,17 +300,14 @@ def _apply(
                 to_rename(live.table_id, spec.database, spec.name),
             )
         case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
-            from deployer.tables.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
-
-            # the first of them does what all of them say
-            rewrite_table(store, root, live.table_id, spec, with_spark, on_progress)
+            rewrite()  # the first of them does what all of them say
         case c.SetUnique(unique=True):
             declare_unique(store, root, live.table_id, change)
         case c.SetUnique():
             declare(store, live.table_id, {UNIQUE: None})
         case c.ChangeLeafLimit(after=limit):
             declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
-        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex():
+        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():
             apply_index_change(store, root, live.table_id, change, on_progress)
         case c.SetOnline(online=online):
             _set(store, live, online=online)

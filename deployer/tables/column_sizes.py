@@ -21,11 +21,9 @@ def sized_on_disk(plan: Plan, live: LiveLake, root: str) -> Plan:
 
     Where there are too many files to ask, what the planner reckoned stays.
     """
-    by_id = {table.spec.address: table for table in live.tables.values()}
     resources = []
     for resource in plan.resources:
-        names = [each.change.before for each in resource.changes if isinstance(each.change, c.RenameTable)]
-        table = by_id.get(f"table/{names[0]}" if names else resource.address)
+        table = live.tables.get(resource.live_address)
         if table is not None and table.statistics.files <= MOST_FILES and any(map(_wants_size, resource.changes)):
             resource = replace(resource, changes=_sized(resource.changes, table, root))
         resources.append(resource)

@@ -4,7 +4,8 @@ A process that dies between two of these leaves either nothing in Lance, and the
 mark tells everything, and whoever opens the table next records it. The same job never adds its rows twice.
 
 Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
-(`deployer.state.line`): one version in Lance, with a mark for each, and one intent and one record in the log.
+(`deployer.state.line`): one version in Lance, with a mark for each, and one intent and one record in the log. One that
+is not answered in time sees to it that its rows are committed by nobody else any more, and commits them by itself.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown
+from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.lance_storage import objects_at
 from deployer.live.marks import Mark
 from deployer.live.reader import has_unique_keys
-from deployer.live.restored import end_dead_restores
+from deployer.live.restored_together import end_dead_restores
 from deployer.live.rollforward import current, refresh
 from deployer.live.unrecorded import appended, marks_at
 from deployer.state.codec import decode, encode
@@ -30,7 +31,7 @@ from deployer.state.line import Turn
 from deployer.state.model import Job, TableEntry, TableState
 from deployer.state.requirements import JobNotDone
 from deployer.state.updates import CommitAbandoned, CommitStarted
-from deployer.tables.lance_append import append_to_lance, has_fields, has_files, moved_on
+from deployer.tables.lance_append import append_to_lance, fence_appends, has_fields, has_files, moved_on
 from deployer.tables.others import ALONE, LOOK, Other, alike, answered, taken
 from deployer.tables.pending import Pending
 from deployer.tables.undone import undone_job
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     import lance
 
     from deployer.state.store import StateStore
+
+
+ATTEMPTS = 10  #: how often a commit is prepared again that Lance refused because of what others committed
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,30 +96,37 @@ def commit_append(
     when Lance did not answer and the commit cannot be found: then nothing may be.
     """
     pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
-    if admission is not None:
-        with store.turn(entry.table_id) as turn:
-            return _commit_checked(store, root, entry, pending, schema, admission, turn)
-    with store.turn(entry.table_id, pending.to_bytes) as turn:
-        done = _done_by_another(store, root, entry, pending, turn)
-        if done is None and turn.answer is None:
-            return _commit_append(store, root, entry, pending, schema, dataset, turn)
-    if done is not None:
-        return done
-    with store.turn(entry.table_id) as turn:
-        return _commit_append(store, root, entry, pending, schema, dataset, turn)
+    offer = pending.to_bytes if admission is None else None
+    lost = 0
+    while True:
+        try:
+            with store.turn(entry.table_id, offer) as turn:
+                if (done := _done_by_another(store, root, entry, pending, turn)) is not None:
+                    return done
+                if turn.answer is None:
+                    if admission is not None:
+                        return _commit_checked(store, root, entry, pending, schema, admission, turn)
+                    return _commit_append(store, root, entry, pending, schema, dataset, turn)
+        except Preempted:
+            lost, dataset = lost + 1, None
+            if lost == ATTEMPTS:
+                raise
+        offer = None
 
 
 def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: Pending, turn: Turn) -> Committed | None:
     """What became of an append that another process took; None when it did not commit it, and will not."""
-    if turn.in_doubt or turn.answer == LOOK:
-        return Committed(_found(store, root, entry, pending.job_id), already_done=False)
-    if turn.taker_gone:
-        with contextlib.suppress(NotFound):
-            if (job := find_job(store, root, entry.table_id, pending.job_id)) is not None:
-                return _known(store, job, already_done=not _is_of(pending, root, entry, job))
-    if turn.answer is None or turn.answer == ALONE:
-        return None
-    return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
+    if turn.answer is not None and turn.answer not in (ALONE, LOOK):
+        return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
+    job_id, table_id = pending.job_id, entry.table_id
+    with contextlib.suppress(NotFound):  # the commit will say so
+        if turn.in_doubt or turn.answer == LOOK:
+            fence_appends(dataset_location(root, entry), job_id)
+        elif not turn.taker_gone:
+            return None
+        if (job := find_job(store, root, table_id, job_id) or undone_job(store, table_id, job_id)) is not None:
+            return _known(store, job, already_done=not _is_of(pending, root, entry, job))
+    return None
 
 
 def _known(store: StateStore, job: Job, *, already_done: bool = True) -> Committed:
@@ -159,7 +170,7 @@ def _commit_append(
             return _known(store, job)
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
-            end_dead_restores(store, state)  # so that the next try is not kept off by one
+            end_dead_restores(store, root, state)  # so that the next try is not kept off by one
             if turn.waited and job_id in state.intents:  # somebody else began it for this writer, and left it to it
                 with contextlib.suppress(Conflict, NotFound):
                     store.commit(entry.table_id, [CommitAbandoned(job_id)])

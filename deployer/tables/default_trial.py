@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.live.model import LiveLake
+from deployer.live.model import LiveLake, LiveTable
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import Lake, TableSpec
 from deployer.specs.types import Column
@@ -38,8 +38,8 @@ def refuse_defaults_over_limits(lake: Lake, live: LiveLake) -> None:
 
 def _new_defaults(lake: Lake, live: LiveLake) -> Iterator[tuple[TableSpec, Column]]:
     for table in lake.tables:
-        found = live.tables.get(table.address)
-        before = {column.name: column.default for column in found.spec.columns} if found is not None else {}
+        found = live.of(table)
+        before = {column.name: column.default for column in found.spec.columns} if isinstance(found, LiveTable) else {}
         for column in table.columns:
             if column.default and before.get(column.name) != column.default:
                 yield table, column

@@ -10,6 +10,7 @@ from deployer.state.location import Location
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.admin import delete_table
+from deployer.tables.protection import savepoints_of
 from deployer.tables.removal import locations_of, require_removable
 from deployer.tables.storage import dataset_uri
 
@@ -27,7 +28,8 @@ class StoredDataset:
 class Deleted:
     """Rows that the table held, and the bytes and files on storage of all its datasets, with all their versions.
 
-    `rows` is None where the table's log cannot be read.
+    `rows` is None where the table's log cannot be read. `savepoints` are the names of those that go with it, the newest
+    first.
     """
 
     table: str
@@ -35,6 +37,7 @@ class Deleted:
     bytes: int
     files: int
     datasets: tuple[StoredDataset, ...] = ()
+    savepoints: tuple[str, ...] = ()
 
 
 def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
@@ -50,17 +53,25 @@ def to_delete(store: StateStore, root: str, entry: TableEntry) -> Deleted:
         require_removable(store, root, entry.table_id, location, with_table=True)
         found.append(StoredDataset(location, *stored(dataset_uri(root, location))))
     return Deleted(
-        entry.full_name, rows, sum(each.bytes for each in found), sum(each.files for each in found), tuple(found)
+        entry.full_name,
+        rows,
+        sum(each.bytes for each in found),
+        sum(each.files for each in found),
+        tuple(found),
+        savepoints_of(store, entry),
     )
 
 
-def delete_counted(store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool) -> Deleted:
+def delete_counted(
+    store: StateStore, root: str, entry: TableEntry, *, allow_destroy: bool, delete_savepoints: bool = False
+) -> Deleted:
     """Deletes the table's data and metadata; goes on where a deletion that was cut off stopped.
 
-    Raises Refused when it holds rows and is protected, unless `allow_destroy`.
+    Raises Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
+    `allow_destroy`.
     """
     found = to_delete(store, root, entry)
-    delete_table(store, root, entry.table_id, allow_destroy=allow_destroy)
+    delete_table(store, root, entry.table_id, allow_destroy=allow_destroy, delete_savepoints=delete_savepoints)
     return found
 
 

@@ -24,7 +24,7 @@ from deployer.state.requirements import TableHasStatus
 from deployer.state.store import StateStore
 from deployer.state.updates import RewriteStarted, SetTableDataset, SetTableProperties, TableRewritten, TableUpdate
 from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.indexes import apply_index_change
+from deployer.tables.index_changes import apply_index_change
 from deployer.tables.removal import require_removable
 from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_progress import Progress

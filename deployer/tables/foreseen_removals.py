@@ -36,14 +36,17 @@ def foreseen_removals(
     """
     if not live.unfinished and not any(table.former for table in live.tables.values()):
         return ()
-    planned = {resource.address: resource for resource in plan.resources}
+    by_live_address = {resource.live_address: resource for resource in plan.resources}
+    declared = {table.table_id: spec for spec in desired.tables if (table := live.of(spec))}
     found: list[Removal] = []
     for address, table in sorted(live.tables.items()):
         if table.former:
-            spec = desired.table(table.spec.full_name) or table.spec
+            spec = declared.get(table.table_id, table.spec)
             kept = hours_of(spec.storage.keep_replaced_for) * 3_600_000
             former = [replace(each, kept_until=max(each.kept_until, each.since + kept)) for each in table.former]
-            found += _of_table(root, address, replace(table, former=tuple(former)), planned.get(address), now)
+            table = replace(table, former=tuple(former))
+            found += _of_table(root, address, table, by_live_address.get(address), now)
+    planned = {resource.address: resource for resource in plan.resources}
     for unfinished in live.unfinished:
         found += _of_unfinished(root, unfinished, planned, owner, allow_destroy)
     return tuple(found)

@@ -27,8 +27,6 @@ from deployer.live.indexes import (
 from deployer.live.lance_failures import lost_races, words_of
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.rollforward import refresh
-from deployer.plan import changes as c
-from deployer.plan.indexes import index_changes
 from deployer.specs.column_names import quoted
 from deployer.specs.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
 from deployer.state.failpoints import reached
@@ -39,7 +37,7 @@ from deployer.tables.progress import OnProgress, Progress, untold
 if TYPE_CHECKING:
     import lance
 
-    from deployer.specs.model import IndexSpec, TableSpec
+    from deployer.specs.model import IndexSpec
     from deployer.state.model import TableEntry, TableState
     from deployer.state.store import StateStore
     from deployer.tables.dataset import ReadTable
@@ -75,26 +73,6 @@ class CaughtUp:
     failure: str = ""
 
 
-def apply_index_change(
-    store: StateStore, root: str, table_id: str, change: c.IndexChange, on_progress: OnProgress = untold
-) -> None:
-    """Apply one change of the plan."""
-    match change:
-        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
-            build_index(store, root, table_id, index, on_progress)
-        case c.DropIndex(index=index):
-            drop_index(store, root, table_id, index.name)
-
-
-def settle_indexes(
-    store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress = untold
-) -> None:
-    """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
-    live = live_indexes(refresh(store, root, table_id))
-    for change in index_changes(spec.address, live, spec.indexes):
-        apply_index_change(store, root, table_id, change, on_progress)
-
-
 def build_index(
     store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = untold
 ) -> bool:
@@ -109,15 +87,15 @@ def build_index(
     if not has_rows_for(dataset, index):
         if existing is not None:
             drop_index(store, root, table_id, index.name)
-        _remember(store, table_id, Remembered(index, "pending", state.dataset))
+        remember(store, table_id, Remembered(index, "pending", state.dataset))
         return False
     before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
     segments = existing.segments if existing else frozenset[str]()
-    _remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
+    remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
     reached("tables.index.begun")
     if existing is not None and existing.index.columns != index.columns:  # which Lance does not replace
-        _committed(entry, root, lambda dataset: dataset.drop_index(index.name))
-    _committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
+        committed(entry, root, lambda dataset: dataset.drop_index(index.name))
+    committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
     reached("tables.index.built")
     refresh(store, root, table_id)
     return True
@@ -127,7 +105,7 @@ def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
     """Drop the index, or forget one that waits for rows; nothing to do when it is gone."""
     entry = store.instance().tables[table_id]
     if name in observed_indexes(open_dataset(dataset_location(root, entry))):
-        _committed(entry, root, lambda dataset: dataset.drop_index(name))
+        committed(entry, root, lambda dataset: dataset.drop_index(name))
         reached("tables.index.dropped")
     state = refresh(store, root, table_id)
     if name in remembered_indexes(state.properties):
@@ -158,7 +136,7 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
             built.append(lost)
         behind = [name for name in behind if name not in built]
         if behind:
-            _committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
+            committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
             refresh(store, root, table_id)
         left = _behind(open_dataset(dataset_location(root, entry)), remembered, fragments) if behind else []
     except DeployerError as failure:
@@ -201,7 +179,7 @@ def join_parts(store: StateStore, root: str, table_id: str) -> None:
         def joined(dataset: lance.LanceDataset, name: str = name, parts: int = parts) -> None:
             dataset.optimize.optimize_indices(index_names=[name], num_indices_to_merge=parts)
 
-        _committed(entry, root, joined)
+        committed(entry, root, joined)
     refresh(store, root, table_id)
 
 
@@ -260,7 +238,7 @@ def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgres
         )
 
 
-def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset], T]) -> T:
+def committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset], T]) -> T:
     """The result of `commit` on the newest version, tried again when others commit first."""
     location, where = dataset_location(root, entry), f"table/{entry.full_name}"
     for attempt in range(ATTEMPTS):
@@ -278,15 +256,18 @@ def _committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDatase
     raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
 
 
-def _remember(store: StateStore, table_id: str, remembered: Remembered) -> None:
-    _change(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
+def remember(store: StateStore, table_id: str, remembered: Remembered) -> None:
+    """Puts the declaration in the place of one of its name."""
+    change_remembered(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
 
 
 def _forget(store: StateStore, table_id: str, name: str) -> None:
-    _change(store, table_id, lambda indexes: {key: value for key, value in indexes.items() if key != name})
+    change_remembered(store, table_id, lambda indexes: {key: value for key, value in indexes.items() if key != name})
 
 
-def _change(store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]) -> None:
+def change_remembered(
+    store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]
+) -> None:
     for _ in range(ATTEMPTS):
         properties = store.table(table_id).properties
         declared = with_indexes(properties, change(remembered_indexes(properties)))

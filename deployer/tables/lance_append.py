@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import random
+import time
+import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Conflict, NotFound, OutcomeUnknown
+from deployer.errors import Conflict, NotFound, OutcomeUnknown, Preempted
 from deployer.live.lance_failures import first_line, lost_races, words_of
-from deployer.live.lance_io import open_dataset
+from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.lance_storage import storage_options
-from deployer.live.marks import properties_of
-from deployer.live.unrecorded import transaction_of
+from deployer.live.marks import FENCE, Mark, properties_of
+from deployer.live.unrecorded import marks_since, transaction_of
 from deployer.state.model import TableState
 from deployer.tables.pending import Pending
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     import lance
 
 ATTEMPTS = 4  #: how often a commit is sent that loses all races; each takes Lance half a minute
+FENCE_ATTEMPTS = 100  #: how often a fence is sent while others append
+_FENCE_WAIT = 0.02  # seconds: the longest wait between two
 
 
 def moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
@@ -59,7 +64,8 @@ def append_to_lance(
 
     Gives the dataset as the commit left it; None where the commit raised and was found to be done.
 
-    Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell.
+    Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell; Preempted where nothing was
+    committed because of a fence, or because somebody changed the schema.
     """
     import lance
 
@@ -93,7 +99,8 @@ def _happened(location: str, transaction: Any, failure: Exception, job_id: str) 
     if lost_races(failure):
         return False
     if "conflict" in str(failure).lower():
-        raise Conflict(
+        kind = Preempted if getattr(failure, "retryable", False) else Conflict
+        raise kind(
             f"Lance refused the commit: {first_line(failure)}", where=location, remedy="run the ingest again"
         ) from failure
     raise OutcomeUnknown(
@@ -107,3 +114,45 @@ def holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
     """Whether a commit above version `base` was made by that transaction of Lance."""
     found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
     return any(transaction is not None and transaction.uuid == uuid for transaction in found)
+
+
+def fence_appends(location: str, job_id: str) -> None:
+    """Ends the chance of every append that was prepared until now, by whomever, to be committed.
+
+    Commits a projection onto all columns, which changes nothing. Lance refuses an append that was prepared before a
+    projection that does not promise to keep columns nullable, and such a projection that was prepared before an
+    append: an append is either there when this returns, or never will be.
+
+    Raises NotFound where there is no dataset any more, OutcomeUnknown when others append without end.
+    """
+    import lance
+
+    newest = latest_version(location)
+    for _ in range(FENCE_ATTEMPTS):
+        dataset = open_dataset(location)
+        if any(mark.kind == FENCE for marks in marks_since(dataset, newest).values() for mark in marks):
+            return
+        transaction = lance.Transaction(
+            read_version=int(dataset.version),
+            operation=lance.LanceOperation.Project(dataset.lance_schema),
+            transaction_properties=Mark(uuid.uuid4().hex, FENCE, 0).to_properties(),
+        )
+        try:
+            lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+        except Exception as failure:
+            if holds(open_dataset(location), transaction.read_version, transaction.uuid):
+                return
+            if "conflict" not in str(failure).lower() and not lost_races(failure):
+                raise _unknown(words_of(failure, location), location, job_id) from failure
+            time.sleep(random.uniform(0, _FENCE_WAIT))  # noqa: S311 -- spreads writers
+        else:
+            return
+    raise _unknown("others append without end", location, job_id)
+
+
+def _unknown(why: str, location: str, job_id: str) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"whether another process committed the rows is not known, and cannot be found out: {why}",
+        where=location,
+        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
+    )

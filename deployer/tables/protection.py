@@ -1,13 +1,15 @@
-"""What a table holds that its deletion would lose, where the table is protected from that."""
+"""What a table holds that its deletion would lose, where the table is protected from that; and its savepoints."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from deployer.errors import Corrupt, NotFound
+from deployer.errors import Corrupt, NotFound, Refused
 from deployer.live.lance_io import open_dataset
 from deployer.live.model import LiveTable
+from deployer.live.reader import savepoint_names
 from deployer.live.rollforward import recorded_table
+from deployer.plan.savepoints import OPTION, savepoint_loss
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.storage import dataset_uri, has_data_files
@@ -29,6 +31,30 @@ def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
         return _protected_by_log(store, entry)
     rows = rows_held(root, live) if live.spec.deletion_protection else 0
     return f"{rows:,} rows" if rows else ""
+
+
+def savepoints_of(store: StateStore, entry: TableEntry) -> tuple[str, ...]:
+    """The names of the table's savepoints, the newest first: those that go with it.
+
+    None where its log cannot be read, and where its deletion was begun, which whoever began it had to allow.
+    """
+    if entry.status != "active":
+        return ()
+    try:
+        return savepoint_names(store.table(entry.table_id))
+    except (Corrupt, NotFound):
+        return ()
+
+
+def refuse_savepoints(store: StateStore, entry: TableEntry) -> None:
+    """Raises Refused, naming them, for a table that has savepoints."""
+    if names := savepoints_of(store, entry):
+        raise Refused(
+            f"{savepoint_loss(names)}, and nothing was changed",
+            where=entry.address,
+            remedy=f"allow it with {OPTION} of `deployer up`, `destroy` or `table delete`, or delete them first: "
+            f"`deployer savepoint delete NAME --table {entry.full_name}`",
+        )
 
 
 def rows_held(root: str, live: LiveTable) -> int:

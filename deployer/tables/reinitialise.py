@@ -9,7 +9,7 @@ done can be run again under the same job id.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from deployer.errors import CommitTimedOut, Refused
 from deployer.live.former import kept_ms
@@ -18,10 +18,11 @@ from deployer.specs.json_form import key_to_json
 from deployer.specs.model import KeyValue, TableSpec
 from deployer.state.model import Partition
 from deployer.state.store import StateStore
+from deployer.state.times import TIME
 from deployer.state.updates import SetTableProperties, TableUpdate
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.empty_dataset import ATTEMPTS, swap_in_empty
-from deployer.tables.indexes import settle_indexes
+from deployer.tables.index_changes import settle_indexes
 from deployer.tables.progress import OnProgress, untold
 from deployer.tables.protection import rows_held
 from deployer.tables.rewrite_target import create_target, target_of
@@ -38,7 +39,7 @@ class Emptied:
     files: int
     leaves: int
     kept_at: str = ""
-    kept_until: int = 0
+    kept_until: int = field(default=0, metadata=TIME)
 
 
 def reinitialise_table(

@@ -31,6 +31,7 @@ from deployer.tables.removal import require_removable
 from deployer.tables.repeated_keys import repeated_keys
 from deployer.tables.rewrite_cleanup import give_up
 from deployer.tables.rewrite_load import copy_rows
+from deployer.tables.rewrite_lock import NO_JOB, Holder
 from deployer.tables.rewrite_progress import Progress, Round
 from deployer.tables.rewrite_source import changed_otherwise, plan_copy, plan_round, refuse_null_keys
 from deployer.tables.rewrite_target import Target, commit_fragments, create_target, target_of
@@ -51,6 +52,7 @@ def rewrite_table(
     spec: TableSpec,
     with_spark: LoadWithSpark | None = None,
     on_progress: OnProgress = untold,
+    holder: Holder = NO_JOB,
 ) -> None:
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
     it has them.
@@ -59,21 +61,33 @@ def rewrite_table(
     a new row key is null in some rows, Conflict when others change the table faster than it can be copied.
     """
     for _ in range(RESTARTS):
-        table = _open(store, root, table_id)
-        target = target_of(table, spec)
-        if target.is_recorded(table):
+        found = to_copy(store, root, table_id, spec)
+        if found is None:
             return
-        if target.needs_no_files(table):
-            _record(store, table, target)
-            return
+        table, target = found
         refuse_null_keys(table, target)
-        if _rewrite(store, table, spec, target, with_spark, on_progress):
+        if _rewrite(store, table, spec, target, with_spark, on_progress, holder):
             return
     raise Conflict(
         "rows were changed again and again while the table was being rewritten",
         where=spec.address,
         remedy="run `deployer up` again when fewer write",
     )
+
+
+def to_copy(store: StateStore, root: str, table_id: str, spec: TableSpec) -> tuple[OpenTable, Target] | None:
+    """The table, and what its rows are to be copied for; None where nothing is to be copied any more.
+
+    Settings that only files written from now on have are recorded.
+    """
+    table = _open(store, root, table_id)
+    target = target_of(table, spec)
+    if target.is_recorded(table):
+        return None
+    if target.needs_no_files(table):
+        _record(store, table, target)
+        return None
+    return table, target
 
 
 def _open(store: StateStore, root: str, table_id: str) -> OpenTable:
@@ -93,11 +107,12 @@ def _rewrite(
     target: Target,
     with_spark: LoadWithSpark | None,
     on_progress: OnProgress,
+    holder: Holder,
 ) -> bool:
     """One rewrite to its end; False when it has to begin anew."""
     number, location = _begin(store, table, target)
     progress = Progress(dataset_uri(table.root, location))
-    with progress.held() as goes_on:
+    with progress.held(holder) as goes_on:
         if _status(store, table.entry.table_id, number) != "writing":
             return False  # somebody gave it up before it was held here
         if not goes_on:

@@ -2,7 +2,8 @@
 
 A kernel's lock ends with its process, so whoever has it goes on with what is there. A lease ends by time, and the one
 who had it may only have stalled: who takes it over begins anew elsewhere, and the dataset that the other one still
-writes to is nobody's.
+writes to is nobody's. Where a cluster says that a job is over, nobody writes any more: its lease is taken over at once,
+and its work is continued.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +28,22 @@ from deployer.files.private import open_lock
 if TYPE_CHECKING:
     from deployer.state.objects_s3 import S3Objects
 
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who rewrites: the attempt at a job that this is, if it is one, and the attempts that are known to be over."""
+
+    attempt: str = ""
+    over: frozenset[str] = frozenset()
+
+
+NO_JOB = Holder()
 LEASE = 60.0  #: seconds that a lease lasts unless it is renewed
 SKEW = 30.0  #: seconds by which clocks may differ
 
 
 @contextmanager
-def held(location: str, path: str, lease: float = LEASE) -> Iterator[bool]:
+def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE) -> Iterator[bool]:
     """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin anew.
 
     Raises Conflict while another process holds it.
@@ -39,7 +51,7 @@ def held(location: str, path: str, lease: float = LEASE) -> Iterator[bool]:
     if location.startswith("s3://"):
         from deployer.state.objects_s3 import S3Objects
 
-        with _leased(S3Objects(location), path, location, lease) as is_first:
+        with _leased(S3Objects(location), path, location, holder, lease) as is_first:
             yield is_first
         return
     file = Path(location) / path
@@ -63,16 +75,16 @@ def held(location: str, path: str, lease: float = LEASE) -> Iterator[bool]:
 
 
 @contextmanager
-def _leased(objects: S3Objects, path: str, location: str, lease: float) -> Iterator[bool]:
+def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease: float) -> Iterator[bool]:
     token, stopped = uuid.uuid4().hex, threading.Event()
-    taken, is_first = _taken_up(objects, path, location, token, lease)
+    taken, is_first = _taken_up(objects, path, location, holder, token, lease)
     tag: str | None = taken
 
     def renew() -> None:
         nonlocal tag
         while tag is not None and not stopped.wait(lease / 4):
             try:
-                tag = objects.replace(path, _lease(token, lease), tag)
+                tag = objects.replace(path, _lease(holder, token, lease), tag)
             except DeployerError:
                 continue  # no answer: the next one may come in time
 
@@ -87,28 +99,30 @@ def _leased(objects: S3Objects, path: str, location: str, lease: float) -> Itera
             objects.delete([path])
 
 
-def _taken_up(objects: S3Objects, path: str, location: str, token: str, lease: float) -> tuple[str, bool]:
-    """The tag of the lease that is now held, and whether nobody had one."""
-    found = objects.tagged(path)
+def _taken_up(objects: S3Objects, path: str, location: str, own: Holder, token: str, lease: float) -> tuple[str, bool]:
+    """The tag of the lease that is now held, and whether nobody who may still write had one."""
+    found, is_over = objects.tagged(path), False
     if found is not None:
         try:
             other: dict[str, Any] = json.loads(found[0])
             until, holder = float(other["until"]), str(other["holder"])
+            is_over = other.get("attempt") in own.over
         except (KeyError, TypeError, ValueError, RecursionError):
             raise Corrupt(
                 "the lease of an unfinished rewrite cannot be read", where=f"{location}/{path}", remedy="delete it"
             ) from None
-        if until + SKEW > time.time():
+        if not is_over and until + SKEW > time.time():
             raise _taken(location, f", which is {holder}")
-    tag = objects.replace(path, _lease(token, lease), None if found is None else found[1])
+    tag = objects.replace(path, _lease(own, token, lease), None if found is None else found[1])
     if tag is None:
         raise _taken(location, "")
-    return tag, found is None
+    return tag, found is None or is_over
 
 
-def _lease(token: str, lease: float) -> bytes:
+def _lease(own: Holder, token: str, lease: float) -> bytes:
     holder = f"{getpass.getuser()}@{platform.node()} (process {os.getpid()})"
-    return json.dumps({"holder": holder, "until": time.time() + lease, "token": token}).encode()
+    until = time.time() + lease
+    return json.dumps({"holder": holder, "attempt": own.attempt, "until": until, "token": token}).encode()
 
 
 def _taken(location: str, holder: str) -> Conflict:

@@ -24,7 +24,7 @@ from deployer.state.model import Partition
 from deployer.state.objects import Missing, ObjectStore
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.sources import Format, Source, Split
-from deployer.tables.rewrite_lock import held
+from deployer.tables.rewrite_lock import NO_JOB, Holder, held
 from deployer.tables.storage import NOTES, remove_within
 from deployer.tables.writer import Written
 
@@ -74,12 +74,12 @@ class Progress:
         self._location, self._folder = location, f"{location}/{NOTES}"
         self._objects = objects_at(self._folder)
 
-    def held(self) -> AbstractContextManager[bool]:
+    def held(self, holder: Holder = NO_JOB) -> AbstractContextManager[bool]:
         """Keeps other processes from the same rewrite. Raises Conflict while one of them holds it.
 
         Gives False where the rewrite has to begin anew, at another place (see `rewrite_lock`).
         """
-        return held(self._location, f"{NOTES}/lock")
+        return held(self._location, f"{NOTES}/lock", holder)
 
     def remove(self) -> None:
         """Removes the notes of a rewrite that is done."""

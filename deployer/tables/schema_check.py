@@ -181,7 +181,7 @@ def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
     """The plan, with what the live rows say of the changes that depend on them."""
     resources = []
     for resource in plan.resources:
-        table = live.tables.get(resource.address) or live.tables.get(_before(resource.changes))
+        table = live.tables.get(resource.live_address)
         if table is not None and table.statistics.rows and any(_looks(each) for each in resource.changes):
             dataset = _dataset(root, table)
             planned = [each.change for each in resource.changes]
@@ -259,10 +259,6 @@ def _path_before(path: c.ColumnPath, renames: Mapping[c.ColumnPath, c.ColumnPath
     for end in range(1, len(path) + 1):
         before = (*before, renames.get(path[:end], path[:end])[-1])
     return before
-
-
-def _before(changes: tuple[PlannedChange, ...]) -> str:
-    return next((f"table/{each.change.before}" for each in changes if isinstance(each.change, c.RenameTable)), "")
 
 
 def _column(change: c.Change) -> str:

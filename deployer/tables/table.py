@@ -20,12 +20,12 @@ from deployer.tables.keys_then import KeysThen, keys_at
 from deployer.tables.predicate import KeyPredicate, key_predicate
 from deployer.tables.versions import At, TableVersion, dataset_at, history
 from deployer.tables.where_ranges import ranges_in
-from deployer.tables.zoned_literals import refuse_zoned_literals
+from deployer.tables.zoned_literals import with_instants
 
 if TYPE_CHECKING:
     import lance
 
-WORTH_CHOOSING = 5  #: fragments; fewer are opened sooner than a condition is understood
+WORTH_CHOOSING = 2  #: fragments; one is opened sooner than a condition is understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Table:
         """
         if where is not None:
             check_condition(where, self.opened.address, self.opened.schema)
-            refuse_zoned_literals(where, "write the column's local time without an offset, or use a range of row keys")
+            where = with_instants(where)
         version = self.opened.state.lance_version
         dataset = self.dataset()
         if at is not None:

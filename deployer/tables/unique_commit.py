@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from deployer.errors import Conflict
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import UNIQUE
-from deployer.live.restored import end_dead_restores
+from deployer.live.restored_together import end_dead_restores
 from deployer.live.rollforward import current
 from deployer.state.clock import utc
 from deployer.state.conflicts import to_add_unique_files, to_make_unique
@@ -76,7 +76,7 @@ def begin_alone(
         try:
             return Begun(dataset, store.commit(entry.table_id, updates, required))
         except Conflict as conflict:
-            end_dead_restores(store, store.table(entry.table_id))
+            end_dead_restores(store, root, store.table(entry.table_id))
             if time.monotonic() > until:
                 raise _stuck(store.table(entry.table_id), job_id, conflict, address) from conflict
         lost += 1

@@ -9,6 +9,7 @@ from deployer.errors import Conflict, DeployerError, Interrupted, NotFound
 from deployer.live.lance_failures import lance_in_words, lost_data
 from deployer.live.lance_io import dataset_location, open_dataset
 from deployer.live.reader import live_table
+from deployer.live.restored_together import is_restoring
 from deployer.live.rollforward import current
 from deployer.live.unrecorded import missing_updates, read_again
 from deployer.state.audit import LogAudit
@@ -209,7 +210,7 @@ def _repair_table(
             state = store.commit(entry.table_id, updates, to_record(state.lance_version, state.dataset))
         yield Step(where, f"{'record' if dry_run else 'recorded'} what the dataset has: {_words(updates)}")
     for each in state.intents.values():
-        if each.started_at > before:
+        if each.started_at > before or (each.together and is_restoring(state)):  # its tables are settled together
             continue
         if not dry_run:
             try:

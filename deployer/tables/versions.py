@@ -162,8 +162,11 @@ def _operation(transaction: Any) -> str:
         return ""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(transaction.operation).__name__).lower()
     if words == "create index":  # one that is only dropped, or brought up to date, is such a commit too
-        made = {index.name for index in transaction.operation.new_indices}
-        dropped = {index.name for index in transaction.operation.removed_indices} - made
+        new, removed = transaction.operation.new_indices, transaction.operation.removed_indices
+        made = {index.name for index in new}
+        dropped = {index.name for index in removed} - made
+        if dropped and {index.uuid for index in new} == {index.uuid for index in removed}:
+            return f"rename index {', '.join(sorted(dropped))} → {', '.join(sorted(made))}"
         return "; ".join(
             f"{verb} index {', '.join(sorted(names))}" for verb, names in (("build", made), ("drop", dropped)) if names
         )

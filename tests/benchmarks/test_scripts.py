@@ -14,6 +14,8 @@ import pytest
 
 from tests.projects import REPOSITORY
 
+pytestmark = pytest.mark.full
+
 RUN_COLUMNS = ["runs", "median s", "least s", "most s", "CPU s", "peak MiB", "load"]
 TERRAFORM = shutil.which("terraform")
 

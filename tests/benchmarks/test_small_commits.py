@@ -9,6 +9,8 @@ import pytest
 
 from tests.benchmarks.test_scripts import benchmark, tables
 
+pytestmark = pytest.mark.full
+
 PEERS = {"deltalake": find_spec("deltalake"), "pyiceberg": find_spec("pyiceberg")}
 MEASURED = [name for name, found in PEERS.items() if found]
 

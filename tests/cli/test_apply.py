@@ -83,6 +83,18 @@ def test_a_change_that_is_refused_changes_nothing(project: Path, deployer: Deplo
     assert kinds == ["ConvertColumn", "ChangeDescription"]
 
 
+def test_the_type_of_a_key_changes_freely_while_the_table_is_empty(project: Path, deployer: Deployer) -> None:
+    deployer("up", "--yes")
+    edit(project / "specs" / "flights.yaml", "name: id, type: int64", "name: id, type: string")
+    plan = deployer("preview", "--json").json
+    assert plan["refused"] == 0
+    assert [change["kind"] for each in plan["resources"] for change in each["changes"]] == ["ConvertColumn"]
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    (project / "rows.csv").write_text("id,delay\nAA1,5\n", encoding="utf-8")
+    assert deployer("ingest", "flights", "rows.csv").code == 0
+
+
 def test_a_table_with_rows_is_deleted_only_by_name(project: Path, deployer: Deployer) -> None:
     deployer("up", "--yes")
     add_rows(project, "flights")

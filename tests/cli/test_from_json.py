@@ -14,9 +14,10 @@ import pytest
 from deployer.cli.from_json import from_json
 from deployer.cli.service_done import print_done
 from deployer.cli.service_remote import show
+from deployer.services.remote import service_job
 from deployer.services.run import run_service
 from deployer.tables.append import open_appender
-from spark_jobs.service import arguments_now, main
+from spark_jobs.service import main
 from tests.tables.lakes import Lake, flights
 
 
@@ -52,7 +53,9 @@ def test_what_a_load_came_to(tmp_path: Path) -> None:
 
 
 def test_a_service_runs_at_once_by_its_program(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = arguments_now(lake.root, "air.flights", "COMPACT", {"min_files": 2}, "driver", "small")
+    options = {"min_files": 2}
+    job = service_job(lake.root, "demo", "air.flights", "COMPACT", cluster="small", options=options, engine="driver")
+    arguments = job.arguments
     assert main(arguments) == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["service"], told["status"], told["after"]["files"]) == ("COMPACT", "SUCCEEDED", 1)

@@ -83,6 +83,33 @@ def test_a_changed_parameter_is_previewed_with_its_line_and_applied(project: Pat
     assert (vectors.name, words.details["language"]) == ("place_ivf_pq", "French")
 
 
+def test_an_index_follows_its_columns_rename_and_preview_says_so(project: Path, deployer: Deployer) -> None:
+    declare(project, INDEXES)
+    deployer("up", "--yes")
+    load(project, deployer, 0, 300)
+    [dataset] = (project / "lakes" / "demo" / "air").glob("flights-*.lance")
+    files = sorted((dataset / "_indices").iterdir())
+    for before, after in {
+        "{name: place,": "{name: gate, renamed_from: place,",
+        "columns: [place]": "columns: [gate]",
+        "{name: word,": "{name: term, renamed_from: word,",
+        "columns: [word]": "columns: [term]",
+    }.items():
+        edit(project / "specs" / "flights.yaml", before, after)
+    [resource] = deployer("preview", "--json").json["resources"]
+    assert [(change["risk"], change["summary"], change["why"]) for change in resource["changes"]] == [
+        ("safe", "rename column word → term", "index words follows"),
+        ("safe", "rename column place → gate", "index place_ivf_pq follows"),
+        ("safe", "rename index place_ivf_pq → gate_ivf_pq", "its files stay, nothing is built"),
+    ]
+    assert deployer("up", "--yes").code == 0
+    assert deployer("preview", "--exit-code").code == 0
+    assert deployer("drift").code == 0
+    assert sorted((dataset / "_indices").iterdir()) == files
+    told = {each["name"]: each["columns"] for each in deployer("describe", "air.flights", "--json").json["indexes"]}
+    assert told == {"gate_ivf_pq": ["gate"], "id_btree": ["id"], "words": ["term"]}
+
+
 def test_an_index_dropped_by_plain_lance_is_built_again(project: Path, deployer: Deployer) -> None:
     declare(project, INDEXES)
     deployer("up", "--yes")

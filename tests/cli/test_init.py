@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 import yaml
 
+from deployer.cli.doctor_machine import lake_provider
+from deployer.engine import read_project
 from deployer.starter.write import FILES, PROGRAM, packaged
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, table
@@ -52,24 +59,102 @@ def test_specs_in_subfolders_are_read(deployer: Deployer, tmp_path: Path, monkey
     assert sorted(ran["tables"]) == ["demo.trips", "sales.orders"] and ran["unread"] == []
 
 
-def test_the_provider_is_found_where_the_requirements_are_installed(tmp_path: Path, deployer: Deployer) -> None:
-    """The file is committed, so it names no folder of this machine."""
-    deployer("init", str(tmp_path / "new"), "--name", "lake")
+def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file below a folder, and every file in the archives among them."""
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        yield path.name, path.read_bytes()
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                yield from ((f"{path.name}/{name}", archive.read(name)) for name in archive.namelist())
+
+
+def test_no_file_names_a_folder_of_this_machine(tmp_path: Path, deployer: Deployer) -> None:
+    """The files are committed, and installed on other machines. The environment of these tests is outside of them."""
+    deployer("init", str(tmp_path / "new"))
+    folders = {tmp_path, REPOSITORY, Path(sys.prefix), Path(sys.base_prefix) / "bin", Path(tempfile.gettempdir())}
+    folders |= {Path.home()} - {Path("/")}
+    found = [
+        (name, str(folder))
+        for name, content in contents(tmp_path / "new")
+        for folder in folders
+        if f"{folder}/".encode() in content
+    ]
+    assert found == []
     project = yaml.safe_load((tmp_path / "new" / "Pulumi.yaml").read_text(encoding="utf-8"))
-    assert project["name"] == "lake"
-    assert project["plugins"]["providers"] == [{"name": "lake", "path": ".venv/bin"}]
+    assert "plugins" not in project and project["runtime"] == "python"
+
+
+@pytest.fixture
+def pulumi_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stand-in for the Pulumi CLI, alone on PATH but for the system's folders; writes what it gets, and fails."""
+    (tmp_path / "bin").mkdir()
+    pulumi = tmp_path / "bin" / "pulumi"
+    told = tmp_path / "told"
+    pulumi.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "$PATH" > {told}\nexit 99\n')
+    pulumi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.defpath}")
+    return told
+
+
+def test_the_pulumi_cli_finds_the_provider_beside_this_python(
+    tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch, pulumi_on_path: Path
+) -> None:
+    """Also where the environment is outside of the project, and not active."""
+    deployer("init", str(tmp_path / "new"))
+    monkeypatch.chdir(tmp_path / "new")
+    assert deployer("preview").code == 1  # of the stand-in
+    path = pulumi_on_path.read_text(encoding="utf-8").strip()
+    assert shutil.which("pulumi-resource-lake", path=path) == str(Path(sys.executable).parent / "pulumi-resource-lake")
 
 
 def test_the_pulumi_cli_is_not_started_without_the_provider(
-    tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch, pulumi_on_path: Path
 ) -> None:
     deployer("init", str(tmp_path / "new"))
-    (tmp_path / "pulumi").write_text("#!/bin/sh\nexit 99\n", encoding="utf-8")
-    (tmp_path / "pulumi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.chdir(tmp_path / "new")
+    with Path("Pulumi.yaml").open("a", encoding="utf-8") as file:
+        file.write("plugins: {providers: [{name: lake, path: .venv/bin}]}\n")
     ran = deployer("preview")
     assert (ran.code, "new/.venv/bin: no executable pulumi-resource-lake there" in ran.err) == (1, True), ran.err
+    assert not pulumi_on_path.exists()
+
+
+@pytest.mark.parametrize(
+    ("case", "status", "said"),
+    [
+        pytest.param("active", "ok", "pulumi-resource-lake", id="on-path"),
+        pytest.param("", "warning", "a plain `pulumi up` does not find it", id="beside-this-python"),
+        pytest.param("named", "wrong", "no executable pulumi-resource-lake there", id="named-and-not-there"),
+        pytest.param("gone", "wrong", "the provider plugin pulumi-resource-lake is not installed", id="nowhere"),
+        pytest.param("no-cli", "not applicable", "the Pulumi CLI is not on PATH", id="without-the-cli"),
+    ],
+)
+def test_doctor_says_how_the_pulumi_cli_finds_the_provider(
+    case: str,
+    status: str,
+    said: str,
+    tmp_path: Path,
+    deployer: Deployer,
+    monkeypatch: pytest.MonkeyPatch,
+    pulumi_on_path: Path,
+) -> None:
+    deployer("init", str(tmp_path / "new"))
+    folder, here = tmp_path / "new", str(Path(sys.executable).parent)
+    match case:
+        case "active":
+            monkeypatch.setenv("PATH", f"{here}{os.pathsep}{os.environ['PATH']}")
+        case "named":
+            with (folder / "Pulumi.yaml").open("a", encoding="utf-8") as file:
+                file.write("plugins: {providers: [{name: lake, path: .venv/bin}]}\n")
+        case "gone":
+            monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        case "no-cli":
+            monkeypatch.setenv("PATH", os.defpath)
+    found = lake_provider(read_project(folder), "auto")
+    assert (found.status, said in found.what) == (status, True), found
+    assert bool(found.remedy) is (status in ("warning", "wrong"))
+    if case == "":
+        assert found.remedy == f"source {here}/activate, or put {here} on PATH"
 
 
 @pytest.mark.parametrize("inside", [".git", ".venv"])

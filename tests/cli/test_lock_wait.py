@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.conftest import Deployer
 
+pytestmark = pytest.mark.full
+
 #: Holds the stack until a line comes.
 HOLDER = """
 import sys

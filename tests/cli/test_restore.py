@@ -38,6 +38,26 @@ def test_it_says_what_it_undoes_asks_and_can_be_undone(loaded: Run) -> None:  # 
     assert loaded("state", "verify")[0] == 0
 
 
+def test_several_tables_are_previewed_confirmed_and_restored_together(loaded: Run) -> None:  # noqa: F811
+    [spec] = [file for file in Path().rglob("*.yaml") if "name: flights" in file.read_text(encoding="utf-8")]
+    text = spec.read_text(encoding="utf-8").replace("name: flights", "name: others")
+    spec.with_name("others.yaml").write_text(text, encoding="utf-8")
+    assert loaded("up", "--yes")[0] == 0 and loaded("savepoint", "create", "then")[0] == 0
+    for table in ("flights", "others"):
+        assert loaded("ingest", table, "in.csv", "--null-value", "NA", "--job-id", "second")[0] == 0
+    code, out, err = loaded("restore", "then", "--preview")
+    assert code == 0 and "air.flights: undoes 1 version: 8 → 4 rows" in out and "air.others: undoes 1 version" in out
+    assert "goes from version 2 to what version 1 had" in out
+    assert "all 2 tables are restored, or none" in err and "is made first" in err
+    document = json.loads(loaded("restore", "then", "--yes", "--json")[1])
+    assert [(each["table"], each["status"]) for each in document["tables"]] == [
+        ("air.flights", "SUCCEEDED"),
+        ("air.others", "SUCCEEDED"),
+    ]
+    assert len({each["run_id"] for each in document["tables"]}) == 1
+    assert loaded("restore", document["undo"], "--yes")[0] == 0 and rows(loaded) == 8
+
+
 def test_bad_input_is_said_and_changes_nothing(loaded: Run) -> None:  # noqa: F811
     assert loaded("savepoint", "create", "then")[0] == 0
     for arguments, code, words in (

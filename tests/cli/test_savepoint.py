@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import time
 
@@ -20,7 +21,8 @@ def test_savepoints_are_made_listed_and_deleted(loaded: Run) -> None:  # noqa: F
         ("again", "air.flights", 2, ""),
         ("before", "air.flights", 2, "why"),
     ]
-    assert found[0]["expires_at"] is None and found[1]["expires_at"] - found[1]["at"] > 6 * 86_400_000
+    made, until = (dt.datetime.fromisoformat(found[1][name]) for name in ("at", "expires_at"))
+    assert found[0]["expires_at"] is None and until - made > dt.timedelta(days=6)
     assert "why" in loaded("savepoint", "list")[1]
     assert loaded("savepoint", "delete", "before")[1] == "deleted savepoint before of air.flights\n"
     code, out, _ = loaded("service", "run", "flights", "AUTOSAVEPOINT")

@@ -106,6 +106,35 @@ def test_a_declared_service_runs_on_its_own_cluster(project: Path, deployer: Dep
     assert run["cluster"] == "nightly"
 
 
+def test_all_services_move_at_once_and_drift_shows_it(project: Path, deployer: Deployer) -> None:
+    declared = "services:\n  compact: {cluster: nightly, trigger_mode: ON_DEMAND}\n"
+    spec = project / "specs" / "flights.yaml"
+    spec.write_text(table("flights", "delay: int32", more=declared), encoding="utf-8")
+    instance = project / "specs" / "demo.yaml"
+    clusters = "clusters:\n  nightly: {kind: local, cores: 1}\n  other: {kind: local}\n"
+    instance.write_text(instance.read_text(encoding="utf-8") + clusters, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    wrong = deployer("service", "move", TABLE, "--cluster", "elsewhere")
+    assert wrong.code == 1 and "unknown cluster `elsewhere`; the instance declares nightly, other" in wrong.err
+    assert deployer("drift").code == 0
+    moved = deployer("service", "move", TABLE, "--cluster", "other")
+    assert moved.out == f"{TABLE}: on cluster other: COMPACT; services that are attached later run there too\n"
+    assert "--write-spec" in moved.err
+    assert "move all services to cluster other" in deployer("state", "log", TABLE).out
+    [item] = deployer("drift", "--json").json["drift"]
+    assert item["kind"] == "MoveServiceToCluster" and item["who"]
+    assert "cluster of service compact: other → nightly" in deployer("preview").out
+    deployer("service", "create", TABLE, "clean", "--trigger-mode", "on_demand", "-o", "older_than=3d")
+    assert "set service CLEAN: ON_DEMAND, on other; options: older_than = 3d" in deployer("state", "log", TABLE).out
+    as_json = deployer("service", "move", TABLE, "--cluster", "other", "--write-spec", "--json").json
+    assert (as_json["services"], as_json["written"]) == (["CLEAN", "COMPACT"], ["specs/flights.yaml"])
+    assert "cluster: other" in spec.read_text(encoding="utf-8") and deployer("drift").code == 0
+    spec.write_text(table("flights", "delay: int32", more=declared), encoding="utf-8")
+    assert deployer("up", "--yes").code == 0  # what specs declare wins
+    [service] = deployer("service", "list", "--json").json["services"]
+    assert (service["service"], service["cluster"]) == ("COMPACT", "nightly")
+
+
 def test_services_are_stopped_and_run_while_specs_have_problems(applied: Path, deployer: Deployer) -> None:
     deployer("service", "create", TABLE, "compact")
     (applied / "specs" / "planes.yaml").write_text("kind: Table\ncolums: []\n", encoding="utf-8")

@@ -158,7 +158,7 @@ def test_a_saved_plan_applies_its_targets_alone(changed: Path, deployer: Deploye
     options = ("--target", "table/geo.cities", "--target", "table/geo.airports")
     assert deployer("preview", "--out", "p", *options).code == 0
     refused = deployer("up", "p", "--target", "table/geo.cities")
-    assert refused.code == 1 and "--target and --allow-destroy are part of the plan" in refused.err
+    assert refused.code == 1 and "--target, --allow-destroy and --delete-savepoints are part of the plan" in refused.err
     (changed / "specs" / "lakes.yaml").unlink()  # what the specs say later is no part of it
     shown = deployer("up", "p", "--yes")
     assert shown.code == 0 and "Targeted: table/geo.cities, table/geo.airports; 5 other" in shown.out

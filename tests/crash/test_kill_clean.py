@@ -18,6 +18,8 @@ from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run
 from tests.tables.lakes import Lake, flights, sorted_rows
 
+pytestmark = pytest.mark.full
+
 WORKER = str(Path(__file__).with_name("clean_worker.py"))
 DEPLOYER = Path(__file__).resolve().parents[2]
 

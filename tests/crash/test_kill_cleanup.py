@@ -16,6 +16,8 @@ from deployer.tables.verify import verify
 from tests.tables.lakes import Lake, flights
 from tests.tables.test_rewrite import apply, ended, other_keys, spec_of, start
 
+pytestmark = pytest.mark.full
+
 CLEANUP = """
 import sys
 from deployer.state import open_store

@@ -17,6 +17,8 @@ from deployer.tables.append import open_appender
 from deployer.tables.verify import repair, verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
+pytestmark = pytest.mark.full
+
 WORKER = str(Path(__file__).with_name("compact_worker.py"))
 DEPLOYER = Path(__file__).resolve().parents[2]
 POINTS = (

@@ -17,6 +17,8 @@ from deployer.state import open_store
 from tests.crash.test_kill_up import killed
 from tests.projects import INSTANCE, make_project, table
 
+pytestmark = pytest.mark.full
+
 ROWS = pa.table({"id": pa.array(range(300)), "word": [f"word {i}" for i in range(300)]})
 #: Between the steps of Pulumi's engine, of the state store and of Lance.
 INSIDE = ("engine.step.begin", "engine.step.done", "engine.step.end", "engine.checkpoint.begin")

@@ -16,6 +16,8 @@ from deployer.state import open_store
 from tests.crash.test_kill_up import killed
 from tests.projects import INSTANCE, make_project, table
 
+pytestmark = pytest.mark.full
+
 INDEXES = """indexes:
   - {columns: [id], kind: btree}
   - {columns: [word], kind: inverted, stem: false}
@@ -87,6 +89,20 @@ def test_up_goes_on_with_an_index_that_takes_the_place_of_another(project: Path,
     assert planned == (2 if point == "tables.index.begun" else 0), "parts asked for are all that Lance does not tell"
     assert run(["up", "--yes"]) == 0
     check_is_as_declared(project, 400, {"id_btree", "word_inverted", "place_ivf_pq"})
+
+
+@pytest.mark.parametrize("point", ["tables.index.begun", "tables.index.renamed"])
+def test_up_goes_on_with_an_index_that_is_renamed_and_keeps_its_files(project: Path, point: str) -> None:
+    declare(project, INDEXES)
+    assert run(["up", "--yes"]) == 0
+    assert run(["ingest", "air.t", rows(project, 0)]) == 0
+    [dataset] = (project / "lakes" / "demo" / "air").iterdir()
+    files = sorted((dataset / "_indices").iterdir())
+    declare(project, INDEXES.replace("num_partitions: 2", "num_partitions: 2, name: places"))
+    killed("up", "--yes", at=point)
+    assert run(["up", "--yes"]) == 0
+    check_is_as_declared(project, 400, {"id_btree", "word_inverted", "places"})
+    assert sorted((dataset / "_indices").iterdir()) == files
 
 
 def test_up_goes_on_with_a_dropped_index(project: Path) -> None:

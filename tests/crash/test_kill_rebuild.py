@@ -27,6 +27,8 @@ from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake
 from tests.tables.test_rebuild import told
 
+pytestmark = pytest.mark.full
+
 WORKER = str(Path(__file__).with_name("rebuild_worker.py"))
 POINTS = (
     "commit:before-put",

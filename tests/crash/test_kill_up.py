@@ -85,6 +85,7 @@ def test_up_goes_on_where_it_was_killed(project: Path, point: str) -> None:
 
 
 @pytest.mark.thinned(2)
+@pytest.mark.full
 @pytest.mark.parametrize("declared_again", [False, True], ids=["gone", "declared-again"])
 @pytest.mark.parametrize("number", [1, 3])
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import yaml
 from typer.core import TyperGroup
 
 from deployer.cli.main import app
-from deployer.cli.reference import reference
+from deployer.cli.reference import groups, reference
 from deployer.cost.prices import read_prices
 from deployer.engine.aws_kms import parse_kms
 from deployer.engine.backend_url import s3_place
@@ -71,7 +71,7 @@ def test_specs_in_the_documents_load(text: str, tmp_path: Path) -> None:
 def test_commands_in_the_documents_exist(text: str) -> None:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
-    targets = re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
         command, *arguments = shlex.split(line, comments=True)
         if command == "deployer":
@@ -87,3 +87,19 @@ def test_commands_in_the_documents_exist(text: str) -> None:
 
 def test_the_command_reference_is_current() -> None:
     assert (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8") == reference()
+
+
+def test_the_readme_and_the_reference_have_the_groups_of_the_help() -> None:
+    group = typer.main.get_command(app)
+    assert isinstance(group, TyperGroup)
+    shown = groups(group, typer.Context(group, info_name="deployer"))
+    assert list(shown) == ["Specs", "Plan and apply", "Data", "Tables and services", "Machines and clusters", "State"]
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    commands = readme.partition("## Commands\n")[2].partition("\n## ")[0]
+    for title, names in shown.items():
+        rows = commands.partition(f"### {title}\n")[2].partition("\n### ")[0]
+        assert set(re.findall(r"^\| `deployer ([a-z]+)", rows, re.MULTILINE)) <= set(names)
+        assert [name for name in names if not re.search(rf"^\|[^|]*`(deployer )?{name}\b", rows, re.MULTILINE)] == []
+
+    headings = re.findall(r"^## (.*)$", reference(), re.MULTILINE)
+    assert headings == list(shown)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.docs.test_tutorial import clone, reader
 from tests.docs.tutorial import Command, Reader, fits, steps_of
 from tests.projects import REPOSITORY
@@ -11,6 +13,7 @@ __all__ = ["clone", "reader"]  # fixtures
 PAGE = REPOSITORY / "docs" / "tables.md"
 
 
+@pytest.mark.full
 def test_the_page_is_true(reader: Reader) -> None:
     steps = [*steps_of(PAGE.read_text(encoding="utf-8"))]
     assert sum(isinstance(step, Command) for step in steps) > 20

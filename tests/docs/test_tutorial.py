@@ -53,6 +53,7 @@ def reader(clone: Path, tmp_path: Path) -> Reader:
 _WHO = (("NAME", ""), ("EMAIL", "@example.com"))
 
 
+@pytest.mark.full
 def test_the_tutorial_is_true(reader: Reader) -> None:
     steps = [*steps_of(TUTORIAL.read_text(encoding="utf-8"))]
     assert sum(isinstance(step, Command) for step in steps) > 20

@@ -10,6 +10,7 @@ import textwrap
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ Opts = pulumi.ResourceOptions
 """
 CHECKPOINT = "stacks/demo/dev.json"
 REPOSITORY = Path(__file__).parents[2]
+SCHEMAS = Path(__file__).parent / "pulumi_state_schema"
 #: fields that the CLI writes and the published schema does not list
 UNLISTED = {"retainOnDelete", "deletedWith", "replaceWith", "ignoreChanges", "replaceOnChanges", "replacementTrigger"}
 
@@ -149,27 +151,24 @@ def check_state(lab: Lab) -> None:
         needed = {doc.get("parent"), doc.get("provider", "").rpartition("::")[0], *doc.get("dependencies", ())}
         assert needed - {None, ""} <= seen, doc["urn"]
         seen.add(doc["urn"])
-    if (validator := schema_validator()) is not None:
-        resources = [
-            {key: value for key, value in doc.items() if key not in UNLISTED} for doc in deployment.get("resources", ())
-        ]
-        validator.validate({"version": 3, "deployment": {**deployment, "resources": resources}})
+    check_schema(deployment)
 
 
-def schema_folder() -> Path | None:
-    """Pulumi's published schemas, where a checkout beside this one has them."""
-    found = [parent / "shared" / "pulumi-state-schema" for parent in REPOSITORY.parents]
-    return next((folder for folder in found if folder.is_dir()), None)
+def check_schema(deployment: dict[str, Any]) -> None:
+    """Holds a deployment against Pulumi's published schemas."""
+    resources = [
+        {key: value for key, value in doc.items() if key not in UNLISTED} for doc in deployment.get("resources", ())
+    ]
+    schema_validator().validate({"version": 3, "deployment": {**deployment, "resources": resources}})
 
 
+@cache
 def schema_validator() -> Any:
+    """Of Pulumi's published schemas."""
     import jsonschema
     import referencing
 
-    folder = schema_folder()
-    if folder is None:
-        return None
-    docs = [json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))]
+    docs = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(SCHEMAS.glob("*.json"))]
     registry: Any = referencing.Registry().with_resources(
         [(doc["$id"], referencing.Resource.from_contents(doc)) for doc in docs]
     )
@@ -196,7 +195,7 @@ def lab(tmp_path: Path, passphrase: None) -> Lab:
     return lab_in(tmp_path)
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.full)])
 def any_lab(request: pytest.FixtureRequest, tmp_path: Path, passphrase: None) -> Lab:
     """One with its state in a folder, and one with its state in a bucket."""
     return lab_in(tmp_path, backend_url_of(request, str(request.param)))

@@ -19,6 +19,8 @@ from deployer.engine.rekey import change_keeper
 from deployer.errors import Corrupt, DeployerError, InvalidInput, Refused
 from tests.engine.conftest import Lab, lab_in
 
+pytestmark = pytest.mark.full
+
 REGION = "eu-central-1"
 ARN = f"arn:aws:kms:{REGION}:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 PROGRAM = """

@@ -8,8 +8,9 @@ from contextlib import closing
 import pyarrow as pa
 import pytest
 
-from deployer.services.attached import create_service, pause_service
-from deployer.services.runs import queue_run, runs_of, start_run
+from deployer.errors import InvalidInput
+from deployer.services.attached import create_service, pause_service, remove_service
+from deployer.services.runs import begin_runs, queue_run, runs_of, start_run
 from deployer.state.json_values import JSON
 from deployer.state.services import Service
 from deployer.tables.append import open_appender
@@ -73,6 +74,31 @@ def test_a_service_that_fails_fails_the_job_with_the_reason(grown: Lake, capsys:
     assert "opens only tables below its folder" in capsys.readouterr().err
     [run] = runs_of(grown.store.table(table_id(grown)))
     assert run.status == "FAILED" and "opens only tables below its folder" in run.reason
+
+
+def test_a_run_that_another_run_excludes_has_failed_with_the_reason(
+    grown: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [other] = begin_runs(grown.store, [table_id(grown)], "CLUSTER", cause="on demand")
+    arguments = [f"--root={grown.root}", "--table=air.flights", "--service=COMPACT"]
+    assert main([*arguments, f"--scheduled={AT}"]) == 1
+    [run] = runs_of(grown.store.table(table_id(grown)), "COMPACT")
+    assert (run.status, run.started_at) == ("FAILED", None)
+    assert run.reason == f"it could not begin: run {other.run_id} of CLUSTER is RUNNING"
+    assert f"run {other.run_id} of CLUSTER is RUNNING" in capsys.readouterr().err
+    other.finish()
+    assert main([*arguments, "--scheduled=2027-03-23T18:59:43Z"]) == 0
+    assert [run.status for run in runs_of(grown.store.table(table_id(grown)), "COMPACT")] == ["SUCCEEDED", "FAILED"]
+
+
+def test_a_run_that_cannot_begin_for_its_options_has_failed_with_the_reason(grown: Lake) -> None:
+    remove_service(grown.store, table_id(grown), "COMPACT")
+    broken = Service("COMPACT", options={"min_files": "many"}, unsafe_raw=True)
+    create_service(grown.store, table_id(grown), broken)
+    with pytest.raises(InvalidInput):
+        run_scheduled(grown.root, "air.flights", "COMPACT", scheduled=AT)
+    [run] = runs_of(grown.store.table(table_id(grown)))
+    assert run.status == "FAILED" and "min_files" in run.reason
 
 
 def test_the_command_line(grown: Lake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from tests.packages.data_files import downloaded
 from tests.projects import INSTANCE
 from tests.tables.lakes import Lake
 
-pytestmark = pytest.mark.xdist_group("packages")  # one download for all
+pytestmark = [pytest.mark.full, pytest.mark.xdist_group("packages")]  # one download for all
 
 FILES = {  #: of each package, by glob, with how many there are
     "bokeh_sampledata": ("bokeh_sampledata/_data/*.csv*", 32),

@@ -113,6 +113,16 @@ def index(name: str, what: str, of: IndexSpec | None) -> Edit:
     return Edit(f"index {name} {what}", change)
 
 
+def called(name: str, new: str) -> Edit:
+    """The index of that name under a new one."""
+
+    def change(spec: TableSpec) -> TableSpec:
+        renamed = (replace(each, name=new) if each.name == name else each for each in spec.indexes)
+        return replace(spec, indexes=tuple(sorted(renamed, key=lambda each: each.name)))
+
+    return Edit(f"index {name} called {new}", change)
+
+
 def service(what: str, kind: str, change: Callable[[ServiceSpec], ServiceSpec | None]) -> Edit:
     """The service of that kind changed, attached where the table has none, or detached."""
 
@@ -192,6 +202,7 @@ EDITS: Mapping[type, tuple[Edit, ...]] = {
         index("by_delay", "bitmap", IndexSpec("by_delay", ("delay",), "bitmap")),
         index("by_hall", "btree", IndexSpec("by_hall", ("gate.hall",), "btree")),
     ),
+    c.RenameIndex: (called("by_delay", "late_index"), called("by_hall", "hall_index")),
     c.CreateService: (
         service("attached", "CLUSTER", lambda each: replace(each, options={"curve": "zorder"})),
         service("attached", "AUTOSAVEPOINT", lambda each: each),

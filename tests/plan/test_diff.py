@@ -14,7 +14,7 @@ from rich.console import Console
 
 from deployer.plan import diff, make_plan
 from deployer.plan.as_json import plan_as_json
-from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex
+from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex, RenameIndex
 from deployer.plan.terminal import plan_as_tree
 from deployer.plan.words import describe
 from deployer.specs.model import Cluster, InstanceSpec, ServiceSpec, StateBackend, Storage, TableSpec, Trigger
@@ -208,7 +208,7 @@ def test_every_kind_of_change_has_a_golden_case() -> None:
     found = {type(change) for after in (*TABLES.values(), None) for change in diff(FLIGHTS, after)}
     found |= {type(change) for after in (*INSTANCES.values(), None) for change in diff(INSTANCE, after)}
     found |= {type(change) for after in (FLIGHTS, INSTANCE) for change in diff(None, after)}
-    found |= {CreateIndex, DropIndex, RebuildIndex}  # tests/plan/test_indexes.py
+    found |= {CreateIndex, DropIndex, RebuildIndex, RenameIndex}  # tests/plan/test_indexes.py
     assert found == set(get_args(Change))
 
 

@@ -13,7 +13,8 @@ from deployer.errors import Position
 from deployer.plan import diff, make_plan
 from deployer.plan.as_json import plan_as_json
 from deployer.plan.cause import cause
-from deployer.plan.changes import CreateIndex, DropIndex, IndexChange, RebuildIndex, RenameColumn
+from deployer.plan.changes import CreateIndex, DropIndex, IndexChange, RebuildIndex, RenameColumn, RenameIndex
+from deployer.plan.indexes import index_changes
 from deployer.plan.risk import Risk
 from deployer.plan.terminal import plan_as_tree
 from deployer.provider.paths import property_paths
@@ -46,11 +47,12 @@ CASES: Mapping[str, TableSpec] = {
     ),
     "kind": replace(BEFORE, indexes=(replace(CARRIER, kind="btree"), WORDS, VECTORS)),
     "column": replace(BEFORE, indexes=(replace(CARRIER, columns=("flight",)), WORDS, VECTORS)),
+    "rename": replace(BEFORE, indexes=(CARRIER, replace(WORDS, name="texts"), VECTORS)),
 }
 
 
 def planned(after: TableSpec) -> list[IndexChange]:
-    return [change for change in diff(BEFORE, after) if isinstance(change, CreateIndex | DropIndex | RebuildIndex)]
+    return [change for change in diff(BEFORE, after) if isinstance(change, IndexChange)]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -84,6 +86,66 @@ def test_an_index_follows_its_renamed_column() -> None:
     assert {type(change) for change in diff(BEFORE, after)} == {RenameColumn}
 
 
+def test_an_index_that_is_named_after_its_column_is_renamed_with_it() -> None:
+    columns = [
+        replace(column, name="airline", renamed_from="carrier") if column.name == "carrier" else column
+        for column in BEFORE.columns
+    ]
+    airline = IndexSpec("airline_bitmap", ("airline",), "bitmap")
+    after = replace(BEFORE, columns=tuple(columns), row_keys=("airline", "flight"), indexes=(airline, WORDS, VECTORS))
+    assert diff(BEFORE, after) == (
+        RenameColumn(BEFORE.address, ("carrier",), "airline"),
+        RenameIndex(BEFORE.address, replace(CARRIER, columns=("airline",)), airline),
+    )
+
+
+A, B, C = (IndexSpec(f"{name}_btree", (name,), "btree") for name in ("a", "b", "c"))
+RENAMES: Mapping[str, tuple[list[IndexSpec], list[IndexSpec], list[str]]] = {
+    "each frees the name of the next": (
+        [replace(A, columns=("b",)), replace(B, columns=("c",))],
+        [B, C],
+        ["rename b_btree c_btree", "rename a_btree b_btree"],
+    ),
+    "another takes the old name": (
+        [replace(A, columns=("b",))],
+        [A, B],
+        ["rename a_btree b_btree", "create a_btree"],
+    ),
+    "a swap of names": (
+        [A, B],
+        [replace(B, columns=("a",)), replace(A, columns=("b",))],
+        ["rebuild b_btree", "rebuild a_btree"],
+    ),
+    "of two of the same the one that is not declared": (
+        [A, replace(A, name="x")],
+        [A, replace(A, name="y")],
+        ["rename x y"],
+    ),
+    "other parameters": (
+        [replace(WORDS, name="x")],
+        [replace(WORDS, name="y", parameters={})],
+        ["drop x", "create y"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", RENAMES)
+def test_an_index_that_has_only_another_name_is_renamed(case: str) -> None:
+    live, desired, expected = RENAMES[case]
+    told = []
+    for change in index_changes("table/air.flights", live, desired):
+        match change:
+            case CreateIndex(index=index):
+                told.append(f"create {index.name}")
+            case DropIndex(index=index):
+                told.append(f"drop {index.name}")
+            case RebuildIndex(after=after):
+                told.append(f"rebuild {after.name}")
+            case RenameIndex(before=before, after=after):
+                told.append(f"rename {before.name} {after.name}")
+    assert told == expected
+
+
 def test_indexes_are_dropped_before_columns_and_built_after_them() -> None:
     after = replace(
         BEFORE,
@@ -95,7 +157,7 @@ def test_indexes_are_dropped_before_columns_and_built_after_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "line"), [("create", 20), ("drop", 10), ("parameters", 32), ("kind", 12), ("column", 13)]
+    ("case", "line"), [("create", 20), ("drop", 10), ("parameters", 32), ("kind", 12), ("column", 13), ("rename", 40)]
 )
 def test_a_change_of_an_index_is_caused_by_its_own_line(case: str, line: int) -> None:
     sources = {
@@ -108,6 +170,8 @@ def test_a_change_of_an_index_is_caused_by_its_own_line(case: str, line: int) ->
         "indexes.vectors": 30,
         "indexes.vectors.num_partitions": 31,
         "indexes.vectors.metric": 32,
+        "indexes.texts": 39,
+        "indexes.texts.name": 40,
     }
     after = replace(CASES[case], sources={path: Position("t.yaml", number, 1) for path, number in sources.items()})
     at = cause(planned(after)[-1], after)

@@ -13,6 +13,7 @@ import pytest
 from pulumi.provider.experimental import provider as sdk
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
+from deployer.provider.deletions import DELETIONS_VARIABLE, Deletions
 from deployer.provider.kinds import UNKNOWN
 from deployer.provider.provider import LakeProvider, _plain, _properties
 from deployer.provider.stores import Stores
@@ -135,6 +136,40 @@ def test_an_update_is_all_or_nothing_when_a_part_is_refused(asked: Asked, tmp_pa
     with pytest.raises(Refused, match="values may be lost"):
         asked.update(TABLE_URN, id, table_inputs(spec, INSTANCE.root))
     assert asked.read(TABLE_URN, id, TABLE_INPUTS)[1] == TABLE_INPUTS
+
+
+def test_a_table_of_another_name_is_updated_only_where_a_plan_renamed_it(asked: Asked) -> None:
+    """Pulumi's state, which may be anybody's, has the id of another table."""
+    id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
+    other = table_inputs(replace(FLIGHTS, name="hops", description="New."), INSTANCE.root)
+    with pytest.raises(Refused, match="the two differ by more than their name; run `deployer up`, which shows it"):
+        asked.update(TABLE_URN, id, other)
+    asked.stores.deletions = Deletions(renames=frozenset((id,)))
+    asked.update(TABLE_URN, id, other)
+    assert asked.read(TABLE_URN, id, other)[1] == other
+
+
+def test_a_new_resource_takes_over_the_table_of_its_former_name(asked: Asked) -> None:
+    id, _ = asked.create(TABLE_URN, TABLE_INPUTS)
+    renamed = table_inputs(replace(FLIGHTS, name="hops", renamed_from="flights"), INSTANCE.root)
+    assert asked.create(TABLE_URN.replace("flights", "hops"), renamed)[0] == id
+    another = table_inputs(replace(FLIGHTS, name="jumps", renamed_from="hops"), INSTANCE.root)
+    assert asked.create(f"{TABLE_URN.replace(':dev:', ':prod:')}", another)[0] != id, "another stack's stays"
+
+
+def test_a_table_is_deleted_only_where_the_plan_of_the_run_does_that(asked: Asked) -> None:
+    id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
+    asked.stores.deletions = Deletions(asked.stores.path(INSTANCE.root))
+    with pytest.raises(Refused, match="the plan of this run does not delete it"):
+        asked.delete(TABLE_URN, id, outputs)
+    asked.stores.deletions = replace(asked.stores.deletions, tables=frozenset((id,)))
+    asked.delete(TABLE_URN, id, outputs)
+    assert asked.read(TABLE_URN, id, TABLE_INPUTS)[0] == ""
+
+
+def test_what_a_run_may_delete_and_rename_reaches_a_plugin() -> None:
+    deletions = Deletions("/lake", frozenset("a"), instance=True, renames=frozenset("bc"))
+    assert Deletions.of_environment({DELETIONS_VARIABLE: deletions.as_text()}) == deletions
 
 
 def test_an_updated_table_reads_back_as_it_is_declared(asked: Asked) -> None:

@@ -81,7 +81,7 @@ SERVICES = (
 def test_roles_of_others_are_handed_to_nobody(service: str) -> None:
     """F5: `iam:PassRole` is for the lake's own roles, and for the services that run or tell of its jobs."""
     to = {"iam:PassedToService": f"{service}.amazonaws.com"}
-    handed = {"ec2", "elasticmapreduce", "scheduler", "events", "s3"}
+    handed = {"ec2", "elasticmapreduce", "emr-serverless", "scheduler", "events", "s3"}
     assert is_allowed(Call("iam:PassRole", ROLE, to), deploying()) is (service in handed)
     assert not is_allowed(Call("iam:PassRole", ADMIN, to), deploying())
     assert not is_allowed(Call("iam:PassRole", ADMIN, to), [boundary_policy(DEMO)])

@@ -17,6 +17,8 @@ from deployer.tables.append import open_appender
 from tests.security.repository import PASSPHRASE, VARIABLES, Repository, make_template
 from tests.security.workflow_runner import Run
 
+pytestmark = pytest.mark.full
+
 TRIPS = "specs/trips.yaml"
 
 

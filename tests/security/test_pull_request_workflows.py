@@ -12,6 +12,8 @@ import pytest
 from tests.security.repository import FORK, PASSPHRASE, VARIABLES, Changes, Pull, Repository, make_template
 from tests.security.workflow_runner import JobRun, Run
 
+pytestmark = pytest.mark.full
+
 TRIPS = "specs/trips.yaml"
 PREVIEW, LIVE = "<!-- deployer:preview -->", "<!-- deployer:preview-live -->"
 WORKFLOWS = ".github/workflows"
@@ -114,7 +116,7 @@ def hostile(repository: Repository, trace: Path) -> Changes:
         "policies/rules.yaml": "kind: Policy\nrule: descriptions\nenforcement: advisory\n",
         "policies/own.py": program,
         "stacks/__main__.py": program,
-        "Pulumi.yaml": pulumi.replace(".venv/bin", "tools"),
+        "Pulumi.yaml": f"{pulumi}plugins: {{providers: [{{name: lake, path: tools}}]}}\n",
         **{f"tools/{name}": script for name in ("pulumi-resource-lake", "deployer", "python")},
         **dict.fromkeys(("git", "gh", "deployer", "python", "python3", "bash", ".venv/bin/deployer"), script),
         **{f"{name}.py": program for name in ("sitecustomize", "usercustomize", "yaml", "pip", "venv", "json")},

@@ -22,6 +22,8 @@ from deployer.state.model import TableEntry
 from . import forge
 from .strategies import NUMBERS, atoms_of, entries, texts
 
+pytestmark = pytest.mark.full
+
 EXAMPLES = settings(
     max_examples=12,
     deadline=None,

@@ -24,6 +24,8 @@ from deployer.tables.storage import erase_dataset
 from tests.state.samples import backend_of
 from tests.tables.lakes import Lake, flights
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:

@@ -57,7 +57,6 @@ BROKEN: dict[str, dict[str, Any]] = {
     "a query in an address": put("METASYNC", {"targets": [{"type": "rest", "uri": "URI?x=1"}]}),
     "a field that is not known": put("METASYNC", {"targets": [{"type": "rest", "uri": "URI", "headers": {"a": "b"}}]}),
     "no list of targets": put("METASYNC", {"targets": {"type": "rest", "uri": "URI"}}),
-    "no targets": put("METASYNC", {}),
     "an option that is not known": put("METASYNC", {"targets": [{"type": "rest", "uri": "URI"}], "x": 1}),
     "a path as a time": put("CLEAN", {"older_than": "../x"}),
     "a time that is none": put("CLEAN", {"older_than": "0"}),

@@ -19,7 +19,7 @@ from deployer.errors import Conflict
 from deployer.services import running
 from deployer.services.reading import leased
 from deployer.services.run import run_service
-from deployer.services.runs import begin_run
+from deployer.services.runs import begin_runs
 from deployer.tables.append import open_appender
 from tests.tables.lakes import flights
 
@@ -62,7 +62,7 @@ def read(root: str) -> Callable[[], object]:
 
 
 def service(root: str, what: str) -> Callable[[], object]:
-    vars(running)["begin_run"] = functools.partial(begin_run, lease=2.0)
+    vars(running)["begin_runs"] = functools.partial(begin_runs, lease=2.0)
 
     def once() -> str:
         try:

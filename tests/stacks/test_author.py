@@ -13,6 +13,8 @@ from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.state.samples import entry
 
+pytestmark = pytest.mark.full
+
 
 def authors(root: str) -> set[str]:
     return {each.author for each in open_store(root).log(INSTANCE_LOG)}

@@ -13,6 +13,8 @@ from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 from tests.stacks.conftest import REGION, MakeProject, bucket_of
 
+pytestmark = pytest.mark.full
+
 CLUSTERS = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0, max_workers: 10}\n"
 PRICES = """\
 format: 1

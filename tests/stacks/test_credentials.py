@@ -17,6 +17,8 @@ from tests.cli.conftest import Deployer, Ran
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.state.faults import Asked, Fault, Proxy, proxy
 
+pytestmark = pytest.mark.full
+
 IDENTITY = "eyJhbGciOiJub25lIn0.a-web-identity-that-nobody-writes.c2lnbmF0dXJl"
 USES = 6  #: of a token until it counts as old: a request reads it, some are sent with it at once
 

@@ -21,8 +21,12 @@ from tests.cli.conftest import Deployer
 from tests.stacks.answers import Answers, answering
 from tests.stacks.conftest import REGION, MakeProject, bucket_of
 
+pytestmark = pytest.mark.full
+
 CLUSTERS = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0, cores: 4, max_workers: 10}\n"
 ACCOUNT = "123456789012"
+#: Checks that this project does not need: its root is a bucket, and the embedded engine has the provider in its process.
+NOT_HERE = ("root", "state-store", "emr", "job-roles", "lake-provider")
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 
@@ -60,7 +64,7 @@ def looked(deployer: Deployer, *options: str) -> tuple[int, dict[str, Any]]:
 def test_everything_is_fine(lake: tuple[Path, Answers], deployer: Deployer) -> None:
     project, answers = lake
     code, found = looked(deployer)
-    expected = dict.fromkeys(found, "ok") | dict.fromkeys(("root", "state-store", "emr", "job-roles"), "not applicable")
+    expected = dict.fromkeys(found, "ok") | dict.fromkeys(NOT_HERE, "not applicable")
     assert ({name: each["status"] for name, each in found.items()}, code) == (expected, 0), found
     assert found["identity"]["details"] == {"account": ACCOUNT, "arn": f"arn:aws:sts::{ACCOUNT}:user/moto"}
     assert found["credentials"]["details"] == {"source": "env", "expires": None}
@@ -372,4 +376,4 @@ def test_people_read_a_checklist(lake: tuple[Path, Answers], deployer: Deployer)
     assert any(line.startswith("wrong  permissions") and "iam:CreateRole" in line for line in lines)
     assert any(line.strip() == "→ allow them; docs/aws.md#permissions has the whole policy" for line in lines)
     assert "not applicable: root (see `bucket`)" in lines
-    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 4 not applicable")
+    assert lines[-1].startswith("Doctor: ") and lines[-1].endswith("1 wrong, 5 not applicable")

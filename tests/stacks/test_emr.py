@@ -13,6 +13,8 @@ from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.graph import outputs_of
 
+pytestmark = pytest.mark.full
+
 LONG = """\
 tags: {team: data}
 clusters:

@@ -14,6 +14,8 @@ from tests.cli.conftest import Deployer, Ran
 from tests.stacks.conftest import MakeProject
 from tests.state.faults import Asked, Fault, Proxy, proxy
 
+pytestmark = pytest.mark.full
+
 SAVED = "what was done is saved; mend the cause and run it again"
 
 

@@ -14,6 +14,8 @@ from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.test_emr import change, planned
 
+pytestmark = pytest.mark.full
+
 CLUSTER = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0}\n"
 
 

@@ -13,6 +13,8 @@ from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 from tests.stacks.conftest import REGION, MakeProject
 
+pytestmark = pytest.mark.full
+
 CLUSTERS = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0}\n"
 
 

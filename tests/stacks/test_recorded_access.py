@@ -18,6 +18,8 @@ from tests.stacks.recording import own, recording
 from tests.stacks.test_aws import PROD, SERVICES
 from tests.stacks.test_emr import change
 
+pytestmark = pytest.mark.full
+
 
 def refused(calls: list[Call], documents: list[object]) -> list[str]:
     return sorted(name for name, call in own(calls).items() if not is_allowed(call, documents))  # type: ignore[arg-type]

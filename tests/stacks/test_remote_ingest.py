@@ -7,7 +7,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -18,6 +21,7 @@ from deployer.cli.main import run as run_command
 from deployer.compute import aws_calls, following
 from deployer.compute.told import Told, remembered, tell
 from deployer.errors import Interrupted, Refused
+from deployer.services import TableServicesClient, remote, waiting
 from deployer.state.clock import Clock
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
@@ -28,6 +32,8 @@ from tests.compute.runner import runner
 from tests.projects import make_project, table
 from tests.stacks.conftest import empty
 from tests.wheelhouse import trust_wheelhouse
+
+pytestmark = pytest.mark.full
 
 BUCKET = "remote-ingest-lakes"
 ROOT = f"s3://{BUCKET}/demo"
@@ -339,6 +345,109 @@ def test_a_service_runs_there_as_here(aws: str, project: Path, deployer: Deploye
     assert ran.code == 0, ran.err
     assert "air.flights: " in ran.out and "1 file" in ran.out and "in this process" in ran.out
     assert deployer("service", "run", "air.none", "compact", "--cluster", "small").code == 1
+
+
+@pytest.mark.parametrize(("cluster", "kind"), [("small", "serverless"), ("big", "steps")])
+def test_the_client_runs_a_service_there_as_the_command_does(
+    aws: str,
+    project: Path,
+    deployer: Deployer,
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: str,
+    kind: str,
+) -> None:
+    for number in (700, 701):
+        rows = put(f"{cluster}-{number}.csv", f"id,delay\n{number},1\n")
+        assert deployer("ingest", "air.flights", rows).code == 0
+    table: dict[str, Any] = {"lake": "demo", "database": "air", "service": "COMPACT"}
+    done: list[str] = []
+
+    def execute(_: float = 0.0) -> None:
+        """What the cluster does while the client waits: the one job that it was given."""
+        for job in _jobs_on(kind, "COMPACT air.flights "):
+            if job.run_id not in done:
+                done.append(job.run_id)
+                code = service_program.main(job.arguments)
+                set_state(aws, job.run_id, job.failed if code else job.succeeded)
+
+    _without_waiting(monkeypatch, execute)
+    with TableServicesClient(ROOT) as client:
+        client.create_table_service(table="flights", trigger_mode="ON_DEMAND", options={"min_files": "2"}, **table)
+        moved = client.alter_services_cluster_in_table("flights", lake="demo", database="air", services_cluster=cluster)
+        assert [each.cluster for each in moved] == [cluster]
+        earlier = [job.run_id for job in _jobs_on(kind, "COMPACT air.flights ")]
+        done += earlier
+        run = client.run_service_in_table("flights", **table)
+        assert (run.status, run.reason, run.cluster, run.figures.after["files"]) == ("SUCCEEDED", "", cluster, 1)
+        assert len(done) == len(earlier) + 1
+        started = remembered(ROOT, run.run_id)
+        assert started is not None and started.cluster == cluster  # `deployer follow RUN` finds it
+        with pytest.raises(TimeoutError, match="is queued after 0 s, and goes on"):
+            client.run_service_in_table("flights", timeout=0, **table)
+        execute()
+        newest = client.describe_table_service(table="flights", **table)
+        assert newest.last_run is not None and newest.last_run.status == "SKIPPED"
+        client.detach_table_service(table="flights", **table)
+
+
+def test_a_job_that_dies_before_its_run_begins_ends_the_run(
+    aws: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(_: float) -> None:
+        for job in _jobs_on("serverless", "CLEAN air.flights "):
+            set_state(aws, job.run_id, "FAILED", "The driver was lost")
+
+    _without_waiting(monkeypatch, lose)
+    table: dict[str, Any] = {"lake": "demo", "database": "air", "service": "CLEAN"}
+    with TableServicesClient(ROOT) as client:
+        client.create_table_service(table="flights", trigger_mode="ON_DEMAND", **table)
+        client.alter_services_cluster_in_table("flights", lake="demo", database="air", services_cluster="small")
+        run = client.run_service_in_table("flights", **table)
+        assert run.status == "FAILED" and run.reason.endswith("before the run began: The driver was lost"), run.reason
+
+        def interrupt(_: float) -> None:
+            raise KeyboardInterrupt
+
+        _without_waiting(monkeypatch, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            client.run_service_in_table("flights", **table)
+        newest, _ = client.show_runs_in_table_service(table="flights", **table)
+        assert newest.status == "CANCELLED"
+        client.detach_table_service(table="flights", **table)
+    assert {each["state"] for each in runs() if each["name"].startswith("CLEAN")} == {"FAILED", "CANCELLED"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job that a cluster was given, and what the cluster calls its ends."""
+
+    run_id: str
+    arguments: list[str]
+    succeeded: str
+    failed: str
+
+
+def _jobs_on(kind: str, name: str) -> list[Job]:
+    if kind == "serverless":
+        found = [each for each in runs() if each["name"].startswith(name) and each["state"] == "SUBMITTED"]
+        return [
+            Job(each["jobRunId"], each["jobDriver"]["sparkSubmit"]["entryPointArguments"], "SUCCESS", "FAILED")
+            for each in found
+        ]
+    emr = boto3.client("emr")
+    steps = [each for made in emr.list_clusters()["Clusters"] for each in emr.list_steps(ClusterId=made["Id"])["Steps"]]
+    mine = [each for each in steps if each["Name"].startswith(name)]
+    arguments = [each["Config"]["Args"] for each in mine]
+    return [
+        Job(each["Id"], [*dropwhile(lambda arg: not arg.startswith("--tell="), args)], "COMPLETED", "FAILED")
+        for each, args in zip(mine, arguments, strict=True)
+    ]
+
+
+def _without_waiting(monkeypatch: pytest.MonkeyPatch, on_sleep: Callable[[float], None]) -> None:
+    """The client looks at the cluster each time, and `on_sleep` happens instead of a pause."""
+    monkeypatch.setattr(remote, "PAUSE", 0.0)
+    monkeypatch.setattr(waiting, "time", SimpleNamespace(monotonic=time.monotonic, sleep=on_sleep))
 
 
 def test_a_busy_service_at_the_start_is_said(

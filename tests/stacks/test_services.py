@@ -17,6 +17,8 @@ from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.graph import graph_of, outputs_of
 
+pytestmark = pytest.mark.full
+
 CLUSTERS = """\
 notify: [ops@example.com]
 clusters:

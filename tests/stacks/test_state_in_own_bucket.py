@@ -12,6 +12,8 @@ from tests.cli.conftest import Deployer
 from tests.crash.test_kill_up import killed
 from tests.stacks.conftest import REGION, MakeProject, bucket_of
 
+pytestmark = pytest.mark.full
+
 
 def test_the_state_moves_into_the_bucket_that_it_made(on_aws: MakeProject, deployer: Deployer) -> None:
     project = on_aws()

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.stacks.conftest import MakeProject
 from tests.stacks.test_services import CLUSTERS, FLIGHTS, schedules
+
+pytestmark = pytest.mark.full
 
 PLANES = table("planes")
 

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 from hypothesis import strategies as st
 
 from deployer.state.location import Location, LocationOrNone
-from deployer.state.model import JSON, TableState
+from deployer.state.model import JSON, RestoreTarget, TableState
 from deployer.state.names import Name, SavepointName, TableId
 from deployer.state.partitions import leaf_for
 from deployer.state.service_reducer import open_run
@@ -111,6 +111,9 @@ def next_updates(draw: st.DrawFn, state: TableState, number: int) -> Sequence[Ta
         SetSchema(f"schema {number}".encode(), version),
         SetLanceVersion(version),
         CommitStarted(f"job-{number}", "ingest", version - 1),
+        CommitStarted(
+            f"run-{number}", "restore", version - 1, RestoreTarget("then", 1, 1, 1, 0, (state.table_id, "ab" * 16))
+        ),
         FilesAdded(fresh, version, job, 10 * len(fresh)),
         FilesAdded(fresh, version, job, 10 * len(fresh)),
         FilesReplaced(tuple(some), fresh, version, job),

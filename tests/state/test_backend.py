@@ -10,6 +10,8 @@ from deployer.state.backend import REMOVED, Backend, Record, SnapshotRecord
 
 from .conftest import OpenBackend
 
+pytestmark = pytest.mark.gate
+
 
 def _record(version: int, log: str = "t1", txn_id: str = "", body: bytes = b"body") -> Record:
     return Record(log, version, txn_id or f"txn-{log}-{version}", body)

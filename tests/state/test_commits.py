@@ -22,6 +22,8 @@ from deployer.state.updates import CommitStarted, RegisterTable, SetInstanceProp
 from .conftest import OpenBackend
 from .samples import NEVER, TABLE, added, creation, entry, store_at
 
+pytestmark = pytest.mark.gate
+
 PutOnce = Callable[[Sequence[Record]], bool]
 
 

@@ -37,6 +37,8 @@ from deployer.state.updates import (
 
 from .samples import TABLE, creation, file, store_at
 
+pytestmark = pytest.mark.gate
+
 WRITERS = st.integers(0, 2)
 POLICY = SnapshotPolicy(entries=7, keep=1, keep_for=0)  # each removes what is below its last snapshot
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from deployer.state import line
+from deployer.state.clock import Clock
 from deployer.state.line import Line, Turn
 from deployer.state.offers import Offer, opened
 
@@ -101,6 +103,33 @@ def test_what_was_not_taken_is_its_own_to_do(at: Line) -> None:
 def test_a_taker_that_ends_without_an_answer_is_seen_to_be_gone(at: Line) -> None:
     turn = beside(at, lambda offers: None if offers()[0].take() else pytest.fail("it was not offered"))
     assert turn.taker_gone and turn.answer is None
+
+
+@pytest.mark.parametrize("before", [0, 20], ids=["at once", "after a second"])
+def test_whoever_took_an_offer_and_is_silent_holds_its_writer_for_two_seconds(
+    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From when it took it, on a clock that goes a twentieth of a second between two looks."""
+    monkeypatch.setattr(line, "LOOKING", 0)
+    looks, taken_at = itertools.count(), list[int]()
+    lock, folder = tmp_path / "lock", tmp_path / "line"
+
+    def monotonic() -> float:
+        look = next(looks)
+        if look >= before and not taken_at and own.offers():
+            assert own.offers()[0].take()
+            taken_at.append(look)
+        return look / 20
+
+    waiting = Line(lock, folder, Clock(monotonic=monotonic))
+    with Line(lock, folder).turn() as own:
+        with waiting.turn(lambda: b"rows") as turn:
+            assert turn.in_doubt and turn.answer is None and not turn.taker_gone
+        assert next(looks) - taken_at[0] <= 2 * 20
+        since = next(looks)
+        with waiting.turn(lambda: b"rows") as turn:  # it does without, and waits for nobody
+            assert not turn.in_doubt and turn.waited
+        assert next(looks) - since <= 3
 
 
 def test_who_waits_in_vain_takes_the_offer_back_or_is_in_doubt(at: Line, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,8 @@ from deployer.state.sqlite import SqliteBackend
 
 from .samples import TABLE, added, backend_of, creation, objects_at, snapshot_versions, store_at
 
+pytestmark = pytest.mark.gate
+
 WORKER = str(Path(__file__).with_name("worker.py"))
 
 

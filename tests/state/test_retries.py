@@ -24,6 +24,8 @@ from .conftest import OpenBackend
 from .samples import NEVER, TABLE, added, creation, is_on_s3, store_at
 from .test_commits import Line, Ticks, answer_lost, request_lost
 
+pytestmark = pytest.mark.gate
+
 SECOND = "b" * 32
 READER = str(Path(__file__).with_name("reader.py"))
 

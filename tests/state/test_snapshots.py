@@ -20,10 +20,10 @@ from deployer.state.cache import Known
 from deployer.state.clock import Clock
 from deployer.state.envelope import refuse_newer, seal
 from deployer.state.history import Time
-from deployer.state.model import INSTANCE_LOG, TableState
+from deployer.state.model import INSTANCE_LOG, RestoreTarget, TableState
 from deployer.state.parts import from_parts
 from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_updates import PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
+from deployer.state.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
 from deployer.state.services import Figures, Service
 from deployer.state.snapshots import manifest_of
 from deployer.state.store import StateStore
@@ -170,6 +170,20 @@ def test_services_runs_and_savepoints_are_in_one_that_an_older_deployer_refuses(
     assert cast(TableState, from_parts(before, 9, 9)).services["COMPACT"].since == 0
 
 
+def test_the_cluster_of_services_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
+    store = store_at(root, policy=NEVER)
+    store.commit(TABLE, [creation(), PutService(Service("COMPACT"))])
+    store.snapshot(TABLE)
+    state = store.commit(TABLE, [MoveServices("nightly")])
+    store.snapshot(TABLE)
+    store.remove_old(TABLE)
+    first, second = (manifest_of(pointer) for pointer in backend_of(store).snapshots(TABLE))
+    assert (first["format"], second["format"]) == (2, 5)
+    backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
+    read = store_at(root).table(TABLE)
+    assert read == state and read.properties.services_cluster == read.services["COMPACT"].cluster == "nightly"
+
+
 def test_what_clustering_noted_of_files_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
     store = store_at(root, policy=NEVER)
     store.commit(TABLE, [creation(), FilesAdded((file(1),), 2)])
@@ -183,6 +197,21 @@ def test_what_clustering_noted_of_files_is_in_one_that_an_older_deployer_refuses
     backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
     assert store_at(root).table(TABLE) == state
     assert [each.clustering for each in store_at(root).table(TABLE).files] == ["", "zorder:3,7"]
+
+
+def test_what_a_restore_restores_is_in_one_that_an_older_deployer_refuses(root: str) -> None:
+    store = store_at(root, policy=NEVER)
+    store.commit(TABLE, [creation(), CommitStarted("run-1", "restore", 1)])
+    store.snapshot(TABLE)
+    target = RestoreTarget("then", 1, 1, 1, 0, (TABLE, "ab" * 16))
+    state = store.commit(TABLE, [CommitStarted("run-2", "restore", 1, target)])
+    store.snapshot(TABLE)
+    store.remove_old(TABLE)
+    first, second = (manifest_of(pointer) for pointer in backend_of(store).snapshots(TABLE))
+    assert (first["format"], second["format"]) == (1, 5)
+    backend_of(store).truncate(TABLE, 2)  # now only the snapshot has it
+    assert store_at(root).table(TABLE) == state
+    assert store_at(root).table(TABLE).intents["run-2"].together == target.tables
 
 
 # Days that the snapshots at versions 10, 20, 30 … are old, newest last; what is kept with keep=2 and 7 days.
@@ -332,9 +361,9 @@ def test_a_missing_entry_is_named(past: str) -> None:
 
 
 def test_a_snapshot_of_a_newer_format_is_refused(past: str) -> None:
-    manifest = {"format": 5, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
+    manifest = {"format": 6, "log": TABLE, "version": 40, "at": 1, "location": "x", "parts": {}}
     change_pointer(past, 40, seal(json.dumps(manifest).encode()))
-    with pytest.raises(Refused, match=r"written by a newer deployer \(format 5\), this one reads up to 4; upgrade"):
+    with pytest.raises(Refused, match=r"written by a newer deployer \(format 6\), this one reads up to 5; upgrade"):
         store_at(past).table(TABLE)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from deployer.state.model import TableProperties
 from deployer.state.service_updates import (
     LeaseRenewed,
+    MoveServices,
     PutService,
     RunEnded,
     RunQueued,
@@ -70,6 +71,15 @@ WORDS: list[tuple[Update, str]] = [
         PutService(Service("COMPACT", "AUTOMATIC", {"schedule": "0 3 * * *", "rows": 9}, cluster="emr", paused=True)),
         "set service COMPACT: AUTOMATIC, schedule = 0 3 * * *, rows = 9, on emr, paused",
     ),
+    (
+        PutService(Service("CLUSTER", options={"columns": ["delay"], "curve": "hilbert"}, cluster="emr")),
+        'set service CLUSTER: ON_DEMAND, on emr; options: columns = ["delay"], curve = hilbert',
+    ),
+    (
+        PutService(Service("CLEAN", options={"a": "b" * 300}, unsafe_raw=True)),
+        f"set service CLEAN: ON_DEMAND; options (unchecked): a = {'b' * 300}",
+    ),
+    (MoveServices("nightly"), "move all services to cluster nightly"),
     (RunQueued("7f", "CLEAN", "schedule", "local"), "queue run 7f of CLEAN (schedule, local)"),
     (RunStarted("7f", "host-1", 60_000), "start run 7f (held by host-1 for 60 s)"),
     (LeaseRenewed("7f", 1500, {"files": 3}), "run 7f goes on for 1.5 s: files = 3"),

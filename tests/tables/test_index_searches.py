@@ -86,6 +86,7 @@ def test_a_phrase_is_found_with_positions(lake: Lake) -> None:
     assert sorted(found) == [row["id"] for row in rows_of_all() if row["remark"].endswith("by fog 17")]
 
 
+@pytest.mark.thinned(6, to="full")
 @pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
 @pytest.mark.parametrize("index", [FLAT, PQ, GRAPH, GRAPH_PQ], ids=lambda index: index.kind)
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
@@ -142,6 +143,7 @@ TYPES: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.full  # a contract with Lance: it changes with the version of pylance alone
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("storage", ["2.1", "2.2"])
 @pytest.mark.parametrize("text", TYPES)

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pytest
 
 from deployer.live.reader import read_table
-from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex
+from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex, RenameColumn, RenameIndex
 from deployer.plan.diff import diff
+from deployer.specs.indexes import default_name
 from deployer.specs.model import IndexSpec
 from deployer.specs.types import Scalar
 from deployer.tables.import_adopt import adopt, adoptable
-from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, TEXT, TREE, Indexed, rows
+from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, SIZE, TEXT, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 
 ALL = (TREE, BITMAP, LABELS, TEXT, NESTED, PQ, GRAPH)
@@ -241,6 +242,103 @@ def test_an_index_follows_its_column_through_renaming_and_widening(lake: Lake) -
     assert table.changes() == ()
     assert table.infos()["vectors"].parameters == PQ.parameters
     assert table.dataset.describe_indices()[2].field_names == ["vector"]
+
+
+FOLLOWED = {
+    kind: IndexSpec(default_name((column,), kind), (column,), kind, parameters)
+    for kind, column, parameters in (
+        ("btree", "id", {}),
+        ("bitmap", "carrier", {}),
+        ("label_list", "stops", {}),
+        ("inverted", "remark", {"stem": False, "with_position": True, "custom_stop_words": ["fog"]}),
+        ("ivf_flat", "embedding", {"num_partitions": 4}),
+        ("ivf_pq", "embedding", PQ.parameters),
+        ("ivf_hnsw_sq", "embedding", {"num_partitions": 4, "m": 16}),
+        ("ivf_hnsw_pq", "embedding", {"num_partitions": 4, "num_sub_vectors": 8}),
+    )
+} | {"nested": NESTED}
+
+
+def renamed(index: IndexSpec) -> IndexSpec:
+    """The index under the name that it has by default after its column was renamed."""
+    columns = tuple("new_" + column for column in index.columns)
+    return replace(index, columns=columns, name=default_name(columns, index.kind))
+
+
+def of_lance(table: Indexed) -> dict[str, tuple[list[str], frozenset[str], dict[str, Any]]]:
+    """The indexes of the dataset by name: their columns, the ids of their files' folders, and what Lance tells."""
+    return {
+        each.name: (each.field_names, frozenset(str(segment.uuid) for segment in each.segments), dict(each.details))
+        for each in table.dataset.describe_indices()
+    }
+
+
+@pytest.mark.parametrize("kinds", [tuple(FOLLOWED)[:4], tuple(FOLLOWED)[4:]], ids=["scalar", "vectors"])
+def test_an_index_that_is_named_after_its_column_is_renamed_and_not_built(lake: Lake, kinds: tuple[str, ...]) -> None:
+    indexes = [FOLLOWED[kind] for kind in kinds]
+    table = Indexed(lake, indexes)
+    table.add(600)
+    table.add(200, 600)
+    before = of_lance(table)
+    columns = {index.columns[0].partition(".")[0] for index in indexes}
+    table.spec = replace(
+        table.spec,
+        columns=tuple(
+            replace(column, name=f"new_{column.name}", renamed_from=column.name) if column.name in columns else column
+            for column in table.spec.columns
+        ),
+        row_keys=tuple(f"new_{key}" if key in columns else key for key in table.spec.row_keys),
+    )
+    table.spec = table.with_indexes(table.spec, [renamed(index) for index in indexes])
+    assert {type(change) for change in table.changes()} == {RenameColumn, RenameIndex}
+    table.apply()
+    assert table.changes() == ()
+    assert of_lance(table) == {
+        renamed(index).name: ([*renamed(index).columns], *before[index.name][1:]) for index in indexes
+    }
+    assert {info.indexed_rows for info in table.infos().values()} == {800}
+    table.dataset.validate()
+    for index in indexes:
+        assert_used(table.dataset, renamed(index))
+    done = [each.operation for each in table.lake.open().history()[: len(indexes)]]
+    assert sorted(done) == sorted(f"rename index {index.name} → {renamed(index).name}" for index in indexes)
+
+
+def assert_used(dataset: Any, index: IndexSpec) -> None:
+    """Lance searches by the index, which its plan names; of several on the same vectors it takes one."""
+    [column] = index.columns
+    if index.kind.startswith("ivf_"):
+        near = {"column": column, "q": [1.0] * SIZE, "k": 3}
+        assert f"ANNSubIndex: name={column}_ivf" in dataset.scanner(nearest=near).explain_plan()
+    elif index.kind == "inverted":  # whose parameters tell: without the index there is no such search
+        assert dataset.to_table(full_text_query=lance.query.PhraseQuery("cancelled by", column)).num_rows
+        assert not dataset.to_table(full_text_query="fog").num_rows
+    else:
+        values = {"bitmap": f"{column} = 'c3'", "label_list": f"array_has({column}, 's4')"}
+        plan = dataset.scanner(filter=values.get(index.kind, f"{column} IN (1, 2)")).explain_plan()
+        assert f"@{index.name}(" in plan
+
+
+def test_an_index_that_waits_for_rows_is_renamed_too(lake: Lake) -> None:
+    table = Indexed(lake, [PQ])
+    table.declare(replace(PQ, name="vectors"))
+    assert table.changes() == ()
+    table.add(600)
+    assert list(of_lance(table)) == ["vectors"]
+
+
+def test_a_rename_by_plain_lance_keeps_the_index_whatever_the_specs_call_it_then(lake: Lake) -> None:
+    table = Indexed(lake, [TEXT])
+    table.add(100)
+    [(_, segments, _)] = of_lance(table).values()
+    table.dataset.alter_columns({"path": "remark", "name": "note"})
+    columns = [replace(each, name="note") if each.name == "remark" else each for each in table.spec.columns]
+    table.spec = replace(table.spec, columns=tuple(columns))
+    table.spec = table.with_indexes(table.spec, [replace(TEXT, columns=("note",))])  # as `drift --write-spec` writes it
+    assert table.changes() == ()
+    table.declare(replace(TEXT, columns=("note",), name="note_inverted"))
+    assert [(name, *about[:2]) for name, about in of_lance(table).items()] == [("note_inverted", ["note"], segments)]
+    assert table.changes() == ()
 
 
 def test_an_index_is_there_again_after_its_column_changed_its_type(lake: Lake) -> None:

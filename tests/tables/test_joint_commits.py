@@ -17,7 +17,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.errors import Conflict, OutcomeUnknown
+from deployer.errors import Conflict
 from deployer.live.rollforward import refresh
 from deployer.state import line
 from deployer.state.offers import call
@@ -252,32 +252,54 @@ def stopped(process: subprocess.Popen[str]) -> None:
     os.waitpid(process.pid, os.WUNTRACED)
 
 
-@pytest.mark.parametrize("patient", [True, False], ids=["waits", "gives up"])
-def test_a_writer_that_is_stopped_while_it_commits_for_another(
-    patient: bool, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("point", "joint"),
+    [("line.after-take", False), ("tables.commit.before-lance", False), ("tables.commit.after-lance", True)],
+)
+def test_a_writer_that_is_stopped_while_it_commits_for_another_holds_nobody(
+    point: str, joint: bool, crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only an append that it took waits for it. Woken, it commits that once, whatever was done meanwhile."""
+    """The other writers commit alone. The stopped one commits its own rows later, and theirs no second time, even
+    where their files are in no fragment any more."""
+    monkeypatch.setattr(line, "TAKEN_PATIENCE", 0)
     with crowd.held():
-        one, other = crowd.append(1), crowd.append(2)
-        holder = crowd.process(0, "line.after-take=stop")
-    stopped(holder)
-    monkeypatch.setattr(line, "PATIENCE", 0)
-    crowd.call()
-    assert not other.result(LONG).already_done  # it took its offer back
-    assert not one.done()
-    if not patient:
-        monkeypatch.setattr(line, "TAKEN_PATIENCE", 0)
+        waiting = [crowd.append(1), crowd.append(2)]
+        holder = crowd.process(0, f"{point}=stop")
+    try:
+        stopped(holder)
+        monkeypatch.setattr(line, "PATIENCE", 0)
         crowd.wake()
-        with pytest.raises(OutcomeUnknown, match="cannot be found"):
-            one.result(LONG)
-        again = open_appender(crowd.lake.root, "air.flights").append(flights(ROWS, ROWS), "job-1")
-        assert not again.already_done
-    os.kill(holder.pid, signal.SIGCONT)
-    holder.communicate(timeout=LONG)
-    assert holder.returncode == 0
-    if patient:
-        assert not one.result(LONG).already_done
+        assert not any(each.result(LONG).already_done for each in waiting)
+        table = crowd.lake.open()
+        assert sorted(table.opened.state.jobs) == [f"job-{number}" for number in range(0 if joint else 1, 3)]
+        lance.dataset(table.opened.location).optimize.compact_files()
+    finally:
+        os.kill(holder.pid, signal.SIGCONT)
+        _, said = holder.communicate(timeout=LONG)
+    assert holder.returncode == 0, said
+    assert lance.dataset(table.opened.location).count_rows() == 3 * ROWS  # before deployer looks at it again
+    refresh(crowd.lake.store, crowd.lake.root, table.opened.entry.table_id)
     crowd.holds(0, 1, 2)
+
+
+def test_a_writer_that_others_made_look_again_refuses_rows_of_another_schema(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line, "TAKEN_PATIENCE", 0)
+    with crowd.held():
+        waiting = crowd.append(1)
+        holder = crowd.process(0, "tables.commit.before-lance=stop")
+    try:
+        stopped(holder)
+        crowd.wake()
+        waiting.result(LONG)
+        add_a_column(lance.dataset(crowd.lake.open().opened.location))
+        crowd.lake.open()  # records it
+    finally:
+        os.kill(holder.pid, signal.SIGCONT)
+        _, said = holder.communicate(timeout=LONG)
+    assert holder.returncode == 1 and "the table was changed while rows were being written for it" in said
+    crowd.holds(1)
 
 
 def test_files_that_were_committed_twice_count_once(lake: Lake) -> None:

@@ -22,7 +22,7 @@ from deployer.tables import rewrite_lock, unique_commit
 from deployer.tables.admin import delete_table, update_table
 from deployer.tables.append import open_appender
 from deployer.tables.collect import collect_garbage
-from deployer.tables.rewrite_lock import held
+from deployer.tables.rewrite_lock import Holder, held
 from deployer.tables.writer import write_sorted
 from tests.state.faults import Interpose
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -128,6 +128,15 @@ def test_a_lease_keeps_others_out_until_it_ends(on_s3: str, monkeypatch: pytest.
         assert not is_first
     with held(location, "lock") as is_first:
         assert is_first
+
+
+def test_a_lease_of_an_attempt_that_is_over_is_taken_over_at_once_and_its_work_continues(on_s3: str) -> None:
+    location = f"{on_s3}/air/flights.lance"
+    with held(location, "lock", Holder("first")):
+        with pytest.raises(Conflict, match="another process rewrites the table"):
+            held(location, "lock", Holder("second", frozenset({"another"}))).__enter__()
+        with held(location, "lock", Holder("second", frozenset({"first"}))) as continues:
+            assert continues
 
 
 def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:

@@ -19,7 +19,7 @@ from deployer.errors import DeployerError
 from deployer.live.lance_failures import in_words
 from deployer.live.lance_io import dataset_location, latest_version
 from deployer.live.reader import READERS, live_instance, live_table, read_table
-from deployer.services.due import Due, deleted_share, due_in, retry_at, small_files, watched
+from deployer.services.due import Due, deleted_rows, due_in, retry_at, small_files, watched
 from deployer.services.runs import dead_runs
 from deployer.services.standing import GRACE, Standing, may_start, standings
 from deployer.specs.model import Cluster, Trigger
@@ -87,7 +87,7 @@ class Watch:
         self._seen: dict[str, Seen] = {}
         #: When a dataset was last looked at (ms); of one in a folder the folder's time then, 0 where that may not tell.
         self._looked_at: dict[str, int] = {}
-        self._shares: dict[str, tuple[tuple[int, int], float]] = {}  # by table: of which version, and the share
+        self._deleted: dict[str, tuple[tuple[int, int], dict[int, int]]] = {}  # rows by table, and of which version
 
     def look(self, now: int) -> Look:
         """At all tables, at `now` (ms). Raises DeployerError when the state cannot be read."""
@@ -105,7 +105,7 @@ class Watch:
             }
             spec = live_instance(instance)
             self._clusters = spec.clusters if spec else ()
-            for known in (self._seen, self._looked_at, self._shares):
+            for known in (self._seen, self._looked_at, self._deleted):
                 for gone in known.keys() - self._entries.keys():
                     del known[gone]
         states, broken = self._store.each_table(self._entries)
@@ -183,12 +183,12 @@ class Watch:
             return Seen(entry, state, trouble=trouble, again_at=now + THINK_AGAIN)
 
     def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
-        def share() -> float:
-            return self._share(entry, state)
+        def deleted() -> dict[int, int]:
+            return self._deleted_rows(entry, state)
 
-        found = tuple(standings(state, now, share, lambda: self._before(state, now), self._grace))
+        found = tuple(standings(state, now, deleted, lambda: self._before(state, now), self._grace))
         ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
-        due = tuple(each for each in due_in(state, share, now) if each.service in ours)
+        due = tuple(each for each in due_in(state, deleted, now) if each.service in ours)
         queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service != "RESTORE"]
         forgotten = tuple(
             run
@@ -214,12 +214,12 @@ class Watch:
         except DeployerError:
             return None
 
-    def _share(self, entry: TableEntry, state: TableState) -> float:
+    def _deleted_rows(self, entry: TableEntry, state: TableState) -> dict[int, int]:
         version = (state.dataset, state.lance_version)
-        known = self._shares.get(entry.table_id)
+        known = self._deleted.get(entry.table_id)
         if known is None or known[0] != version:
-            known = version, deleted_share(ReadTable(self._store, self._root, entry, state))
-            self._shares[entry.table_id] = known
+            known = version, deleted_rows(ReadTable(self._store, self._root, entry, state))
+            self._deleted[entry.table_id] = known
         return known[1]
 
     def _is_ours(self, service: Service) -> bool:

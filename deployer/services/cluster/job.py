@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import Interrupted
+from deployer.errors import Conflict, Interrupted
 from deployer.live.clustered import Bounds
 from deployer.plan.words import count
 from deployer.plan.words import size as size_words
@@ -24,8 +25,10 @@ from deployer.services.compact.planning import Piece, Sizes, Task
 from deployer.services.portions import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
 from deployer.services.work import OnRows, in_driver, with_spark
 from deployer.specs.column_names import listed
+from deployer.state.conflicts import to_place_files
 from deployer.state.model import File
 from deployer.state.services import FinalStatus
+from deployer.state.updates import FilesReplaced
 from deployer.tables.dataset import OpenTable
 from deployer.tables.indexes import CaughtUp, catch_up
 from deployer.tables.ingest.ranges import Ranges
@@ -73,6 +76,7 @@ def cluster(
                 indexes = catch_up(table.store, table.root, table.entry.table_id, on_progress)
             else:
                 status, why = "SKIPPED", _nothing(before, arrangement)
+            arranging.mark(again(table))
     except (Interrupted, KeyboardInterrupt) as stop:
         status, why = "CANCELLED", str(stop) or "interrupted"
     table = again(table)
@@ -110,7 +114,11 @@ def _would(work: Work) -> str:
 
 def _nothing(before: Moment, arrangement: Arrangement) -> str:
     by = f"{arrangement.curve} over {listed(arrangement.columns)}"
-    return f"{count(before.files, 'file')}: all are clustered by {by}" if before.files else "there are no rows"
+    return (
+        f"{count(before.files, 'file')}: all are clustered by {by}, as well as can be"
+        if before.files
+        else "there are no rows"
+    )
 
 
 class _Arranging:
@@ -126,6 +134,7 @@ class _Arranging:
         self._sizes = Sizes(options.target_file_bytes, table.layout().max_rows_per_file)
         present = frozenset(file.fragment_id for file in table.state.files)
         self._chosen = Chosen(arrangement.name, None if options.incremental else present)
+        self._best: set[int] = set()  # files that came out as they were
         self._known: dict[tuple[int, int], Surveyed] = {}  # by fragment and its rows, which deletions make fewer
 
     def keep_order(self, table: OpenTable) -> bool:
@@ -158,6 +167,37 @@ class _Arranging:
             if isinstance(job, Shuffle):
                 by_number[i] = shuffled(session(), table.location, job, on_rows)
         return [by_number[i] for i in range(len(jobs))]
+
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+        """Not where the new files have the same bounds and rows as the old ones: they would be read as often."""
+        old = [file for number in task.fragments if (file := table.state.files.get(number)) is not None and file.rows]
+        if task.deleted or len(task.leaves) > 1 or len(old) < len(task.fragments):
+            return True
+        if any(each.sorted for each in made) and not all(file.sorted for file in old):
+            return True
+        before = sorted((self._bounds(file) or ((), ()), file.rows) for file in old)
+        after = sorted(((each.clustered.low, each.clustered.high), each.rows) for each in made if each.clustered)
+        if before != after:
+            return True
+        self._best.update(task.fragments)
+        return False
+
+    def mark(self, table: OpenTable) -> None:
+        """Records the bounds of the files that came out as they were: they count as clustered, and stay."""
+        files = [file for number in sorted(self._best) if (file := table.state.files.get(number)) is not None]
+        marked = []
+        for file in files:
+            bounds = self._bounds(file)
+            if file.clustering != self._arrangement.name and bounds is not None:
+                low, high = bounds
+                name = self._arrangement.name
+                marked.append(replace(file, clustering=name, cluster_min=low, cluster_max=high))
+        if marked:
+            ids, state = tuple(file.fragment_id for file in marked), table.state
+            unchanged = to_place_files(ids, state.lance_version, state.dataset)
+            with suppress(Conflict):  # others changed the table: the next run looks again
+                replaced = FilesReplaced(ids, tuple(marked), state.lance_version)
+                table.store.commit(state.table_id, [replaced], unchanged)
 
     def clusteredness(self, table: OpenTable, on_progress: OnProgress | None = None) -> Clusteredness:
         """The overlap depth of each leaf. Files that are not clustered are read for it, their columns alone."""

@@ -99,3 +99,6 @@ class _Merging:
         if session is None:
             return in_driver(dataset, jobs, on_rows)
         return with_spark(session(), table.location, jobs, on_rows)
+
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+        return True

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from deployer.live.clustered import Clustered, joined
 from deployer.services.compact.copying import Copy, lance_tasks
-from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import Piece, Sizes, Task, is_due, plan_in_order
+from deployer.services.compact.planning import Piece, Sizes, Task
 from deployer.services.compact.rewriting import Merge
+from deployer.services.compact.table_planning import plan_table
 from deployer.services.work import Job
 from deployer.tables.dataset import ReadTable
 from deployer.tables.ingest.ranges import Ranges
@@ -21,26 +21,7 @@ if TYPE_CHECKING:
 
 def planned(table: ReadTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
-    pieces = pieces_of(table, dataset, any_kind=any_kind)
-    leaves = table.state.leaves()
-    if table.layout().order:
-        names = {leaf.partition_id for leaf in leaves}
-        kept = [piece for piece in pieces if piece.file.keeps_clustering and piece.file.partition in names]
-        alone = tuple(
-            Task.of([each], [str(each.file.partition)], "deleted rows") for each in kept if is_due(each, sizes)
-        )
-        apart_from = {piece.file.fragment_id for piece in kept}
-        pieces = [piece for piece in pieces if piece.file.fragment_id not in apart_from]
-        found = sorted({piece.kind for piece in pieces})
-        apart = [[piece for piece in pieces if piece.kind == kind] for kind in found]
-        return (*(task for own in apart for task in plan_by_leaf(own, leaves, sizes)), *alone)
-    return plan_in_order([_apart(piece) for piece in pieces], leaves[0].partition_id, sizes)
-
-
-def _apart(piece: Piece) -> Piece:
-    """One that CLUSTER arranged is joined with no other: its rows are near each other."""
-    file = piece.file
-    return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
+    return plan_table(table.state, pieces_of(table, dataset, any_kind=any_kind), sizes)
 
 
 def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import DeployerError, InvalidInput
+from deployer.errors import DeployerError
 from deployer.services.metasync.results import Metasynced
 from deployer.services.metasync.sync import sync
 from deployer.services.metasync.targets import target_for
-from deployer.specs.service_schema import declared_options
+from deployer.specs.service_schema import all_options
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.progress import OnProgress
 
@@ -31,20 +31,16 @@ def metasync_table(
 ) -> Metasynced:
     """Publishes `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
 
-    `options` are those of the service METASYNC; None takes those of the table's own service, and then entries in other
-    targets are removed. Raises NotFound, InvalidInput, and Conflict when one is running already; NotPublished when a
-    target failed, after all of them were tried.
+    `options` are those of the service METASYNC. Without `targets` the target is the directory namespace of the lake.
+    None takes the options of the table's own service, and then entries in other targets are removed. Raises NotFound,
+    InvalidInput, and Conflict when one is running already; NotPublished when a target failed, after all of them were
+    tried.
     """
     from deployer.services.running import run_on_table
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Metasynced]:
-        targets = declared_options("METASYNC", declared).get("targets")
-        if not targets:
-            raise InvalidInput(
-                "METASYNC has no targets",
-                where=opened.address,
-                remedy="declare the service, or say where to, such as `--option targets=directory`",
-            )
+        targets = all_options("METASYNC", declared)["targets"]
+        has_own = options is None and "METASYNC" in opened.state.services
 
         def work(run_id: str, told: OnProgress) -> Metasynced:
             current = open_entry(opened.store, root, opened.entry)
@@ -52,7 +48,7 @@ def metasync_table(
                 current,
                 targets,
                 lambda target: target_for(current, target),
-                all_of_them=options is None,
+                all_of_them=has_own,
                 on_progress=told,
                 run_id=run_id,
             )

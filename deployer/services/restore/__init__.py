@@ -8,10 +8,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from deployer.errors import InvalidInput, NotFound
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 
 if TYPE_CHECKING:
     from deployer.services.restore.planning import Undoing
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
 BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
 KEPT = dt.timedelta(days=30)  #: how long the savepoint of before a restore is there
+ATTEMPTS = 5  #: how often a restore that is forced begins again because others commit meanwhile
 
 
 def restore_tables(
@@ -34,31 +34,48 @@ def restore_tables(
     on_progress: OnProgress | None = None,
     author: str | None = None,
 ) -> tuple[str, list[Restored]]:
-    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say, each as a run of RESTORE.
+    """Makes the tables as the previews (`preview_restore`, `preview_restore_at`) say: all of them, or none.
 
-    First it takes a savepoint of all of them, `before-restore-…`, unless not `save_first`; gives its name (empty: none)
-    and what became of each table. It can be repeated: a table that is as it was then is SKIPPED.
+    Each has a run of RESTORE, all under one id. First it takes a savepoint of all of them, `before-restore-…`, unless
+    not `save_first`; gives its name (empty: none) and what became of each table. It can be repeated: a table that is as
+    it was then is SKIPPED.
 
-    Raises Conflict when a table was changed since the preview, unless `force`: that table and those after it are as
-    they were, those before it are restored. Conflict also while COMPACT, CLUSTER or CLEAN runs on one.
+    Raises Conflict when a table was changed since the preview, unless `force`, or while COMPACT, CLUSTER or CLEAN runs
+    on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
     """
-    from deployer.services.running import Asked, as_run
+    from deployer.services.restore.restoring import restore_all
+    from deployer.services.running import Asked, as_runs
     from deployer.tables.progress import untold
 
+    if not planned:
+        return "", []
     due = [each for each in planned if not each.nothing]
+    _require_one_transaction(store, planned)
     saved = _save(store, root, due, author) if save_first and due else ""
-    asked = Asked(cause=f"restore {planned[0].point.name}" if planned else "on demand", author=author)
-    done = []
-    for each in planned:
-        work = partial(_work, store, root, each, force)
-        done.append(as_run(store, each.table_id, "RESTORE", asked, work, on_progress or untold))
-    return saved, done
+    asked = Asked(cause=f"restore {planned[0].point.name}", author=author)
+    ids = [each.table_id for each in planned]
+
+    def work(run_id: str, told: OnProgress) -> list[Restored]:
+        return restore_all(store, root, planned, run_id, told, force=force)
+
+    for attempt in range(ATTEMPTS):
+        try:
+            return saved, list(as_runs(store, ids, "RESTORE", asked, work, on_progress or untold))
+        except Conflict:
+            if not force or attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
-def _work(store: StateStore, root: str, planned: Undoing, force: bool, run_id: str, told: OnProgress) -> Restored:
-    from deployer.services.restore.restoring import restore_one
-
-    return restore_one(store, root, planned, run_id, told, force=force)
+def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> None:
+    moved = any(each.point.dataset != each.base.dataset for each in planned)
+    logs = len(planned) + (1 if moved else 0)  # the instance's log says which dataset a table has
+    if store.transaction_logs is not None and logs > store.transaction_logs:
+        most = store.transaction_logs - (1 if moved else 0)
+        raise Refused(
+            f"{len(planned)} tables cannot be restored together: a transaction of this state store has at most {most}",
+            remedy="restore them in groups with --table",
+        )
 
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
@@ -91,7 +108,7 @@ def restore_table(
     `restore_tables` does.
     """
     from deployer.services.restore.planning import preview_restore
-    from deployer.services.restore.restoring import restore_one
+    from deployer.services.restore.restoring import restore_all
     from deployer.services.running import Asked, as_run
     from deployer.state import open_store
     from deployer.tables.dataset import find_entry, open_entry
@@ -118,6 +135,7 @@ def restore_table(
             [planned] = preview_restore(store, root, [opened.entry], newest.name)
             if not planned.nothing:
                 _save(store, root, [planned], None)
-            return restore_one(store, root, planned, run_id, told, force=False)
+            [done] = restore_all(store, root, [planned], run_id, told, force=False)
+            return done
 
         return as_run(store, entry.table_id, "RESTORE", asked or Asked(), work, on_progress or untold)

@@ -1,36 +1,38 @@
-"""Restores one table to a savepoint or a version: the intent in the log, then Lance, then the record in the log.
+"""Restores tables to a savepoint or to versions, all of them or none.
 
-The rows of then become the dataset's next version by one commit, which says in its mark what it is: one whose record
-was lost is recorded by whoever opens the table next. Where the table was rewritten since, the dataset of then takes the
-place of the current one instead, by one transaction of the log. Others commit nothing between intent and record.
+First everything is looked at; then the intents of all tables are written by one transaction, which says what is
+restored. The rows of then become the next version of each dataset, by one commit each. Where a table was rewritten
+since, the dataset of then gets that commit. One transaction records all of it, and gives rewritten tables the dataset
+of then. `deployer.live.restored_together` says what becomes of it when its process dies, or others come between.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from deployer.errors import Conflict, DeployerError
 from deployer.live.lance_io import latest_version, open_dataset
 from deployer.live.marks import RESTORE
-from deployer.live.restored import commit_restore, restored
-from deployer.services.restore.planning import Base, Undoing, place_of, state_then, undoing
+from deployer.live.restored import commit_restore
+from deployer.live.restored_together import GiveUp, settle_together
+from deployer.live.rollforward import refresh
+from deployer.services.restore.planning import Base, Undoing, place_of, undoing
+from deployer.services.running import failure_of
 from deployer.state.commits import Part
 from deployer.state.conflicts import to_restore
 from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG, TableState
-from deployer.state.requirements import TableHasStatus
+from deployer.state.model import RestoreTarget
 from deployer.state.service_requirements import RunHasStatus
 from deployer.state.services import Figures, FinalStatus
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitAbandoned, CommitStarted, SetTableDataset
+from deployer.state.updates import CommitAbandoned, CommitStarted
 from deployer.tables.dataset import OpenTable, open_entry
 from deployer.tables.progress import OnProgress, Progress
 from deployer.tables.savepoint_tags import settle_tags
 from deployer.tables.storage import dataset_uri
-
-ATTEMPTS = 5  #: how often a restore that is forced begins again because others commit meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,100 +61,131 @@ class Restored:
         )
 
 
-def restore_one(
-    store: StateStore, root: str, planned: Undoing, run_id: str, on_progress: OnProgress, *, force: bool
-) -> Restored:
-    """Makes one table as it was at the previewed moment. With `force` it also undoes commits since the preview.
+def restore_all(
+    store: StateStore, root: str, planned: Sequence[Undoing], run_id: str, on_progress: OnProgress, *, force: bool
+) -> list[Restored]:
+    """Makes the tables as they were at the previewed moments: all of them, or none. Each has a run of that id.
 
-    Raises Conflict when something was, and nothing is changed then; Refused as the preview does.
+    With `force` it also undoes commits since the preview. Raises Conflict when there were some, or when others commit
+    meanwhile, and nothing is changed then; Refused as the preview does.
     """
     started = time.monotonic()
-    point = planned.point
-    for attempt in range(ATTEMPTS):
-        table = open_entry(store, root, store.instance().tables[planned.table_id])
-        if point.savepoint is not None and table.state.savepoints.get(point.name) != point.savepoint:
-            raise Conflict(f"{point.words} was removed meanwhile", where=table.address, remedy="choose another one")
-        if Base.of(table.state) != planned.base and not force:
-            raise _changed(table)
-        undone = undoing(table, point)
-        if undone.nothing:
-            why = f"it is as it was at {point.words}"
-            return Restored(planned.table, run_id, "SKIPPED", why, undone, table.state.lance_version, 0.0)
-        on_progress(Progress(f"restoring {point.words}", 0, 1, "versions"))  # the last moment to stop it
-        try:
-            version = _restore(table, undone, run_id)
-        except Conflict:
-            if not force or attempt == ATTEMPTS - 1:
-                raise
-            continue
-        return Restored(planned.table, run_id, "SUCCEEDED", "", undone, version, time.monotonic() - started)
-    raise AssertionError("unreachable")
+    looked_at = [_looked_at(store, root, each, force=force) for each in planned]
+    due = [(table, undone) for table, undone in looked_at if not undone.nothing]
+    done = {}
+    if due:
+        on_progress(Progress(f"restoring {due[0][1].point.words}", 0, len(due), "versions"))  # the last moment to stop
+        done = _restore(store, root, due, run_id)
+    seconds = time.monotonic() - started
+    return [
+        Restored(undone.table, run_id, "SUCCEEDED", "", undone, done[undone.table_id], seconds)
+        if undone.table_id in done
+        else _skipped(table, undone, run_id)
+        for table, undone in looked_at
+    ]
 
 
-def _restore(table: OpenTable, undone: Undoing, run_id: str) -> int:
-    store, now, table_id = table.store, table.state, table.entry.table_id
-    then, base = state_then(table, undone.point), undone.base
-    unchanged = to_restore(base.dataset, base.generation, base.lance_version)
+def _skipped(table: OpenTable, undone: Undoing, run_id: str) -> Restored:
+    why = f"it is as it was at {undone.point.words}"
+    return Restored(undone.table, run_id, "SKIPPED", why, undone, table.state.lance_version, 0.0)
+
+
+def _looked_at(store: StateStore, root: str, planned: Undoing, *, force: bool) -> tuple[OpenTable, Undoing]:
+    table, point = open_entry(store, root, store.instance().tables[planned.table_id]), planned.point
+    if point.savepoint is not None and table.state.savepoints.get(point.name) != point.savepoint:
+        raise Conflict(f"{point.words} was removed meanwhile", where=table.address, remedy="choose another one")
+    if Base.of(table.state) != planned.base and not force:
+        raise _changed(table)
+    return table, undoing(table, point)
+
+
+def _restore(store: StateStore, root: str, due: Sequence[tuple[OpenTable, Undoing]], run_id: str) -> dict[str, int]:
+    """The new versions of the datasets, by the tables' ids."""
+    ids = tuple(undone.table_id for _, undone in due)
     reached("services.restore.before-intent")
-    if run_id not in now.intents:
-        try:
-            intent = CommitStarted(run_id, RESTORE, base.lance_version)
-            store.commit(table_id, [intent], [*unchanged, RunHasStatus(run_id, "RUNNING")])
-        except Conflict as conflict:
-            raise _changed(table) from conflict
+    _begin(store, due, run_id, ids)
     reached("services.restore.before-lance")
     try:
-        if latest_version(table.location) != base.lance_version:
-            raise _changed(table)
-        location = dataset_uri(table.root, place_of(table, undone.point))
-        dataset = open_dataset(location, base.lance_version if then.dataset == now.dataset else None)
-        point = undone.point
-        commit_restore(location, dataset, point.lance_version, run_id, point.name, point.state_version)
-        reached("services.restore.after-lance")
-        if then.dataset != now.dataset:
-            _swap(table, then, undone, run_id, latest_version(location))
-        after = open_entry(store, table.root, store.instance().tables[table_id])
-    except Exception as failure:
-        after = open_entry(store, table.root, store.instance().tables[table_id])
-        if run_id not in after.state.jobs:
-            _give_up(store, table_id, run_id)
-            if isinstance(failure, DeployerError):
+        for table, undone in due:
+            if latest_version(table.location) != undone.base.lance_version:
+                raise _changed(table)
+        for table, undone in due:
+            _commit_to_lance(table, undone, run_id)
+            reached("services.restore.after-lance")
+        if settle_together(store, root, run_id, ids) != "recorded":
+            raise _changed(_other_than(due))
+    except (Exception, KeyboardInterrupt) as failure:
+        if not _is_recorded(store, root, run_id, ids, failure):
+            if isinstance(failure, DeployerError) or not isinstance(failure, Exception):
                 raise
             said = str(failure).splitlines()[0]
-            raise Conflict(f"Lance refused to restore: {said}", where=table.address, remedy="run it again") from failure
+            raise Conflict(f"Lance refused to restore: {said}", where=_where(due), remedy="run it again") from failure
     reached("services.restore.after-state")
-    if run_id not in after.state.jobs:  # others than deployer committed at that very moment: theirs stands
-        _give_up(store, table_id, run_id)
-        raise _changed(table)
-    settle_tags(after)
-    return after.state.jobs[run_id].lance_version
+    done = {}
+    for _, undone in due:
+        after = open_entry(store, root, store.instance().tables[undone.table_id])
+        settle_tags(after)
+        done[undone.table_id] = after.state.jobs[run_id].lance_version
+    return done
 
 
-def _swap(table: OpenTable, then: TableState, undone: Undoing, run_id: str, version: int) -> None:
-    """Makes the dataset of then the table's; the current one is retired."""
-    base, table_id = undone.base, table.entry.table_id
-    place = place_of(table, undone.point)
-    if latest_version(table.location) != base.lance_version:
-        raise _changed(table)
-    update = restored(table.state, then, run_id, undone.point.name, version, table.entry.location)
-    unchanged = to_restore(base.dataset, base.generation, base.lance_version)
-    moved = SetTableDataset(table_id, place, then.dataset)
-    table.store.commit_all(
-        [
-            Part(INSTANCE_LOG, [moved], [TableHasStatus(table_id, "active")]),
-            Part(table_id, [update], [*unchanged, RunHasStatus(run_id, "RUNNING")]),
-        ]
-    )
+def _begin(store: StateStore, due: Sequence[tuple[OpenTable, Undoing]], run_id: str, ids: tuple[str, ...]) -> None:
+    """Writes the intents of all tables. Raises Conflict when one was changed since it was looked at."""
+    parts = []
+    for _, undone in due:
+        base, point = undone.base, undone.point
+        target = RestoreTarget(
+            point.name, point.dataset, point.lance_version, point.state_version, base.generation, ids
+        )
+        required = to_restore(base.dataset, base.generation, base.lance_version)
+        intent = CommitStarted(run_id, RESTORE, base.lance_version, target)
+        parts.append(Part(undone.table_id, [intent], [*required, RunHasStatus(run_id, "RUNNING")]))
+    try:
+        store.commit_all(parts)
+    except Conflict as conflict:
+        changed = [table for table, undone in due if Base.of(store.table(undone.table_id)) != undone.base]
+        raise _changed(changed[0] if changed else due[0][0]) from conflict
+    store.flush()  # what Lance takes counts by the intents
 
 
-def _give_up(store: StateStore, table_id: str, run_id: str) -> None:
-    with suppress(Conflict):  # there is none any more
-        store.commit(table_id, [CommitAbandoned(run_id)])
+def _commit_to_lance(table: OpenTable, undone: Undoing, run_id: str) -> None:
+    point, base = undone.point, undone.base
+    location = dataset_uri(table.root, place_of(table, point))
+    dataset = open_dataset(location, base.lance_version if point.dataset == base.dataset else None)
+    commit_restore(location, dataset, point.lance_version, run_id, point.name, point.state_version)
+
+
+def _is_recorded(store: StateStore, root: str, run_id: str, ids: Sequence[str], failure: BaseException) -> bool:
+    """Whether the restore was recorded whatever failed; else it is taken back on all tables."""
+    try:
+        if settle_together(store, root, run_id, ids, GiveUp(*failure_of(failure))) == "recorded":
+            return True
+        for table_id in ids:
+            refresh(store, root, table_id)  # records that its commit was taken back
+    except DeployerError:  # whoever opens one of the tables does it
+        return False
+    with suppress(DeployerError):  # there are none any more, or a table was deleted
+        store.commit_all([Part(table_id, [CommitAbandoned(run_id)]) for table_id in ids])
+    return False
+
+
+def _other_than(due: Sequence[tuple[OpenTable, Undoing]]) -> OpenTable:
+    """The first table that others changed while all were restored."""
+    for table, undone in due:
+        in_place = undone.point.dataset == undone.base.dataset
+        moved = latest_version(table.location) != undone.base.lance_version + (1 if in_place else 0)
+        if moved or table.store.table(undone.table_id).properties.generation != undone.base.generation:
+            return table
+    return due[0][0]
+
+
+def _where(due: Sequence[tuple[OpenTable, Undoing]]) -> str:
+    return ", ".join(table.address for table, _ in due)
 
 
 def _changed(table: OpenTable) -> Conflict:
     return Conflict(
-        "the table was changed since the preview, and going back would undo that too",
+        "the table was changed since the preview, and going back would undo that too; nothing was restored",
         where=table.address,
         remedy="preview again, or give --force to undo it too",
     )

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from deployer.errors import InvalidInput
 from deployer.files.reading import parse_json
 from deployer.state.model import Job
+from deployer.state.times import iso_utc
 from deployer.tables.ingest.source_files import file_size, open_bytes
 from deployer.tables.ingest.sources import Format, Source
 
@@ -78,7 +78,7 @@ class LoadedBefore:
     at: str
 
     def __str__(self) -> str:
-        return f"{self.file} was loaded before, as version {self.lance_version} ({self.at})"
+        return f"{self.file} was loaded before, as version {self.lance_version} ({self.at[:19]}Z)"
 
 
 def identified(sources: Sequence[Source]) -> LoadedFiles:
@@ -133,12 +133,8 @@ def loaded_before(files: LoadedFiles, jobs: Iterable[Job]) -> tuple[LoadedBefore
         if job.sources:
             newest.update((file.digest, job) for file in files.named if file.digest in job.sources)
     return tuple(
-        LoadedBefore(file.name, job.job_id, job.lance_version, _utc(job.at))
+        LoadedBefore(file.name, job.job_id, job.lance_version, iso_utc(job.at))
         for file in files.named
         if file.bytes and file.digest in newest
         for job in (newest[file.digest],)
     )
-
-
-def _utc(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

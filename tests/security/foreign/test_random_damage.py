@@ -17,6 +17,8 @@ from tests.cli.conftest import Deployer, Ran
 from tests.security.foreign.lake_damage import location_of
 from tests.security.foreign.test_readers_write_nothing import without_roots_rights
 
+pytestmark = pytest.mark.full
+
 TABLES = ("flights", "notes", "planes")
 WAYS = ("remove", "empty", "cut", "overwrite", "move")
 LINKS = ("to where it was moved", "to nothing", "to itself", "to another path of the lake")

@@ -109,7 +109,7 @@ def test_what_repairs_it_works(damage: Damage, setting: str, keyed: Path, deploy
     assert in_words(deployer("preview", "--exit-code")).code == 2
     assert in_words(deployer("drift")).code == 2
     assert in_words(deployer("restore", "before", "--yes")).code == 0
-    assert in_words(deployer("table", "delete", "flights", "--force")).code == 0
+    assert in_words(deployer("table", "delete", "flights", "--force", "--delete-savepoints")).code == 0
 
 
 @pytest.mark.parametrize("name", [name for name in DAMAGE if "key is" in name or "sort key" in name])

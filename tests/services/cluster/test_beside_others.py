@@ -16,6 +16,8 @@ from tests.services.compact.test_beside_others import before_commit, last_run
 from tests.services.compact.test_compact import append, differences
 from tests.tables.lakes import Lake, flights, sorted_rows
 
+pytestmark = pytest.mark.full
+
 OPTIONS = {"columns": ["flight", "delay"], "curve": "zorder", "target_file_bytes": 4_000}
 BOTH = pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import lance
@@ -364,3 +365,33 @@ def test_a_load_clusters_what_is_due_and_services_say_so(lake: Lake) -> None:
     check(lake, flights(1100))
     assert foreseen(lake.open().opened, service) == "nothing: all files are clustered by zorder over flight, delay"
     assert run_due_services(lake.root, "flights") == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "parts", "options"),
+    [
+        (flights(300), 1, {"curve": "zorder"}),  # one file
+        (flights(300).sort_by("flight"), 3, {"columns": ["flight"], "curve": "sort"}),  # in order already
+        (pa.concat_tables([flights(1)] * 900), 3, {"curve": "hilbert"}),  # one point
+    ],
+    ids=["one file", "in order", "one point"],
+)
+@pytest.mark.parametrize("incremental", [True, False])
+def test_a_table_that_cannot_be_better_is_left_unchanged(
+    lake: Lake, rows: pa.Table, parts: int, options: dict[str, Any], *, incremental: bool
+) -> None:
+    lake.table(row_keys=())
+    append(lake, rows, parts)
+    size = lake.open().opened.state.files.bytes // parts + 1
+    before = lake.open().opened
+    for _ in range(2):
+        done = cluster(lake, target_file_bytes=size, incremental=incremental, **options)
+        assert done.status == "SKIPPED" and "as well as can be" in done.why and not done.work.portions
+        after = lake.open().opened
+        assert after.state.lance_version == before.state.lance_version
+        assert [file.fragment_id for file in after.state.files] == [file.fragment_id for file in before.state.files]
+        assert all(file.clustering for file in after.state.files)
+        stored = {path.name for path in Path(after.location, "data").iterdir()}
+        assert len(stored) == parts
+    assert cluster(lake, target_file_bytes=size, **options).depth_after.clustered == parts
+    check(lake, rows, options.get("columns", COLUMNS_BY))

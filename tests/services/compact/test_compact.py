@@ -294,7 +294,7 @@ def test_it_adds_no_rows_to_what_others_are_told(lake: Lake) -> None:
     append(lake, flights(400), 4)
     loaded = summaries(lake.store, lake.root)[0][0].last_write
     compact_table(lake.root, "flights")
-    cluster_table(lake.root, "flights", {"columns": ["price"]})
+    cluster_table(lake.root, "flights", {"columns": ["price"], "target_file_bytes": 2_000})
     assert [each.rows for each in history(lake.open().opened)[:3]] == [0, 0, 100]
     assert summaries(lake.store, lake.root)[0][0].last_write == loaded
 

@@ -17,6 +17,8 @@ from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences
 from tests.tables.lakes import Lake, flights, sorted_rows
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import closing
 from typing import Any
 
 import lancedb
 import pytest
+from lance.namespace import DirectoryNamespace
+from lance_namespace import DescribeTableRequest
 
-from deployer.errors import InvalidInput
 from deployer.services import TableServicesClient
 from deployer.services.after_load import run_due_services
 from deployer.services.attached import alter_service, create_service
@@ -86,8 +86,6 @@ def test_from_python_and_as_a_job(lake: Lake, capsys: pytest.CaptureFixture[str]
 
 def test_by_command(loaded: Run) -> None:  # noqa: F811
     code, out, said = loaded("service", "run", "flights", "metasync")
-    assert code == 1 and "METASYNC has no targets; declare the service, or say where to" in " ".join(said.split())
-    code, out, _ = loaded("service", "run", "flights", "metasync", "-o", "targets=directory")
     assert code == 0 and "air.flights: created version 2: directory " in " ".join(out.split())
     code, out, _ = loaded("service", "run", "flights", "metasync", "-o", "targets=directory", "--json")
     document = json.loads(out)
@@ -98,9 +96,23 @@ def test_by_command(loaded: Run) -> None:  # noqa: F811
     assert loaded("drift")[0] == 0  # what was published is nothing that specs declare
 
 
-def test_a_run_without_targets_is_refused_before_it_is_one(lake: Lake) -> None:
-    with pytest.raises(InvalidInput, match="METASYNC has no targets"):
-        metasync_table(lake.root, "flights")
-    assert not lake.open().opened.state.runs
-    with closing(lake.store):
-        assert "published/" not in str(lake.store.instance().properties)
+@pytest.mark.parametrize("options", [None, {}])
+def test_without_targets_the_lakes_own_directory_namespace_is_the_target(
+    lake: Lake, options: Mapping[str, JSON] | None
+) -> None:
+    above = {"type": "directory", "root": str(lake.folder)}
+    assert sync_all(lake, above).status == "SUCCEEDED"
+    [published] = metasync_table(lake.root, "flights", options).targets  # the table has no service: others stay
+    assert (published.action, rows(lake)) == ("created", 20)
+    found = DirectoryNamespace(root=lake.root).describe_table(DescribeTableRequest(id=["air", "flights"]))
+    assert found.location.endswith(lake.open().opened.entry.location)
+    assert list(lancedb.connect(lake.folder).list_tables(namespace_path=["air"]).tables) == ["flights"]
+
+
+def test_a_service_without_targets_publishes_to_the_lakes_own_namespace(lake: Lake) -> None:
+    about: dict[str, Any] = {"lake": lake.root, "database": "air", "service": "METASYNC"}
+    with TableServicesClient(lake.root) as client:
+        made = client.create_table_service(table="flights", trigger_mode="ON_DEMAND", **about)
+        assert made.options == TARGETS
+        assert client.run_service_in_table("flights", **about).status == "SUCCEEDED"
+    assert rows(lake) == 20

@@ -1,0 +1,32 @@
+"""Savepoints that go with a table: whoever deletes it is shown their names, and has to allow it by its own option.
+
+A savepoint keeps rows that the table may not have any more, so this holds for empty and for unprotected tables too.
+Savepoints that services made count like those of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+OPTION = "--delete-savepoints"
+SHOWN = 5  #: names that a message has; of more, the newest
+
+
+def savepoint_words(names: Sequence[str]) -> str:
+    """`savepoint before-2026`, or `12 savepoints (…, … and 7 older)`; `names` are in order, the newest first."""
+    if len(names) == 1:
+        return f"savepoint {names[0]}"
+    older = f" and {len(names) - SHOWN} older" if len(names) > SHOWN else ""
+    return f"{len(names)} savepoints ({', '.join(names[:SHOWN])}{older})"
+
+
+def savepoint_loss(names: Sequence[str]) -> str:
+    """What a deletion takes along, in words; empty where the table has no savepoint."""
+    if not names:
+        return ""
+    return f"{savepoint_words(names)} {'goes' if len(names) == 1 else 'go'} with it"
+
+
+def savepoint_refusal(names: Sequence[str], *, allowed: bool) -> str:
+    """Why a table with these savepoints is not deleted; empty where it may be."""
+    return "" if allowed or not names else f"{savepoint_loss(names)}; to allow it: {OPTION}"

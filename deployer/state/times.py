@@ -1,0 +1,74 @@
+"""Times in JSON that people and programs read: one format, `2026-01-31T03:00:00.000000+00:00`, of the same width for
+every moment. What is stored keeps milliseconds; fields that hold a time have `TIME` as their metadata.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+TIME: Mapping[str, bool] = {"time": True}  #: metadata of a field whose value is a time in milliseconds since 1970
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LAST = 253_402_300_799_999  #: ms: the end of the year 9999, after which Python has no dates
+
+
+def iso_utc(moment: int | dt.datetime) -> str:
+    """A moment (milliseconds since 1970, or a datetime with a zone) as ISO 8601 in UTC; later than 9999 is its end."""
+    if isinstance(moment, int):
+        moment = _EPOCH + dt.timedelta(milliseconds=max(0, min(moment, _LAST)))
+    return moment.astimezone(dt.UTC).isoformat(timespec="microseconds")
+
+
+def iso_or_none(ms: int | None) -> str | None:
+    """As `iso_utc`; None for a time that is not known, which the state has as None or 0."""
+    return iso_utc(ms) if ms else None
+
+
+def as_document(value: DataclassInstance) -> dict[str, Any]:
+    """A dataclass as `dataclasses.asdict` gives it, with times as ISO 8601."""
+    return {
+        each.name: iso_or_none(inner) if each.metadata.get("time") else _plain(inner)
+        for each in fields(value)
+        for inner in (getattr(value, each.name),)
+    }
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case dt.datetime():
+            return iso_utc(value)
+        case Mapping():
+            return {key: _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return as_document(value)
+        case _:
+            return value
+
+
+def with_times(value: DataclassInstance, encoded: Mapping[str, Any]) -> dict[str, Any]:
+    """What `codec.encode` makes of the value, with times as ISO 8601."""
+    found = dict(encoded)
+    for each in fields(value):
+        inner = getattr(value, each.name)
+        if each.name not in found:
+            continue
+        if each.metadata.get("time"):
+            found[each.name] = iso_or_none(inner)
+        elif isinstance(inner, tuple) and isinstance(found[each.name], Mapping):  # written as columns
+            found[each.name] = _columns(inner, found[each.name])
+        elif is_dataclass(inner) and not isinstance(inner, type):
+            found[each.name] = with_times(inner, found[each.name])
+    return found
+
+
+def _columns(items: tuple[Any, ...], encoded: Mapping[str, Any]) -> dict[str, Any]:
+    times = [each.name for each in fields(items[0]) if each.metadata.get("time")] if items else []
+    return {**encoded, **{name: [iso_or_none(getattr(item, name)) for item in items] for name in times}}
