@@ -19,7 +19,7 @@ from packaging.utils import parse_wheel_filename
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 FOLDER = REPOSITORY / "deployer" / "compute" / "lock"
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64", "arm64", "universal2", "intel")
 #: PySpark is on the index as source only. pip builds it by setuptools, which has to be pinned as well.
 FROM_SOURCE = {"pyspark"}

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.full
 
 CLUSTERS = "clusters:\n  small: {kind: emr-serverless, release: emr-7.12.0, cores: 4, max_workers: 10}\n"
 ACCOUNT = "123456789012"
-#: Checks that this project does not need: its root is a bucket, and the embedded engine has the provider in its process.
+#: Checks that this project does not need: its root is a bucket, and the embedded engine has the provider inside.
 NOT_HERE = ("root", "state-store", "emr", "job-roles", "lake-provider")
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
