@@ -12,7 +12,7 @@ from deployer.live.lance_failures import first_line
 from deployer.specs.column_names import alike
 from deployer.sql.one_expression import NotOneExpression, check_one_expression
 from deployer.tables.key_values import unknown_column
-from deployer.tables.where_ranges import parse_condition
+from deployer.tables.parsed_condition import parse_condition
 
 _REMEDY = (
     "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; a name with other than letters, digits "
@@ -59,6 +59,8 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
     said = first_line(failure).strip(" .")
     if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
         said = _place_of(where, schema) or parsed[1]
+    elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", said):
+        said = value[1]  # without the condition, which has another form by now
     remedy = _quotes_needed(where, schema) or _REMEDY
     return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=remedy)
 

@@ -18,6 +18,7 @@ from deployer.tables.dataset import ReadTable, find_entry, read_entry
 from deployer.tables.key_values import Interval, require_ordered, unknown_column
 from deployer.tables.keys_then import KeysThen, keys_at
 from deployer.tables.predicate import KeyPredicate, key_predicate
+from deployer.tables.typed_texts import with_typed_texts
 from deployer.tables.versions import At, TableVersion, dataset_at, history
 from deployer.tables.where_ranges import ranges_in
 from deployer.tables.zoned_literals import with_instants
@@ -40,6 +41,14 @@ class Rows:
     def to_table(self) -> pa.Table:
         """All rows at once."""
         return pa.Table.from_batches(self.batches, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One SQL expression: as somebody wrote it, and with typed literals, as Lance takes it."""
+
+    written: str
+    sql: str
 
 
 def open_table(root: str, name: str) -> Table:
@@ -114,7 +123,6 @@ class Table:
         """
         if where is not None:
             check_condition(where, self.opened.address, self.opened.schema)
-            where = with_instants(where)
         version = self.opened.state.lance_version
         dataset = self.dataset()
         if at is not None:
@@ -123,6 +131,7 @@ class Table:
             dataset = dataset if is_newest else open_dataset(then.uri, version)
         else:
             is_newest = True
+        condition = None if where is None else Condition(where, with_typed_texts(with_instants(where), dataset.schema))
         then = self.keys_at(None if is_newest or not (keys or ranges) else at)
         predicate = self._predicate(keys, ranges, dataset, then)
         fragments = dataset.get_fragments()
@@ -131,12 +140,12 @@ class Table:
         total = len(fragments)
         if is_newest:
             fragments = self._chosen(fragments, predicate)
-        if where is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
+        if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
             # Lance is to see the condition in any case: it may have something to say about it
-            fragments = self._chosen(fragments, self._said_by(where, dataset)) or fragments[:1]
+            fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
         names = self._columns(columns, dataset.schema)
         schema = _selected(dataset.schema, names)
-        batches = self._read(dataset, fragments, names, predicate, where, limit) if fragments else iter(())
+        batches = self._read(dataset, fragments, names, predicate, condition, limit) if fragments else iter(())
         first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
         return Rows(first.schema if first is not None else schema, _chained(first, batches), len(fragments), total)
 
@@ -209,12 +218,12 @@ class Table:
         fragments: Sequence[Any],
         names: list[str],
         predicate: KeyPredicate,
-        where: str | None,
+        condition: Condition | None,
         limit: int | None,
     ) -> Iterator[pa.RecordBatch]:
         sql = predicate.to_sql()
         filtered_here = not predicate.is_empty and sql is None
-        both = " AND ".join(f"({part})" for part in (sql, where) if part)  # `where` is one expression, see `scan`
+        both = " AND ".join(f"({part})" for part in (sql, condition and condition.sql) if part)
         extra = [name for name in predicate.columns if name not in names] if filtered_here else []
         try:
             scanner = dataset.scanner(
@@ -243,9 +252,10 @@ class Table:
         except BaseException as failure:
             if not is_of_lance(failure):
                 raise
-            if where is None or refused_by_storage(failure, self.opened.location) is not None or is_of_files(failure):
-                raise in_words(failure, self.opened.location) from failure
-            raise filter_failure(failure, where, dataset.schema, self.opened.address) from failure
+            location = self.opened.location
+            if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
+                raise in_words(failure, location) from failure
+            raise filter_failure(failure, condition.written, dataset.schema, self.opened.address) from failure
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,27 +15,22 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.tables.key_values import Interval, from_python
+from deployer.tables.parsed_condition import is_read_alike, no_rows, variant
 
 if TYPE_CHECKING:
-    from datafusion import DataFrame
     from datafusion.expr import Expr
     from datafusion.plan import LogicalPlan
 
-_READ_DIFFERENTLY = re.compile(r'["\[#;]|--|/\*')  # by one dialect of SQL than by another
-_TEXT = re.compile(r"'(?:[^']|'')*'|`[^`]*`")
-_LONGEST = 10_000  #: characters; to take a condition apart takes time with the square of its length
 _MIRRORED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str, Interval]:
     """Intervals of these columns that every row has for which the condition holds; none where it does not say any."""
-    if not names or len(where) > _LONGEST or "\\" in where or _READ_DIFFERENTLY.search(_TEXT.sub("''", where)):
-        return {}
-    if len({name.lower() for name in schema.names}) < len(schema):
+    if not names or not is_read_alike(where, schema):
         return {}
     found: dict[str, Interval] = {}
     try:
-        frame = _no_rows(schema)
+        frame = no_rows(schema)
         compared = [*_compared(frame.parse_sql_expr(where))]
         if any(pa.types.is_timestamp(schema.field(name).type) for name in names):
             compared += _compared_timestamps(frame.filter(frame.parse_sql_expr(where)).optimized_logical_plan(), schema)
@@ -48,22 +43,6 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
     return {name: each for name, each in found.items() if (each.low, each.high) != (None, None)}
 
 
-def parse_condition(where: str, schema: pa.Schema) -> Expr:
-    """Raises an Exception, of which kind DataFusion does not say, for what is no condition on these columns."""
-    return _no_rows(schema).parse_sql_expr(where)
-
-
-def _no_rows(schema: pa.Schema) -> DataFrame:
-    from datafusion import SessionConfig, SessionContext
-
-    options = {  # the dialect with names in backticks and without escapes in strings, as Lance's
-        "datafusion.sql_parser.dialect": "sqlite",
-        "datafusion.sql_parser.enable_ident_normalization": "false",
-    }
-    plain = pa.schema([field for field in schema if not pa.types.is_nested(field.type)])
-    return SessionContext(SessionConfig(options)).from_arrow(pa.Table.from_batches([], plain))
-
-
 def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple[str, Interval]]:
     """Columns of timestamps and the values of their type that they are compared with, as an optimized plan has them."""
     from datafusion.expr import Filter
@@ -72,17 +51,10 @@ def _compared_timestamps(plan: LogicalPlan, schema: pa.Schema) -> Iterator[tuple
     while pending:
         node = pending.pop()
         pending += node.inputs()
-        if isinstance(whole := _variant(node), Filter):
+        if isinstance(whole := variant(node), Filter):
             for name, interval in _compared(whole.predicate()):
                 if pa.types.is_timestamp(schema.field(name).type):
                     yield name, interval
-
-
-def _variant(expression: Any) -> Any:
-    try:
-        return expression.to_variant()
-    except Exception:  # a kind that DataFusion's Python does not know
-        return None
 
 
 def _compared(expression: Expr) -> Iterator[tuple[str, Interval]]:
@@ -91,7 +63,7 @@ def _compared(expression: Expr) -> Iterator[tuple[str, Interval]]:
 
     pending = [expression]
     while pending:
-        whole = _variant(pending.pop())
+        whole = variant(pending.pop())
         if isinstance(whole, BinaryExpr) and whole.op() == "AND":
             pending += [whole.left(), whole.right()]
         else:
@@ -148,7 +120,7 @@ def _beside(operator: str, value: pa.Scalar) -> Interval:
 def _name(expression: Expr) -> str | None:
     from datafusion.expr import Column
 
-    found = _variant(expression)
+    found = variant(expression)
     return found.name() if isinstance(found, Column) else None
 
 
@@ -156,7 +128,7 @@ def _literal(expression: Expr) -> pa.Scalar | None:
     """A value that is written as such, or as `DATE '…'` or `TIMESTAMP '…'`: these are casts of a text."""
     from datafusion.expr import Cast, Literal
 
-    found = _variant(expression)
+    found = variant(expression)
     if isinstance(found, Cast):
         target, text = re.search(r" AS (Date32|Timestamp\(\w+\))\)+$", str(expression)), _literal(found.expr())
         if target is None or text is None or not pa.types.is_string(text.type):

@@ -1,0 +1,53 @@
+"""Conditions that people write in SQL, as DataFusion parses them: its parser is also Lance's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame
+    from datafusion.expr import Expr
+
+TEXT = re.compile(r"'(?:[^']|'')*'|`[^`]*`")  #: a text literal, or a name in backticks
+_READ_DIFFERENTLY = re.compile(r'["\[#;]|--|/\*')  # by one dialect of SQL than by another
+_LONGEST = 10_000  #: characters; to take a condition apart takes time with the square of its length
+
+
+def is_read_alike(where: str, schema: pa.Schema) -> bool:
+    """Whether the condition certainly means the same to DataFusion as to Lance, and is short enough to take apart."""
+    if len(where) > _LONGEST or "\\" in where or _READ_DIFFERENTLY.search(TEXT.sub("''", where)):
+        return False
+    return len({name.lower() for name in schema.names}) == len(schema)
+
+
+def parse_condition(where: str, schema: pa.Schema, *, structs: bool = False) -> Expr:
+    """The condition on columns of the schema, those of nested types left out; with `structs`, on fields of structs too.
+
+    Raises an Exception, of which kind DataFusion does not say, for what is no condition on these columns.
+    """
+    return no_rows(schema, structs=structs).parse_sql_expr(where)
+
+
+def no_rows(schema: pa.Schema, *, structs: bool = False) -> DataFrame:
+    """An empty table of these columns in DataFusion, without those of nested types; `structs` keeps structs."""
+    from datafusion import SessionConfig, SessionContext
+
+    options = {  # the dialect with names in backticks and without escapes in strings, as Lance's
+        "datafusion.sql_parser.dialect": "sqlite",
+        "datafusion.sql_parser.enable_ident_normalization": "false",
+    }
+    known = [
+        field for field in schema if not pa.types.is_nested(field.type) or (structs and pa.types.is_struct(field.type))
+    ]
+    return SessionContext(SessionConfig(options)).from_arrow(pa.Table.from_batches([], pa.schema(known)))
+
+
+def variant(expression: Any) -> Any:
+    """The expression, or the node of a plan, as its own class; None for one that DataFusion's Python does not know."""
+    try:
+        return expression.to_variant()
+    except Exception:  # of which kind DataFusion does not say
+        return None
