@@ -93,9 +93,13 @@ def alter(
 def move(
     table: TableName,
     cluster: Annotated[
-        str,
+        str | None,
         typer.Option("--cluster", help="The declared cluster that they run on.", metavar="NAME", show_default=False),
-    ],
+    ] = None,
+    reset: Annotated[
+        bool,
+        typer.Option("--reset", help="Undo a move: each service on the cluster that the specs say, else the default."),
+    ] = False,
     write_spec: WriteSpec = False,
     project: ProjectDir = None,
     stack: StackName = DEFAULT_STACK,
@@ -105,8 +109,18 @@ def move(
     """Move all services of a table to a cluster, and those that are attached later by hand: all or none."""
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.table_target import write_spec as edit_spec
+    from deployer.errors import InvalidInput
     from deployer.services.management import move as moved
 
+    if reset and (cluster is not None or write_spec):
+        raise InvalidInput(
+            "--reset goes back to the clusters that the specs say, so it takes neither --cluster nor --write-spec",
+            remedy="give --reset alone, or --cluster NAME",
+        )
+    if reset:
+        return _reset(project, stack, specs, table, as_json)
+    if cluster is None:
+        raise InvalidInput("it is not said where to", remedy="give --cluster NAME, or --reset to undo a move")
     with _changed(project, stack, specs, table) as (target, opened):
         kinds = sorted(moved(opened, cluster).services)
         written = edit_spec(target) if write_spec else ()
@@ -120,6 +134,24 @@ def move(
     declared = target.lake.table(target.name)
     if not write_spec and declared is not None and declared.services:
         note(_UNDONE)
+    return 0
+
+
+def _reset(project: Path | None, stack: str, specs: Path | None, table: str, as_json: bool) -> int:
+    from deployer.cli.output import print_json, stdout
+    from deployer.services.management import reset
+    from deployer.specs.service_schema import kind_named
+
+    with _changed(project, stack, specs, table) as (target, opened):
+        declared = target.lake.table(target.name)
+        clusters = {kind_named(each.kind): each.cluster for each in declared.services} if declared else None
+        services = reset(opened, clusters).services
+    on = {kind: services[kind].cluster for kind in sorted(services)}
+    if as_json:
+        print_json({"table": target.name, "cluster": None, "services": on, "written": []})
+        return 0
+    what = ", ".join(f"{kind} on {name or 'the default cluster'}" for kind, name in on.items()) or "no services yet"
+    stdout().print(f"{target.name}: {what}; services that are attached later run on the default cluster")
     return 0
 
 

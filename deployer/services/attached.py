@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from deployer.errors import NotFound
 from deployer.state.model import TableState
 from deployer.state.service_conflicts import (
@@ -62,6 +65,28 @@ def move_services(store: StateStore, table_id: str, cluster: str, *, author: str
     Runs that are under way end where they are. Gives the table's state.
     """
     return store.commit(table_id, [MoveServices(cluster)], [], author=author)
+
+
+def reset_services(
+    store: StateStore,
+    table_id: str,
+    before: Mapping[ServiceKind, Service],
+    clusters: Mapping[ServiceKind, str | None],
+    *,
+    author: str | None = None,
+) -> TableState:
+    """Takes back what `move_services` did, in one transaction: services of these kinds run on the clusters that specs
+    declare for them, and others, as those that are attached later, on the default one.
+
+    `before` are the services as they were read. Raises Conflict when one of them was changed meanwhile.
+    """
+    declared = [
+        PutService(replace(each, cluster=clusters[kind], declared=True))
+        for kind, each in before.items()
+        if kind in clusters
+    ]
+    required = [each for service in before.values() for each in to_alter_service(service)]
+    return store.commit(table_id, [MoveServices(None), *declared], required, author=author)
 
 
 def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:

@@ -1,5 +1,5 @@
-"""`TableServicesClient`: table services managed from Python. Names, arguments and defaults are those of the reference,
-and `detach_table_service`.
+"""`TableServicesClient`: table services managed from Python. Names, arguments and defaults are those of the reference.
+`detach_table_service` and `reset_services_cluster_in_table`, which the reference does not have, follow them.
 
 A lake is an instance, called by its name. Every method waits for what it does, for ever unless `timeout` (seconds) is
 given, looking again each `poll_interval` seconds; a TimeoutError leaves what was begun going on and says so. Arguments
@@ -71,7 +71,7 @@ class TableServicesClient:
         """
         kind, found = kind_named(service), self._table(lake, database, table)
         made = management.attach(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
-        return self._described(lake, found.refreshed(), made)
+        return _described(lake, found.refreshed(), made)
 
     @checked
     def alter_table_service(
@@ -90,7 +90,7 @@ class TableServicesClient:
         """Changes the trigger mode; and options or trigger, each as a whole, where `options` name any of them."""
         kind, found = kind_named(service), self._table(lake, database, table)
         now = management.alter(found, kind, trigger_mode, options, unsafe_raw=unsafe_raw, author=self._author)
-        return self._described(lake, found.refreshed(), now)
+        return _described(lake, found.refreshed(), now)
 
     @checked
     def alter_services_cluster_in_table(
@@ -110,8 +110,27 @@ class TableServicesClient:
         """
         found = self._table(lake, database, table)
         management.move(found, services_cluster, author=self._author)
-        found = found.refreshed()
-        return described(lake, found, found.state.services.values())
+        return _all_described(lake, found.refreshed())
+
+    @checked
+    def reset_services_cluster_in_table(
+        self,
+        table: str,
+        *,
+        lake: str,
+        database: str,
+        unsafe_raw: bool = False,
+        timeout: float | None = None,
+        poll_interval: float | None = None,
+    ) -> tuple[TableService, ...]:
+        """Undoes `alter_services_cluster_in_table`: services that were moved, and those attached later, run on the
+        default cluster. The next `deployer up` moves those that specs declare to the clusters that the specs name.
+
+        Raises Conflict while one of the services runs; then none is changed.
+        """
+        found = self._table(lake, database, table)
+        management.reset(found, author=self._author)
+        return _all_described(lake, found.refreshed())
 
     @checked
     def run_service_in_table(
@@ -164,7 +183,7 @@ class TableServicesClient:
         """No run of it starts from now on; one that is running waits, and goes on when it is resumed."""
         found = self._table(lake, database, table)
         now = management.pause(found, kind_named(service), author=self._author)
-        return self._described(lake, found.refreshed(), now)
+        return _described(lake, found.refreshed(), now)
 
     @checked
     def resume_table_service(
@@ -181,7 +200,7 @@ class TableServicesClient:
         """Undoes a pause."""
         found = self._table(lake, database, table)
         now = management.resume(found, kind_named(service), author=self._author)
-        return self._described(lake, found.refreshed(), now)
+        return _described(lake, found.refreshed(), now)
 
     @checked
     def cancel_table_service(
@@ -214,7 +233,7 @@ class TableServicesClient:
     ) -> TableService:
         """One service, with all of its settings and its newest run."""
         found = self._table(lake, database, table)
-        return self._described(lake, found, find_service(found.state, kind_named(service), found.address))
+        return _described(lake, found, find_service(found.state, kind_named(service), found.address))
 
     @checked
     def show_table_services(
@@ -228,8 +247,7 @@ class TableServicesClient:
         poll_interval: float | None = None,
     ) -> tuple[TableService, ...]:
         """All services of the table."""
-        found = self._table(lake, database, table)
-        return described(lake, found, found.state.services.values())
+        return _all_described(lake, self._table(lake, database, table))
 
     @checked
     def show_runs_in_table_service(
@@ -279,9 +297,14 @@ class TableServicesClient:
         root, store = self._stores[lake]
         return open_entry(store, root, find_entry(store.instance().tables.values(), f"{database}.{table}"))
 
-    def _described(self, lake: str, table: OpenTable, service: Service) -> TableService:
-        [found] = described(lake, table, [service])
-        return found
+
+def _described(lake: str, table: OpenTable, service: Service) -> TableService:
+    [found] = described(lake, table, [service])
+    return found
+
+
+def _all_described(lake: str, table: OpenTable) -> tuple[TableService, ...]:
+    return described(lake, table, table.state.services.values())
 
 
 def _check_roots(roots: tuple[object, ...], author: object) -> None:

@@ -19,6 +19,7 @@ from deployer.services.attached import (
     move_services,
     pause_service,
     remove_service,
+    reset_services,
     resume_service,
 )
 from deployer.services.options import options_of
@@ -91,6 +92,26 @@ def move(table: OpenTable, cluster: str, *, author: str | None = None) -> TableS
     if on_it and table.state.properties.services_cluster == cluster:
         return table.state
     return move_services(table.store, table.entry.table_id, cluster, author=author)
+
+
+def reset(
+    table: OpenTable, clusters: Mapping[ServiceKind, str | None] | None = None, *, author: str | None = None
+) -> TableState:
+    """Takes back what `move` did: all services of the table, or none, run again where they ran by their declaration.
+
+    `clusters` are those that specs declare, by kinds of services; where they are not known, services that were not
+    moved stay. All others, and those that are attached later, run on the default cluster. Gives the table's state.
+    Raises Conflict while a run of one of the services is open.
+    """
+    for kind in table.state.services:
+        _require_no_run(table, kind, "moved")
+    before = table.state.services
+    if clusters is None:
+        clusters = {kind: each.cluster for kind, each in before.items() if each.declared}
+    there = all(each.cluster == clusters.get(kind) for kind, each in before.items())
+    if there and table.state.properties.services_cluster is None:
+        return table.state
+    return reset_services(table.store, table.entry.table_id, before, clusters, author=author)
 
 
 def detach(table: OpenTable, kind: ServiceKind, *, author: str | None = None) -> None:

@@ -27,9 +27,12 @@ class RemoveService:
 
 @dataclass(frozen=True, slots=True)
 class MoveServices:
-    """All services of the table run on that cluster from now on, and so do those that are attached later by hand."""
+    """All services of the table run on that cluster from now on, and so do those that are attached later by hand.
 
-    cluster: str
+    None is the default cluster: a move is taken back.
+    """
+
+    cluster: str | None
 
 
 @dataclass(frozen=True, slots=True)

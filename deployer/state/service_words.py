@@ -38,7 +38,7 @@ def service_words(update: ServiceUpdate) -> str:
         case RemoveService(kind):
             return f"remove service {kind}"
         case MoveServices(cluster):
-            return f"move all services to cluster {cluster}"
+            return f"move all services to {f'cluster {cluster}' if cluster else 'the default cluster'}"
         case PauseService(kind):
             return f"pause service {kind}"
         case ResumeService(kind):

@@ -135,6 +135,43 @@ def test_all_services_move_at_once_and_drift_shows_it(project: Path, deployer: D
     assert (service["service"], service["cluster"]) == ("COMPACT", "nightly")
 
 
+def test_a_move_is_undone(project: Path, deployer: Deployer) -> None:
+    declared = "services:\n  compact: {cluster: nightly, trigger_mode: ON_DEMAND}\n"
+    (project / "specs" / "flights.yaml").write_text(table("flights", "delay: int32", more=declared), encoding="utf-8")
+    instance = project / "specs" / "demo.yaml"
+    clusters = "clusters:\n  nightly: {kind: local, cores: 1}\n  other: {kind: local}\n"
+    instance.write_text(instance.read_text(encoding="utf-8") + clusters, encoding="utf-8")
+    assert deployer("up", "--yes").code == 0
+    deployer("service", "create", TABLE, "clean", "--trigger-mode", "on_demand")
+    assert deployer("service", "move", TABLE, "--cluster", "other").code == 0
+    undone = deployer("service", "move", TABLE, "--reset")
+    assert undone.out == (
+        f"{TABLE}: CLEAN on the default cluster, COMPACT on nightly; "
+        "services that are attached later run on the default cluster\n"
+    )
+    drift = deployer("drift", "--json").json["drift"]
+    assert [each["summary"] for each in drift] == ["create service clean: on demand"]  # which nobody declares
+    log = deployer("state", "log", TABLE).out
+    assert deployer("service", "move", TABLE, "--reset", "--json").json["services"] == {
+        "CLEAN": None,
+        "COMPACT": "nightly",
+    }
+    assert deployer("state", "log", TABLE).out == log  # there was nothing to undo any more
+    deployer("service", "delete", TABLE, "clean")
+    deployer("service", "create", TABLE, "metasync", "--trigger-mode", "on_demand")
+    on = {each["service"]: each["cluster"] for each in deployer("service", "list", "--json").json["services"]}
+    assert on == {"COMPACT": "nightly", "METASYNC": None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [((), "give --cluster NAME, or --reset"), (("--reset", "--cluster", "other"), "give --reset alone")],
+)
+def test_a_move_goes_to_one_place(arguments: tuple[str, ...], said: str, applied: Path, deployer: Deployer) -> None:
+    ran = deployer("service", "move", TABLE, *arguments)
+    assert ran.code == 1 and said in ran.err
+
+
 def test_services_are_stopped_and_run_while_specs_have_problems(applied: Path, deployer: Deployer) -> None:
     deployer("service", "create", TABLE, "compact")
     (applied / "specs" / "planes.yaml").write_text("kind: Table\ncolums: []\n", encoding="utf-8")

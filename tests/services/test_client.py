@@ -294,6 +294,26 @@ def test_a_table_without_services_has_a_cluster_for_those_to_come(client: TableS
     )
 
 
+def test_a_move_is_undone(client: TableServicesClient, lake: Lake) -> None:
+    client.create_table_service(**TABLE, service="COMPACT", trigger_mode="ON_DEMAND")
+    move(client, "nightly")
+    undone = client.reset_services_cluster_in_table("flights", lake="nyc", database="air")
+    assert [(each.service, each.cluster) for each in undone] == [("COMPACT", None)]
+    assert client.create_table_service(**TABLE, service="CLEAN", trigger_mode="ON_DEMAND").cluster is None
+    version = lake.open().opened.state.version
+    assert len(client.reset_services_cluster_in_table("flights", lake="nyc", database="air")) == 2
+    assert lake.open().opened.state.version == version
+
+
+def test_a_service_that_was_changed_while_a_move_is_undone_is_refused(lake: Lake) -> None:
+    management.attach(open_to_change(lake.root, "flights"), "COMPACT", "ON_DEMAND")
+    management.move(open_to_change(lake.root, "flights"), "nightly")
+    table = open_to_change(lake.root, "flights")
+    management.alter(open_to_change(lake.root, "flights"), "COMPACT", cluster="big")
+    with pytest.raises(Conflict, match="the COMPACT service was changed meanwhile"):
+        management.reset(table)
+
+
 def test_a_service_that_is_attached_while_all_are_moved_is_refused(lake: Lake) -> None:
     table = open_to_change(lake.root, "flights")
     management.move(open_to_change(lake.root, "flights"), "nightly")

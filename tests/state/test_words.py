@@ -80,6 +80,7 @@ WORDS: list[tuple[Update, str]] = [
         f"set service CLEAN: ON_DEMAND; options (unchecked): a = {'b' * 300}",
     ),
     (MoveServices("nightly"), "move all services to cluster nightly"),
+    (MoveServices(None), "move all services to the default cluster"),
     (RunQueued("7f", "CLEAN", "schedule", "local"), "queue run 7f of CLEAN (schedule, local)"),
     (RunStarted("7f", "host-1", 60_000), "start run 7f (held by host-1 for 60 s)"),
     (LeaseRenewed("7f", 1500, {"files": 3}), "run 7f goes on for 1.5 s: files = 3"),
