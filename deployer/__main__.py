@@ -10,10 +10,14 @@ if __name__ == "__main__" and not sys.flags.safe_path and sys.path[0] != __file_
 
 import atexit
 import gc
+import signal
 import threading
 import traceback
 from contextlib import suppress
+from types import FrameType
 from typing import NoReturn
+
+INTERRUPTED = 130  #: the exit code of a command that Ctrl-C ended
 
 
 def main() -> None:
@@ -30,10 +34,23 @@ def main() -> None:
         show_streams()  # to the end of the process: a traceback has texts of others in it
         try:
             code = run(sys.argv[1:])
+            _end_at_once_when_interrupted(code)
+        except KeyboardInterrupt:  # one more while the error of the one before is printed
+            code = INTERRUPTED
+            _end_at_once_when_interrupted(code)
         except Exception:
             traceback.print_exc()
             code = 1
         _leave(code)
+
+
+def _end_at_once_when_interrupted(code: int) -> None:
+    """Makes Ctrl-C end the process at once with that exit code: all that is left is to wait for threads."""
+
+    def end(number: int, frame: FrameType | None) -> NoReturn:
+        os._exit(code)
+
+    signal.signal(signal.SIGINT, end)
 
 
 def _leave(code: int) -> NoReturn:

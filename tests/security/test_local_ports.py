@@ -176,7 +176,10 @@ def test_a_connection_of_which_nothing_is_known_is_refused(peer: str) -> None:
 
 def listening(process: int) -> list[int]:
     """The ports that a process listens on."""
-    links = [str(link.readlink()) for link in Path(f"/proc/{process}/fd").iterdir()]
+    links = []
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # the process closed it meanwhile
+            links.append(str(link.readlink()))
     sockets = {link[8:-1] for link in links if link.startswith("socket:")}
     rows = [row for table in callers._TABLES for row in callers._rows(table)]
     return [int(row[1].rpartition(":")[2], 16) for row in rows if row[3] == "0A" and row[9] in sockets]

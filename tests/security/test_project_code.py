@@ -522,6 +522,24 @@ def test_a_second_interrupt_ends_a_program_that_hears_none(project: Path) -> Non
     assert (running.returncode, out, "Traceback" in err) == (130, "", False), err
 
 
+def test_an_interrupt_at_the_end_of_a_command_prints_no_traceback(tmp_path: Path) -> None:
+    """One more Ctrl-C, while a command that has its result waits for what is left of it."""
+    waiting = tmp_path / "waiting"
+    code = (
+        "import atexit, signal, sys\nfrom deployer.__main__ import main\n"
+        f"atexit.register(lambda: (open({str(waiting)!r}, 'w').close(), signal.pause()))\n"
+        "sys.argv = ['deployer', '--version']\nmain()\n"
+    )
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 300
+    while not waiting.exists():
+        assert time.monotonic() < until and running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    _, err = running.communicate(timeout=300)
+    assert (running.returncode, err) == (0, "")
+
+
 # --- rules
 
 

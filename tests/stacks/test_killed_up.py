@@ -16,6 +16,8 @@ from tests.cli.conftest import Deployer
 from tests.engine.test_plugin_ends import ended_by_id, pids_in, wait_for
 from tests.stacks.conftest import MakeProject
 
+pytestmark = pytest.mark.full
+
 #: Where `up` kills itself; nowhere: it is killed while the provider starts.
 POINTS = {"while it starts": "", "before a step": "engine.step.begin@3", "after a step": "engine.step.end@5"}
 

@@ -32,6 +32,8 @@ from tests.projects import make_project, table
 from tests.stacks.conftest import empty
 from tests.wheelhouse import trust_wheelhouse
 
+pytestmark = pytest.mark.full
+
 BUCKET = "remote-rewrite-lakes"
 ROOT = f"s3://{BUCKET}/demo"
 INSTANCE = f"""kind: Instance
