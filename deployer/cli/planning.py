@@ -281,7 +281,8 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
     with opened_policies(workspace) as policies:
         plan = judged(workspace, plan, lake, live, policies, declared=False)
     deletions = _deletions(plan, root, instance=True)
-    stores_of = cache(lambda: _stores(workspace, allow_destroy))
+    readable = replace(live, tables={a: table for a, table in live.tables.items() if a not in live.unreadable})
+    stores_of = cache(lambda: _stores(workspace, allow_destroy, (root, readable)))
     made = cache(lambda: _engine(workspace, lake, stores_of()))
 
     def engine() -> Engine:

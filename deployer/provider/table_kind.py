@@ -131,7 +131,14 @@ class TableKind:
                 remedy="`pulumi refresh`, then look at what it is called",
             )
         allowed = not stores.allow_destroy.isdisjoint((entry.address, address_of(urn)))
-        delete_table(store, path, id, allow_destroy=allowed, delete_savepoints=stores.delete_savepoints)
+        delete_table(
+            store,
+            path,
+            id,
+            allow_destroy=allowed,
+            delete_savepoints=stores.delete_savepoints,
+            planned_with=stores.planned_with(root, id),
+        )
 
 
 def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:

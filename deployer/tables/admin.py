@@ -20,7 +20,6 @@ from deployer.live.rollforward import recorded_table
 from deployer.plan import changes as c
 from deployer.plan.diff import diff
 from deployer.plan.support import kept_keys, refusal, refuse_unsupported
-from deployer.plan.words import describe
 from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import TableSpec
 from deployer.state.commits import Part
@@ -42,7 +41,7 @@ from deployer.state.updates import (
 from deployer.tables.declared import declare, declared_properties
 from deployer.tables.index_changes import apply_index_change, settle_indexes
 from deployer.tables.progress import OnProgress, untold
-from deployer.tables.protection import held_by_unfinished, protected_content, refuse_savepoints
+from deployer.tables.protection import held_by_unfinished, protected_content, refuse_savepoints, require_as_planned
 from deployer.tables.removal import locations_of, remove_dataset, require_removable
 from deployer.tables.schema_apply import apply_column_change
 from deployer.tables.schema_check import refuse_what_rows_forbid
@@ -133,12 +132,8 @@ def update_table(
     if entry is None or entry.status != "active":
         raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
     live = recorded_table(store, root, entry)
-    if planned_with is not None and (moved := diff(planned_with, live.spec)):
-        raise Conflict(
-            f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",
-            where=spec.address,
-            remedy="preview again",
-        )
+    if planned_with is not None:
+        require_as_planned(planned_with, live.spec)
     changes = diff(live.spec, spec)
     if (
         not renamed
@@ -175,9 +170,17 @@ def update_table(
 
 
 def delete_table(
-    store: StateStore, root: str, table_id: str, *, allow_destroy: bool, delete_savepoints: bool = False
+    store: StateStore,
+    root: str,
+    table_id: str,
+    *,
+    allow_destroy: bool,
+    delete_savepoints: bool = False,
+    planned_with: TableSpec | None = None,
 ) -> None:
     """Delete the table's data and its state; nothing to do when it is gone.
+
+    `planned_with` is the table that a plan was made of: raises Conflict when it is declared otherwise by now.
 
     Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
     `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
@@ -187,6 +190,8 @@ def delete_table(
     entry = store.instance().tables.get(table_id)
     if entry is None:
         return
+    if planned_with is not None and entry.status == "active":
+        require_as_planned(planned_with, recorded_table(store, root, entry).spec)
     if not delete_savepoints:
         refuse_savepoints(store, entry)
     if not allow_destroy and (held := protected_content(store, root, entry)):

@@ -1,15 +1,18 @@
-"""What a table holds that its deletion would lose, where the table is protected from that; and its savepoints."""
+"""What keeps a table from being changed or deleted: protected rows, savepoints, and what others did since its plan."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from deployer.errors import Corrupt, NotFound, Refused
+from deployer.errors import Conflict, Corrupt, NotFound, Refused
 from deployer.live.lance_io import open_dataset
 from deployer.live.model import LiveTable
 from deployer.live.reader import savepoint_names
 from deployer.live.rollforward import recorded_table
+from deployer.plan.diff import diff
 from deployer.plan.savepoints import OPTION, savepoint_loss
+from deployer.plan.words import describe
+from deployer.specs.model import TableSpec
 from deployer.state.model import TableEntry
 from deployer.state.store import StateStore
 from deployer.tables.storage import dataset_uri, has_data_files
@@ -91,3 +94,13 @@ def _protected_by_log(store: StateStore, entry: TableEntry) -> str:
         return UNKNOWN_ROWS
     rows = state.files.rows if state.properties.deletion_protection else 0
     return f"{rows:,} rows, as its log says," if rows else ""
+
+
+def require_as_planned(planned: TableSpec, live: TableSpec) -> None:
+    """Raises Conflict when a table is declared otherwise than when its plan was made. Its rows may be others."""
+    if moved := diff(planned, live):
+        raise Conflict(
+            f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",
+            where=live.address,
+            remedy="preview again",
+        )

@@ -1,4 +1,5 @@
-"""`up` reads live state once: what it applies starts from what it planned with, or is refused where that moved."""
+"""`up` and `destroy` read live state once: what they do starts from what was planned with, or is refused where that
+moved."""
 
 from __future__ import annotations
 
@@ -113,3 +114,36 @@ def test_a_table_that_moved_since_the_plan_is_left_alone(
     assert "the table was changed since it was planned" in ran.err and said in ran.err
     assert ("others" in found) is True  # what somebody else did stays until a plan shows that it goes
     assert "air.flights" in deployer("preview").out
+
+
+def test_destroy_reads_each_table_once(project: Path, deployer: Deployer, reads: Counter[str]) -> None:
+    assert deployer("up", "--yes").code == 0
+    reads.clear()
+    assert deployer("destroy", "--yes").code == 0
+    assert reads == {"table/air.flights": 1, "table/air.planes": 1}
+    assert "stack dev manages nothing" in deployer("destroy", "--yes").err
+
+
+@pytest.mark.parametrize(
+    ("move", "said"),
+    [pytest.param(new_column, "add column others", id="a-column"), pytest.param(new_tag, "of", id="a-tag")],
+)
+def test_destroy_leaves_a_table_alone_that_moved_since_the_plan(
+    move: Change, said: str, project: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert deployer("up", "--yes").code == 0
+    real, moved = LakeProvider.delete, list[str]()
+
+    def delete(self: LakeProvider, request: object) -> object:
+        if "air.flights" in request.urn:  # type: ignore[attr-defined]
+            moved.append(request.urn)  # type: ignore[attr-defined]
+            move(project)
+        return real(self, request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LakeProvider, "delete", delete)
+    ran = deployer("destroy", "--yes")
+    monkeypatch.setattr(LakeProvider, "delete", real)
+    assert len(moved) == 1 and ran.code == 1
+    assert "the table was changed since it was planned" in ran.err and said in ran.err
+    assert "others" in deployer("describe", "air.flights").out
+    assert deployer("destroy", "--yes").code == 0  # planned again, with what others did
