@@ -68,8 +68,8 @@ def cost(
 
 def _holding(workspace: Workspace, lake: Lake, basis: Basis) -> Holding:
     """What is declared, with the sizes of what is there; unknown where that cannot be read, which is noted."""
+    from deployer.cli.live_state import read_live
     from deployer.cli.output import note
-    from deployer.cli.planning import read_live
     from deployer.cli.settled import read_recorded
     from deployer.cost.difference import declared_holding
     from deployer.cost.estimate import Holding

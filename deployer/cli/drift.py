@@ -32,7 +32,7 @@ def drift(
     from deployer.cli.drift_found import find_drift
     from deployer.cli.drift_write import take_over
     from deployer.cli.output import print_json
-    from deployer.cli.planning import held
+    from deployer.cli.stack_engine import held
     from deployer.cli.workspace import open_workspace
 
     workspace = open_workspace(project, stack, specs)

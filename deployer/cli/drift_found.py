@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+from deployer.cli.live_state import read_live
 from deployer.cli.lost_state import refuse_lost_tables
-from deployer.cli.planning import engine_for, read_live
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_owner import refuse_others_lake
 from deployer.cli.stack_state import Applied, applied_resources
 from deployer.cli.workspace import Workspace

@@ -6,8 +6,8 @@ from typing import Any
 
 from deployer.cli.drift_column import edit_column
 from deployer.cli.drift_found import Drift, DriftItem
-from deployer.cli.planning import engine_for
 from deployer.cli.settled import read_recorded
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.targeting import urns_of
 from deployer.cli.workspace import Workspace
 from deployer.errors import DeployerError, InvalidSpecs, Position, Refused

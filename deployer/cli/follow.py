@@ -19,8 +19,8 @@ def follow(
     """Follow a job that runs on a cluster on AWS, from any machine. Ctrl-C asks whether to cancel it."""
     from deployer.cli import ingest_remote, service_remote
     from deployer.cli.output import print_json
-    from deployer.cli.planning import engine_for
     from deployer.cli.remote_run import follow_command, follow_run
+    from deployer.cli.stack_engine import engine_for
     from deployer.cli.stack_state import stack_outputs
     from deployer.cli.workspace import open_workspace
     from deployer.compute.clusters import remote_cluster

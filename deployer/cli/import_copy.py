@@ -10,7 +10,7 @@ from typing import Any
 from deployer.cli.import_outcome import declared_already, is_applied, reported
 from deployer.cli.import_specs import check_specs, write_specs
 from deployer.cli.lake_data import instance_of
-from deployer.cli.planning import read_live
+from deployer.cli.live_state import read_live
 from deployer.cli.stack_state import apply_only
 from deployer.cli.workspace import Workspace
 from deployer.compute.clusters import local_cluster

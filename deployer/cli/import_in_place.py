@@ -10,7 +10,8 @@ from typing import Any
 from deployer.cli.import_outcome import declared_already, is_applied, reported
 from deployer.cli.import_specs import check_specs, write_specs
 from deployer.cli.infer import table_name
-from deployer.cli.planning import engine_for, read_live
+from deployer.cli.live_state import read_live
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_state import applied_resources, apply_only
 from deployer.cli.workspace import Workspace
 from deployer.errors import DeployerError, Refused

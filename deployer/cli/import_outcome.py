@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployer.cli.planning import engine_for, read_live
+from deployer.cli.live_state import read_live
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_state import applied_resources
 from deployer.cli.workspace import Workspace
 from deployer.errors import Conflict

@@ -110,7 +110,7 @@ def _import_one(
     from deployer.cli.import_in_place import adopt_one
     from deployer.cli.import_outcome import declared_already
     from deployer.cli.infer import split_name
-    from deployer.cli.planning import held
+    from deployer.cli.stack_engine import held
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.tables.import_adopt import adoptable, is_dataset, location_under
@@ -157,7 +157,7 @@ def _import_all(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     from deployer.cli.import_in_place import adopt_all
     from deployer.cli.infer import split_name
-    from deployer.cli.planning import held
+    from deployer.cli.stack_engine import held
     from deployer.errors import NotFound, Refused
     from deployer.tables.import_adopt import plain_datasets
 

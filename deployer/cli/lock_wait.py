@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 from deployer.cli.lengths_of_time import seconds_of
 from deployer.cli.output import note
-from deployer.cli.planning import held
+from deployer.cli.stack_engine import held
 from deployer.cli.workspace import Workspace
 from deployer.errors import Conflict
 from deployer.specs.model import Lake

@@ -12,7 +12,7 @@ from rich.text import Text
 from deployer.cli.meter import Meter
 from deployer.cli.options import DEFAULT_STACK
 from deployer.cli.output import ask_yes_or_no, note, print_lines
-from deployer.cli.planning import engine_for
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import Workspace
 from deployer.compute.aws_calls import CallFailed

@@ -33,7 +33,7 @@ def export(
     import json
 
     from deployer.cli.output import print_json, stdout
-    from deployer.cli.planning import engine_for
+    from deployer.cli.stack_engine import engine_for
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput, NotFound, Refused
     from deployer.files.private import write_private
@@ -74,7 +74,7 @@ def import_stack(
     """
     from deployer.cli.lock_wait import held_in_time
     from deployer.cli.output import print_json, stdout
-    from deployer.cli.planning import engine_for
+    from deployer.cli.stack_engine import engine_for
     from deployer.cli.up import confirm
     from deployer.cli.workspace import open_workspace
     from deployer.plan.words import count

@@ -85,7 +85,7 @@ def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
 
 def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
     """Addresses in Pulumi's state of the stack. What its backend does not know is not asked for: that would make it."""
-    from deployer.cli.planning import engine_for
+    from deployer.cli.stack_engine import engine_for
     from deployer.cli.stack_state import applied_resources
     from deployer.engine.backend import stack_files
 

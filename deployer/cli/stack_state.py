@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.cli.planning import engine_for
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.workspace import SPECS_KEY, Workspace
 from deployer.engine import Engine
 from deployer.provider.urn import address_of, type_of, urn_of

@@ -44,7 +44,7 @@ def add(
 ) -> int:
     """Create a table at once. It is drift until the specs declare it: --write-spec writes its spec and applies it."""
     from deployer.cli.output import note, print_json, stdout
-    from deployer.cli.planning import held
+    from deployer.cli.stack_engine import held
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
     from deployer.plan.words import count

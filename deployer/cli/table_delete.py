@@ -72,7 +72,7 @@ def delete(
             target.store, target.root, target.entry, allow_destroy=True, delete_savepoints=delete_savepoints
         )
         if write_spec:
-            from deployer.cli.planning import engine_for
+            from deployer.cli.stack_engine import engine_for
 
             engine_for(target.workspace, target.workspace.lake()).refresh(target.workspace.stack_ref)
     if as_json:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deployer.cli.lake_data import root_despite, root_to_read
 from deployer.cli.output import ask
-from deployer.cli.planning import held
+from deployer.cli.stack_engine import held
 from deployer.cli.workspace import Workspace, open_workspace
 from deployer.engine import hold_stack
 from deployer.errors import Corrupt, Interrupted, InvalidInput, InvalidSpecs, NotFound

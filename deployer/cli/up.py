@@ -73,9 +73,10 @@ def up(
 
     from deployer.cli.addresses import check_addresses
     from deployer.cli.lock_wait import held_in_time
-    from deployer.cli.planning import plan_lake, prepare_for
+    from deployer.cli.planning import plan_lake
     from deployer.cli.plugin_offer import offer_aws_provider
     from deployer.cli.saved_plan import open_plan
+    from deployer.cli.stack_engine import prepare_for
     from deployer.cli.workspace import open_workspace
     from deployer.errors import InvalidInput
 

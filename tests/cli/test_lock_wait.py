@@ -18,7 +18,7 @@ pytestmark = pytest.mark.full
 HOLDER = """
 import sys
 from pathlib import Path
-from deployer.cli.planning import held
+from deployer.cli.stack_engine import held
 from deployer.cli.workspace import open_workspace
 
 workspace = open_workspace(Path(sys.argv[1]), "dev", None)

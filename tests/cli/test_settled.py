@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deployer.cli import planning
+from deployer.cli import stack_engine
 from deployer.engine import choose_engine
 from tests.cli.conftest import Deployer
 from tests.projects import table
@@ -28,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
         made.append("engine")
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(planning, "choose_engine", choose)
+    monkeypatch.setattr(stack_engine, "choose_engine", choose)
     return made
 
 

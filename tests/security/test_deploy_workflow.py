@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.cli.planning import read_live
+from deployer.cli.live_state import read_live
 from deployer.tables.append import open_appender
 from tests.security.repository import PASSPHRASE, VARIABLES, Repository, make_template
 from tests.security.workflow_runner import Run

@@ -59,7 +59,7 @@ import deployer.cli.planning as _p
 from dataclasses import replace as _r
 _p.judged = lambda w, plan, *a, **k: _r(plan, resources=())
 _p.with_cost = lambda w, plan, *a, **k: plan
-_p._with_foreign = lambda plan, ops: _r(plan, resources=())
+_p.with_foreign = lambda plan, ops: _r(plan, resources=())
 """,
     "the_planner": """
 import deployer.plan, deployer.plan.plan, deployer.plan.diff, deployer.plan.risk
@@ -152,12 +152,12 @@ def test_a_program_cannot_change_the_rules_that_judge_its_plan(branch: Path, dep
     ],
 )
 def test_no_type_hides_a_resource_that_a_provider_has(type_: str, custom: bool, shown: bool) -> None:
-    from deployer.cli.planning import _with_foreign
+    from deployer.cli.foreign import with_foreign
     from deployer.engine import Operation
     from deployer.plan import Plan
 
     operation = Operation(f"urn:pulumi:dev::demo::{type_}::x", "create", type_, "x", custom=custom)
-    assert bool(_with_foreign(Plan("demo", ()), [operation]).foreign) is shown
+    assert bool(with_foreign(Plan("demo", ()), [operation]).foreign) is shown
 
 
 #: What a program does to end the run early, to hang about, or to say what is no part of the protocol.

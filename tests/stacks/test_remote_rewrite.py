@@ -16,7 +16,7 @@ import pytest
 
 from deployer.cli.main import run as run_command
 from deployer.cli.options import DEFAULT_STACK
-from deployer.cli.planning import engine_for
+from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import open_workspace
 from deployer.compute.rewriting import cluster_of, connected, rewrite_on

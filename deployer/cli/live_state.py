@@ -1,0 +1,24 @@
+"""Live state of a lake for commands that run no engine."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from deployer.errors import NotFound
+from deployer.live.model import LiveLake
+
+
+def read_live(root: str, *, to_delete: bool = False) -> LiveLake:
+    """The lake at `root`; an empty one where there is none yet.
+
+    `to_delete`: tables that cannot be read are among the others, as far as they are known.
+    """
+    from deployer.live.reader import as_far_as_known, read_lake  # it loads Arrow
+    from deployer.state import open_reader
+
+    try:
+        with closing(open_reader(root)) as store:
+            live = read_lake(store, root)
+            return as_far_as_known(store, live) if to_delete else live
+    except NotFound:
+        return LiveLake(None)

@@ -1,0 +1,41 @@
+"""Where a run rewrites tables: on the cluster on AWS of their instance, or on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from deployer.cli.workspace import Workspace
+from deployer.compute.aws_schedules import default_cluster
+from deployer.engine import Engine
+from deployer.plan import Plan
+from deployer.plan.places import rewrites_tables, with_place
+from deployer.specs.model import Lake
+
+if TYPE_CHECKING:
+    from deployer.provider.stores import Stores
+
+
+def with_rewrite_place(
+    workspace: Workspace, lake: Lake, plan: Plan, engine: Callable[[], Engine], stores: Callable[[], Stores]
+) -> Plan:
+    """The plan, which says where tables are written anew; the provider hears of the cluster, if it is on AWS."""
+    if not rewrites_tables(plan, lake):
+        return plan
+    from deployer.cli.stack_state import stack_outputs
+    from deployer.compute.connect import OUTPUT as CLUSTERS
+    from deployer.compute.job_code import OUTPUT as CODE
+    from deployer.compute.rewriting import cluster_of
+    from deployer.provider.stores import OUTPUTS_VARIABLE
+
+    if default_cluster(lake.instance.clusters) is None:
+        return plan
+    outputs = {key: value for key, value in stack_outputs(workspace, engine()).items() if key in (CLUSTERS, CODE)}
+    cluster = cluster_of(lake.instance, outputs)
+    if cluster is None:
+        return with_place(plan, lake, "on this machine, as the stack has made no cluster for it yet")
+    stores().outputs = outputs
+    os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
+    return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
