@@ -1,4 +1,4 @@
-"""The job that writes a table anew in other keys, split points or another file format, as `deployer up` asks for.
+"""The job that rewrites a table in other keys, split points or another file format, as `deployer up` asks for.
 
 As a Spark application: `spark-submit spark_jobs/rewrite.py --root ROOT --job-id ID`. What it is to do lies below the
 root (see `deployer.compute.rewriting`), as a table's declaration may be longer than a command line.
@@ -14,7 +14,7 @@ from typing import Any
 
 from deployer.compute.interrupts import raising_terminated
 from deployer.compute.local import LocalCluster, local_session
-from deployer.compute.rewriting import Asked, asked_of
+from deployer.compute.rewriting import RewriteRequest, rewrite_request
 from deployer.compute.session import job_session
 from deployer.state import open_store
 from deployer.tables.ingest.loading import Loaded, LoadPlan
@@ -30,8 +30,8 @@ def copy_with_spark(plan: LoadPlan, on_progress: OnProgress, cluster: LocalClust
     return load_with_spark(local_session(cluster), plan, on_progress)
 
 
-def run(root: str, asked: Asked, attempt: str = "", on_progress: OnProgress = untold) -> Mapping[str, Any]:
-    """Writes the table anew, or continues where an attempt that is over stopped; gives the dataset that it has then.
+def run(root: str, wanted: RewriteRequest, attempt: str = "", on_progress: OnProgress = untold) -> Mapping[str, Any]:
+    """Rewrites the table, or continues where an attempt that is over stopped; gives the dataset that it has then.
 
     `attempt` names this one for those after it. Raises as `rewrite_table` does.
     """
@@ -40,24 +40,24 @@ def run(root: str, asked: Asked, attempt: str = "", on_progress: OnProgress = un
         return load_with_spark(job_session(LocalCluster), plan, progress)
 
     with closing(open_store(root)) as store, raising_terminated():
-        holder = Holder(attempt, asked.over)
-        rewrite_table(store, root, asked.table_id, asked.spec, with_spark, on_progress, holder)
+        holder = Holder(attempt, wanted.over)
+        rewrite_table(store, root, wanted.table_id, wanted.spec, with_spark, on_progress, holder)
         return {
-            "table": store.instance().tables[asked.table_id].full_name,
-            "dataset": store.table(asked.table_id).dataset,
+            "table": store.instance().tables[wanted.table_id].full_name,
+            "dataset": store.table(wanted.table_id).dataset,
         }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command line of the job; prints its result as JSON, or an error in words, and gives the exit code."""
-    parser = argparse.ArgumentParser(prog="rewrite", description="Write a table anew, as its declaration asks for.")
+    """The command line of the job; prints its result as JSON, or an error message, and gives the exit code."""
+    parser = argparse.ArgumentParser(prog="rewrite", description="Rewrite a table as its declaration asks for.")
     parser.add_argument("--root", required=True, help="the instance's root")
     parser.add_argument("--job-id", required=True, help="names what is to be done")
     parser.add_argument("--tell", help="name of this attempt, under which progress and outcome are told below the root")
     given = parser.parse_args(argv)
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
-        return run(given.root, asked_of(given.root, given.job_id), given.tell or "", on_progress)
+        return run(given.root, rewrite_request(given.root, given.job_id), given.tell or "", on_progress)
 
     return run_program(given.root, given.tell, work)
 

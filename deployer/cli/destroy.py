@@ -63,7 +63,7 @@ def destroy(
         refuse_protected(standing, allow_destroy or ())
         if not yes:
             _ask_for_name(planned.plan.instance)
-        for address in end_deletions(workspace, planned):
+        for address in end_deletions(workspace, planned).values():
             note(f"ended the deletion of {address}, which was cut off")
         for line in delete_unknown(workspace, planned):
             note(line)

@@ -25,7 +25,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found, in words; `details` is for machines."""
+    """What a check found, as a sentence; `details` is for machines."""
 
     status: Status
     what: str
@@ -68,9 +68,9 @@ class Result:
 
 
 def run_checks(
-    checks: Sequence[Check], limit: float, told: Callable[[Sequence[str]], None] = lambda waiting: None
+    checks: Sequence[Check], limit: float, waiting: Callable[[Sequence[str]], None] = lambda checks: None
 ) -> list[Result]:
-    """The findings in the order of the checks, after at most `limit` seconds. `told` hears which are waited for."""
+    """The findings in the order of the checks, after at most `limit` seconds. `waiting` gets the names of those that run."""
     answers: queue.SimpleQueue[tuple[int, Finding]] = queue.SimpleQueue()
     for index, check in enumerate(checks):
         # Daemons: a check that hangs in a call that nothing can end must not keep the process.
@@ -78,7 +78,7 @@ def run_checks(
     found: dict[int, Finding] = {}
     deadline = time.monotonic() + limit
     while len(found) < len(checks):
-        told([check.name for index, check in enumerate(checks) if index not in found])
+        waiting([check.name for index, check in enumerate(checks) if index not in found])
         try:
             index, finding = answers.get(timeout=max(deadline - time.monotonic(), 0))
         except queue.Empty:

@@ -103,7 +103,7 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
     files = stack_files(place.workspace.stack_ref)
     deployment = read_checkpoint(files).deployment
     if files.journal.exists():
-        return warning("a run was cut off, or is under way", "deployer up goes on from there", file=files.journal.where)
+        return warning("a run was cut off, or is under way", "`deployer up` resumes it", file=files.journal.where)
     if deployment is None:
         return ok(f"nothing was applied to the stack {place.workspace.stack} yet")
     return ok(f"{count(len(deployment.get('resources') or ()), 'resource')} in {files.where}")

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout, everything else on stderr, errors in words.
+"""What commands print: results on stdout, everything else on stderr, errors as messages.
 
 Every text reaches people by one of these functions, so that what others wrote is shown and not obeyed: the consoles
 show control and format characters, and line ends within a text, as escapes (`deployer.visible`). Lines of one
@@ -133,7 +133,7 @@ def ask_new_secret(name: str) -> str:
 
 
 def print_error(error: DeployerError, *, as_json: bool) -> None:
-    """The error in words on stderr, or as a JSON document on stdout."""
+    """The error message on stderr, or as a JSON document on stdout."""
     if as_json:
         print_json({"error": error_as_json(error)})
         return

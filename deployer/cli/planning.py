@@ -155,7 +155,7 @@ def plan_lake(
 
 
 def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
-    """What the plan deletes and renames, as the provider is told."""
+    """What the plan deletes and renames, for the provider."""
     deleted = {each.table_id for each in plan.resources if each.action == "delete" and each.table_id}
     unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
     renamed = {each.table_id for each in plan.resources if any(isinstance(c.change, RenameTable) for c in each.changes)}
@@ -214,6 +214,6 @@ def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str
 
 
 def _show_output(event: Event) -> None:
-    """What the program prints is told apart from what deployer says."""
+    """Prints what the program prints, marked as the program's."""
     if isinstance(event, ProgramOutput):
         note(f"program: {event.text}")

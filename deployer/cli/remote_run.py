@@ -17,7 +17,7 @@ from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import Workspace
 from deployer.compute.aws_calls import CallFailed
 from deployer.compute.connect import connect
-from deployer.compute.following import Watcher
+from deployer.compute.following import Watcher, run_continues
 from deployer.compute.following import follow as follow_to_end
 from deployer.compute.job_start import run_job
 from deployer.compute.remote import RemoteCluster, RemoteJob, RunState, RunStatus
@@ -81,20 +81,14 @@ def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, 
                 return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
         except KeyboardInterrupt:
             if asked or (wanted := _wants_to_cancel(words)) is None:
-                raise Interrupted("the run goes on", where=words, remedy=f"follow it: {again}") from None
+                raise Interrupted("the run continues", where=words, remedy=f"follow it: {again}") from None
             if wanted:
                 ask_to_end(root, started.key)
                 cluster.cancel(started.run_id)
                 asked = True
                 note("the run is asked to end; Ctrl-C leaves it to that")
         except CallFailed as failure:
-            raise CallFailed(
-                failure.cause,
-                failure.said,
-                failure.what,
-                where=words,
-                remedy=f"{failure.remedy}. The run goes on; follow it: {again}",
-            ) from failure
+            raise run_continues(failure, words, f"follow it: {again}") from failure
 
 
 def follow_command(job_id: str, stack: str) -> str:

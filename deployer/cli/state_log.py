@@ -76,7 +76,7 @@ def log(
 
 
 def _document(entry: LogEntry) -> dict[str, Any]:
-    """An entry as it is stored, with what it did in words and times as ISO 8601."""
+    """An entry as it is stored, with a description of what it did and times as ISO 8601."""
     from deployer.state.entries import to_json
     from deployer.state.times import iso_utc, with_times
     from deployer.state.words import entry_words

@@ -19,7 +19,7 @@ def rename(
     specs: SpecsPath = None,
     as_json: AsJson = False,
 ) -> int:
-    """Rename a table, or move it to another database. No data moves, and who reads it by its place goes on."""
+    """Rename a table, or move it to another database. No data moves, and readers that know its place keep working."""
     from deployer.cli.infer import split_name
     from deployer.cli.output import print_json, stdout
     from deployer.cli.table_target import changed

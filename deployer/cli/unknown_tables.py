@@ -15,16 +15,17 @@ if TYPE_CHECKING:
     from deployer.cli.workspace import Workspace
 
 
-def end_deletions(workspace: Workspace, planned: Planned) -> list[str]:
-    """Ends the deletions that were cut off and that the plan shows, which nothing refused; gives their addresses."""
+def end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
+    """Ends the deletions that were cut off and that the plan shows, which nothing refused; gives their addresses by
+    the tables' ids."""
     unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
     if not unfinished:
-        return []
+        return {}
     root = workspace.root(planned.lake)
     with closing(open_store(root)) as store:
         for table_id, address in unfinished.items():
             delete_table(store, root, table_id, allow_destroy=address in planned.allow_destroy)
-    return sorted(unfinished.values())
+    return dict(sorted(unfinished.items(), key=lambda each: each[1]))
 
 
 def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:

@@ -150,9 +150,9 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
     _record_others(workspace.root(planned.lake), planned)
     # With an empty plan too: Pulumi's state takes over what was refreshed, and what a run that was cut off left open.
     # The program applies the lake that was shown, even if somebody edits the specs meanwhile.
-    for address in end_deletions(workspace, planned):
+    ended = end_deletions(workspace, planned)
+    for address in ended.values():
         note(f"ended the deletion of {address}, which was cut off")
-    ended = {each.table_id for each in planned.plan.removals if each.kind == "deleting"}
     refreshed = planned.refreshed.without(ended) if planned.refreshed else None
     for line in delete_unknown(workspace, planned):
         note(line)
@@ -303,6 +303,6 @@ def confirm(question: str) -> None:
     from deployer.errors import Interrupted, InvalidInput
 
     if not sys.stdin.isatty():
-        raise InvalidInput("nobody can be asked here", remedy="give --yes to go on without asking")
+        raise InvalidInput("nobody can be asked here", remedy="give --yes to apply without asking")
     if not ask_yes_or_no(question):
         raise Interrupted("stopped by your answer, nothing was changed")

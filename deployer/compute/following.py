@@ -30,6 +30,17 @@ class Watcher:
     on_line: Callable[[str], None]
 
 
+def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
+    """The error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow it."""
+    return CallFailed(
+        failure.cause,
+        failure.said,
+        failure.what,
+        where=run,
+        remedy=f"{failure.remedy}. The run continues; {remedy}",
+    )
+
+
 class TooEarly(DeployerError):
     """The run failed as AWS did not know everywhere yet what it needs."""
 

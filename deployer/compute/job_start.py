@@ -34,10 +34,13 @@ def run_job(
     follow: Callable[[Started], T],
     *,
     clock: Clock,
-    on_again: Callable[[], None],
+    on_again: Callable[[], None] = lambda: None,
+    attempt: int = 1,
 ) -> T:
-    """What `follow` makes of the started job. A run for which it raises TooEarly is started again, after `on_again`."""
-    attempt = 1
+    """Starts the job as that attempt, or finds its run, and gives what `follow` makes of it.
+
+    A run for which `follow` raises TooEarly is started again, after `on_again`.
+    """
     for left in reversed(range(TOO_EARLY_ATTEMPTS)):
         started, attempt = start_job(cluster, root, job, attempt)
         try:

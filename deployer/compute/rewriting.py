@@ -1,4 +1,4 @@
-"""Writes a table anew by a job on a cluster on AWS, for an `up` that waits for it.
+"""Rewrites a table by a job on a cluster on AWS, for an `up` that waits for it.
 
 The job is named after the table, its dataset and what that is to become, so every `up` that wants the same means the
 same job: it follows the one that runs, and starts one that ended too early again, which continues with the ranges that
@@ -15,9 +15,10 @@ from deployer.compute.aws_calls import CallFailed
 from deployer.compute.aws_names import LAKE_TAG, lake_id
 from deployer.compute.aws_schedules import default_cluster
 from deployer.compute.connect import OUTPUT, connect
-from deployer.compute.following import PAUSE, TooEarly, Watcher, follow
+from deployer.compute.following import PAUSE, Watcher, follow, run_continues
+from deployer.compute.job_start import run_job
 from deployer.compute.remote import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.told import Started, ask_to_end, read_told, remember, remembered, request, requested
+from deployer.compute.told import Started, ask_to_end, read_told, remembered, request, requested
 from deployer.errors import Interrupted
 from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.specs.model import Cluster, InstanceSpec, TableSpec
@@ -28,15 +29,14 @@ from deployer.tables.progress import OnProgress, Progress
 from deployer.tables.rewrite import to_copy
 
 PROGRAM = "rewrite"
-TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
 TO_END = 60.0  #: seconds that a job which was asked to end has for it, before its run is cancelled
 SLICE = 0.5  #: seconds between two looks whether `up` is to stop
 _ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a job is to do: give the table what `spec` says. `over` are attempts before it that write no more."""
+class RewriteRequest:
+    """What a job is to do: give the table what `spec` says. `over` are earlier attempts, which no longer write."""
 
     table_id: str
     spec: TableSpec
@@ -45,7 +45,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class RewriteCluster:
-    """The cluster on AWS that writes tables anew. `ends_drivers`: a run that was cancelled has no driver any more."""
+    """The cluster on AWS that rewrites tables. `ends_drivers`: a run that was cancelled has no driver any more."""
 
     cluster: RemoteCluster
     ends_drivers: bool
@@ -53,7 +53,7 @@ class RewriteCluster:
 
 
 def cluster_of(instance: InstanceSpec | None, outputs: Mapping[str, Any]) -> Cluster | None:
-    """The cluster on AWS that writes the instance's tables anew: the only one, or the one called `default`.
+    """The cluster on AWS that rewrites the instance's tables: the only one, or the one called `default`.
 
     None where no such cluster is declared, or the stack, by its outputs, has not made it yet.
     """
@@ -71,11 +71,11 @@ class _Stopped(Exception):
     """`up` is to stop."""
 
 
-def asked_of(root: str, job_id: str) -> Asked:
+def rewrite_request(root: str, job_id: str) -> RewriteRequest:
     """What the job of that id is to do. Raises NotFound where nothing says so, InvalidInput for what is not valid."""
     document = requested(root, job_id)
     spec = table_from_json(mapping(document, "spec"))
-    return Asked(text(document, "table_id"), spec, frozenset(texts(document, "over")))
+    return RewriteRequest(text(document, "table_id"), spec, frozenset(texts(document, "over")))
 
 
 def rewrite_on(
@@ -87,7 +87,7 @@ def rewrite_on(
     on_progress: OnProgress,
     clock: Clock | None = None,
 ) -> None:
-    """Writes the table anew on the cluster, as `rewrite_table` does here, and returns once that is done.
+    """Rewrites the table on the cluster, as `rewrite_table` does here, and returns once that is done.
 
     Raises the error that ended the job, and Interrupted where `on_progress` does: the job is asked to end then.
     """
@@ -105,28 +105,22 @@ def rewrite_on(
     job = RemoteJob(PROGRAM, job_id, f"rewrite {spec.full_name}", arguments, tags)
     attempt, over = _next_attempt(there, root, job)
     request(root, job_id, {"table_id": table_id, "spec": table_to_json(spec), "over": sorted(over)})
-    for left in reversed(range(TOO_EARLY_ATTEMPTS)):
-        run = there.cluster.start(job, attempt)
-        started = Started(job_id, PROGRAM, job.title, there.cluster.name, run.run_id, run.key)
-        remember(root, started)
-        try:
-            _follow(there.cluster, root, started, on_progress, clock or Clock())
-        except TooEarly:
-            if not left:
-                raise
-            attempt = run.attempt + 1
-        else:
-            return
+    clock = clock or Clock()
+
+    def follow_it(started: Started) -> None:
+        _follow(there.cluster, root, started, on_progress, clock)
+
+    run_job(there.cluster, root, job, follow_it, clock=clock, attempt=attempt)
 
 
 def _next_attempt(there: RewriteCluster, root: str, job: RemoteJob) -> tuple[int, set[str]]:
-    """Which attempt at the job is to be started or found, and the attempts before it that write no more."""
+    """Which attempt at the job is to be started or found, and the attempts before it that no longer write."""
     before = remembered(root, job.job_id)
     keys = {job.key(number): number for number in range(1, _ATTEMPTS + 1)}
     if before is None or before.cluster != there.cluster.name or before.key not in keys:
         return 1, set()
     number = keys[before.key]
-    over = set(asked_of(root, job.job_id).over) if number > 1 else set()
+    over = set(rewrite_request(root, job.job_id).over) if number > 1 else set()
     status = there.cluster.status(before.run_id)
     if not status.state.ended:
         return number, over
@@ -170,16 +164,10 @@ def _follow(cluster: RemoteCluster, root: str, started: Started, on_progress: On
         raise Interrupted(
             f"stopped, and {words} was asked to end; the table is as it was",
             where=started.title,
-            remedy="the next `deployer up` goes on with the rows that are left",
+            remedy="the next `deployer up` resumes with the rows that are left",
         ) from None
     except CallFailed as failure:
-        raise CallFailed(
-            failure.cause,
-            failure.said,
-            failure.what,
-            where=words,
-            remedy=f"{failure.remedy}. The run goes on; the next `deployer up` follows it",
-        ) from failure
+        raise run_continues(failure, words, "the next `deployer up` follows it") from failure
 
 
 def _end(cluster: RemoteCluster, root: str, started: Started, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""Where the changes of a plan that write a whole table anew are made. Pure."""
+"""Where a plan's changes that rewrite a whole table are made. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from deployer.specs.model import Lake, TableSpec
 
 
 def rewrites_tables(plan: Plan, lake: Lake) -> bool:
-    """Whether a change of the plan for `lake` writes a table with rows anew."""
+    """Whether a change of the plan for `lake` rewrites a table that has rows."""
     return any(map(_is_rewrite, _changes(plan, lake)))
 
 
 def with_place(plan: Plan, lake: Lake, place: str) -> Plan:
-    """The plan, which says `place` (`on cluster nightly (emr)`) of each change that writes a whole table anew."""
+    """The plan, which says `place` (`on cluster nightly (emr)`) of each change that rewrites a whole table."""
     tables = {table.address: table for table in lake.tables}
 
     def placed(each: PlannedChange, table: TableSpec | None) -> PlannedChange:

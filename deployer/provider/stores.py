@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 #: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
 #: starts as a process of its own.
 ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
-#: What the stack exports of its clusters, as JSON, where a table may be written anew there.
+#: What the stack exports of its clusters, as JSON, where a table may be rewritten there.
 OUTPUTS_VARIABLE = "DEPLOYER_CLUSTERS"
 #: Set to 1 where tables may be deleted with their savepoints: how `--delete-savepoints` reaches such a provider.
 DELETE_SAVEPOINTS_VARIABLE = "DEPLOYER_DELETE_SAVEPOINTS"

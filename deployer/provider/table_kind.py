@@ -166,7 +166,7 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
 
 
 def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:
-    """Writes tables anew on the instance's cluster on AWS; None where it has none."""
+    """Rewrites tables on the instance's cluster on AWS; None where it has none."""
     if not stores.outputs:
         return None
     from deployer.compute.rewriting import cluster_of, connected, rewrite_on

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from deployer.tables.ingest.job import LoadWithSpark
 
-#: Writes a table anew on another machine, as `deployer.tables.rewrite.rewrite_table` does on this one.
+#: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite_table` does on this one.
 RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
 
 

@@ -150,7 +150,7 @@ def _rewrite(
                 raise Interrupted(
                     "stopped while its rows are being copied; the table is as it was",
                     where=spec.address,
-                    remedy="the next `deployer up` goes on with the rows that are left",
+                    remedy="the next `deployer up` resumes with the rows that are left",
                 ) from None
             except (Refused, NotFound) as failure:
                 give_up(store, table.root, table.entry.table_id, number, location)

@@ -27,7 +27,7 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
     """The result of a SELECT. Tables are `database.name`, or `name` when it is the only one of that name; names with
     other than small letters, digits and `_` are quoted: `"nyc"."Flights"`.
 
-    Raises Refused for statements that are not queries, InvalidInput for SQL that is wrong, in words.
+    Raises Refused for statements that are not queries, InvalidInput for SQL that is wrong.
     """
     import datafusion
 

@@ -166,7 +166,7 @@ def test_a_lost_pulumi_state_is_taken_up_again(project: Path, deployer: Deployer
         pytest.param(["up", "--stack", "../x"], "is no name for a stack", id="stack-name"),
         pytest.param(["preview", "--specs", "nowhere"], "no such file or folder of specs", id="no-specs"),
         pytest.param(["preview", "--project", "specs"], "no Pulumi.yaml found", id="no-project"),
-        pytest.param(["up"], "give --yes to go on without asking", id="nobody-to-ask"),
+        pytest.param(["up"], "give --yes to apply without asking", id="nobody-to-ask"),
         pytest.param(["destory"], "No such command 'destory'. Did you mean 'destroy'", id="typo"),
         pytest.param(["up", "--allow-destroy"], "requires an argument", id="missing-argument"),
     ],

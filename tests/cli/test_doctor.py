@@ -99,7 +99,7 @@ def test_a_run_that_was_cut_off(project: Path, deployer: Deployer) -> None:
     found = {each["check"]: each for each in deployer("doctor", "--json").json["checks"]}
     assert (found["pulumi-state"]["status"], found["pulumi-state"]["remedy"]) == (
         "warning",
-        "deployer up goes on from there",
+        "`deployer up` resumes it",
     )
 
 

@@ -188,7 +188,7 @@ def test_an_aws_that_lets_nobody_look_says_that_the_job_continues(
         raise CallFailed(Cause.REFUSED, "no", "GetJobRun was denied", where="cluster nightly", remedy="allow it")
 
     monkeypatch.setattr(cluster, "status", refused)
-    with pytest.raises(CallFailed, match="The run goes on; the next `deployer up` follows it"):
+    with pytest.raises(CallFailed, match="The run continues; the next `deployer up` follows it"):
         up(filled, cluster)
     [key] = cluster.runs
     [file] = (filled.folder / "lake" / "_runs").glob("job-*.json")

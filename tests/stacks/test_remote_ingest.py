@@ -246,7 +246,7 @@ def test_a_second_ctrl_c_leaves_the_run_alone(aws: str, project: Path, deployer:
         patch.setattr("deployer.compute.emr_serverless.EmrServerless.cancel", cancelling)
         ran = deployer(*load("left"))
     assert ran.code == Interrupted.exit_code
-    assert "the run goes on; follow it: deployer follow left" in ran.err
+    assert "the run continues; follow it: deployer follow left" in ran.err
 
 
 @pytest.mark.parametrize(("answer", "code"), [(True, Interrupted.exit_code), (False, 0), (None, Interrupted.exit_code)])
@@ -324,7 +324,7 @@ def test_who_may_not_look_any_more_is_told_how_to_follow(
     hands.on_sleep = refuse
     ran = deployer(*load(f"mid-{fault}"))
     assert ran.code == 1 and said in ran.err
-    assert f"The run goes on; follow it: deployer follow mid-{fault}" in ran.err
+    assert f"The run continues; follow it: deployer follow mid-{fault}" in ran.err
 
 
 def test_a_service_runs_there_as_here(aws: str, project: Path, deployer: Deployer, hands: Hands) -> None:
