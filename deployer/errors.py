@@ -35,9 +35,11 @@ class Problem:
 class DeployerError(Exception):
     """Anything that a command reports in words and never as a traceback.
 
-    `where` is a file position, an address such as `table/nyc.flights`, a path or a URN.
+    `where` is a file position, an address such as `table/nyc.flights`, a path or a URN. `kind` is the name of the class
+    in JSON, such as that of `preview --json`: programs compare it, so it stays when the class is renamed.
     """
 
+    kind = "DeployerError"
     exit_code = 1
 
     def __init__(self, what: str, *, where: object = None, remedy: str = "") -> None:
@@ -61,6 +63,8 @@ def _made_again(kind: type[DeployerError], args: tuple[object, ...]) -> Deployer
 class InvalidSpecs(DeployerError):
     """The specs, or the policies, break at least one rule; carries every problem that was found."""
 
+    kind = "InvalidSpecs"
+
     def __init__(self, problems: Sequence[Problem], *, of: str = "the specs") -> None:
         self.problems = tuple(sorted(problems, key=lambda p: p.at))
         count = len(self.problems)
@@ -70,31 +74,44 @@ class InvalidSpecs(DeployerError):
 class NotFound(DeployerError):
     """Something that was named does not exist."""
 
+    kind = "NotFound"
+
 
 class InvalidInput(DeployerError):
     """An argument, option or input file that cannot be used as it is."""
+
+    kind = "InvalidInput"
 
 
 class Refused(DeployerError):
     """The request is understood and not carried out: it would destroy data, or is not supported."""
 
+    kind = "Refused"
     exit_code = 3
 
 
 class Conflict(DeployerError):
     """Somebody else changed what this request was based on."""
 
+    kind = "Conflict"
+
 
 class KeysTaken(Conflict):
     """Somebody else added rows with keys that this request is about to add to a table with unique keys."""
+
+    kind = "KeysTaken"
 
 
 class Preempted(Conflict):
     """Somebody else committed what a prepared commit must not follow; nothing is wrong with preparing it again."""
 
+    kind = "Preempted"
+
 
 class CommitTimedOut(DeployerError):
     """A transaction could not be committed in its time; `attempts` says how often it was tried."""
+
+    kind = "CommitTimedOut"
 
     def __init__(self, what: str, *, where: object = None, remedy: str = "", attempts: int = 0) -> None:
         super().__init__(what, where=where, remedy=remedy)
@@ -104,16 +121,23 @@ class CommitTimedOut(DeployerError):
 class OutcomeUnknown(DeployerError):
     """A write was sent and its answer never came; it may have happened."""
 
+    kind = "OutcomeUnknown"
+
 
 class Corrupt(DeployerError):
     """Stored state that fails its checksum or cannot be read."""
+
+    kind = "Corrupt"
 
 
 class EngineFailed(DeployerError):
     """The Pulumi engine, its program or a provider failed."""
 
+    kind = "EngineFailed"
+
 
 class Interrupted(DeployerError):
     """The user stopped the command; everything finished until then is saved."""
 
+    kind = "Interrupted"
     exit_code = 130

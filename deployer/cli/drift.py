@@ -66,7 +66,7 @@ def _as_json(found: Drift) -> dict[str, Any]:
         "drift": [
             {
                 "address": item.address,
-                "kind": type(item.change).__name__,
+                "kind": item.change.kind,
                 "summary": describe(item.change),
                 "who": item.origin.who if item.origin else None,
                 "at": iso_utc(item.origin.at) if item.origin else None,

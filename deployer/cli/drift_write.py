@@ -99,7 +99,7 @@ def _subject(change: c.Change) -> tuple[str, object]:
             return ("service", service_name(change))
         case _:
             column = getattr(change, "column", None)
-            return ("column" if column else type(change).__name__, column)
+            return ("column" if column else change.kind, column)
 
 
 def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace) -> None:

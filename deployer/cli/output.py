@@ -146,7 +146,7 @@ def print_error(error: DeployerError, *, as_json: bool) -> None:
 
 def error_as_json(error: DeployerError) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "kind": type(error).__name__,
+        "kind": error.kind,
         "what": error.what,
         "where": str(error.where) if error.where is not None else None,
         "remedy": error.remedy or None,

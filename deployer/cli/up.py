@@ -249,7 +249,7 @@ def _refuse_moved(file: str, moved: list[Moved], *, already: bool, as_json: bool
     from deployer.errors import Refused
 
     if as_json:
-        print_json({"error": {"kind": "Refused", "where": file, "moved": [asdict(each) for each in moved]}})
+        print_json({"error": {"kind": Refused.kind, "where": file, "moved": [asdict(each) for each in moved]}})
         return Refused.exit_code
     console = stderr()
     for each in moved:

@@ -56,6 +56,8 @@ _CAUSES = {
 class CallFailed(DeployerError):
     """A call that AWS did not answer as wanted; `cause` is why, `said` what AWS said."""
 
+    kind = "CallFailed"
+
     def __init__(self, cause: Cause, said: str, what: str, *, where: object, remedy: str) -> None:
         super().__init__(what, where=where, remedy=remedy)
         self.cause, self.said = cause, said

@@ -44,6 +44,8 @@ def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
 class TooEarly(DeployerError):
     """The run failed as AWS did not know everywhere yet what it needs."""
 
+    kind = "TooEarly"
+
 
 def follow(
     cluster: RemoteCluster, root: str, run_id: str, key: str, watcher: Watcher, clock: Clock, pause: float = PAUSE

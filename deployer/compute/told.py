@@ -68,7 +68,7 @@ def tell(root: str, key: str, told: Told) -> None:
     if (error := told.error) is not None:
         where = None if error.where is None else str(error.where)
         document["error"] = {
-            "kind": type(error).__name__,
+            "kind": error.kind,
             "what": error.what,
             "where": where,
             "remedy": error.remedy,
@@ -95,7 +95,7 @@ def is_to_end(root: str, key: str) -> bool:
 
 
 def _error(told: Mapping[str, Any]) -> DeployerError:
-    kinds = {each.__name__: each for each in _subclasses(DeployerError) if each is not InvalidSpecs}
+    kinds = {each.kind: each for each in _subclasses(DeployerError) if each is not InvalidSpecs}
     kind = kinds.get(str(told["kind"]), DeployerError)
     made = kind(told["what"], where=told["where"], remedy=told["remedy"])
     made.exit_code = int(told["exit_code"])

@@ -13,6 +13,8 @@ KEY_BYTES = 32
 class WrongKey(Refused):
     """A value was encrypted with another key, or was altered."""
 
+    kind = "WrongKey"
+
 
 class Crypter:
     """Values under one key. Each value that is encrypted gets a nonce of its own, so equal values do not look alike."""

@@ -125,7 +125,7 @@ def _resource(resource: ResourcePlan) -> dict[str, Any]:
 def _change(planned: PlannedChange) -> dict[str, Any]:
     change = planned.change
     return {
-        "kind": type(change).__name__,
+        "kind": change.kind,
         "summary": describe(change),
         "risk": planned.assessment.risk.value,
         "rows": planned.assessment.rows,

@@ -1,6 +1,7 @@
 """What can change in a lake: one frozen class for each kind of change, in one closed union.
 
 A change says what is different, never how it is applied (deployer.tables) or how it is shown (deployer.plan.words).
+`kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays when the class is renamed.
 `address` is the resource; `column` is the path of names from the table's top-level column to the nested field.
 """
 
@@ -28,18 +29,22 @@ SplitPoints = tuple[tuple[KeyValue, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class CreateInstance:
+    kind = "CreateInstance"
     address: str
     spec: InstanceSpec
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteInstance:
+    kind = "DeleteInstance"
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRoot:
     """`found`: the lake is at the new root already, moved there by hand; only its record changes."""
+
+    kind = "ChangeRoot"
 
     address: str
     before: str
@@ -51,6 +56,8 @@ class ChangeRoot:
 class ChangeStateBackend:
     """`found`: the state is in the new store already, imported there with a new root; only its record changes."""
 
+    kind = "ChangeStateBackend"
+
     address: str
     before: StateBackend
     after: StateBackend
@@ -59,6 +66,7 @@ class ChangeStateBackend:
 
 @dataclass(frozen=True, slots=True)
 class ChangeEngine:
+    kind = "ChangeEngine"
     address: str
     before: str
     after: str
@@ -66,6 +74,7 @@ class ChangeEngine:
 
 @dataclass(frozen=True, slots=True)
 class ChangeClusters:
+    kind = "ChangeClusters"
     address: str
     before: tuple[Cluster, ...]
     after: tuple[Cluster, ...]
@@ -75,6 +84,8 @@ class ChangeClusters:
 class ChangeNotify:
     """The addresses that are told of failed runs."""
 
+    kind = "ChangeNotify"
+
     address: str
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -82,6 +93,7 @@ class ChangeNotify:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
+    kind = "CreateTable"
     address: str
     spec: TableSpec
 
@@ -90,6 +102,8 @@ class CreateTable:
 class DeleteTable:
     """`name` is the table's `database.name` where that is not the one of its address: somebody renamed it."""
 
+    kind = "DeleteTable"
+
     address: str
     name: str | None = None
 
@@ -97,6 +111,8 @@ class DeleteTable:
 @dataclass(frozen=True, slots=True)
 class RenameTable:
     """A new name or another database; `before` and `after` are `database.name`."""
+
+    kind = "RenameTable"
 
     address: str
     before: str
@@ -107,6 +123,8 @@ class RenameTable:
 class AddColumn:
     """`after` names the sibling that it follows in the spec, None for the first."""
 
+    kind = "AddColumn"
+
     address: str
     column: ColumnPath
     definition: Column
@@ -115,6 +133,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
+    kind = "DropColumn"
     address: str
     column: ColumnPath
 
@@ -122,6 +141,8 @@ class DropColumn:
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
     """`column` is the path before; `after` the new last name."""
+
+    kind = "RenameColumn"
 
     address: str
     column: ColumnPath
@@ -131,6 +152,8 @@ class RenameColumn:
 @dataclass(frozen=True, slots=True)
 class WidenColumn:
     """Every value of `before` is a value of `after`."""
+
+    kind = "WidenColumn"
 
     address: str
     column: ColumnPath
@@ -142,6 +165,8 @@ class WidenColumn:
 class ConvertColumn:
     """Some values of `before` may have no value of `after`; `using` is the SQL expression that gives the new ones."""
 
+    kind = "ConvertColumn"
+
     address: str
     column: ColumnPath
     before: ColumnType
@@ -151,12 +176,14 @@ class ConvertColumn:
 
 @dataclass(frozen=True, slots=True)
 class RelaxNullability:
+    kind = "RelaxNullability"
     address: str
     column: ColumnPath
 
 
 @dataclass(frozen=True, slots=True)
 class TightenNullability:
+    kind = "TightenNullability"
     address: str
     column: ColumnPath
 
@@ -164,6 +191,8 @@ class TightenNullability:
 @dataclass(frozen=True, slots=True)
 class ReorderColumns:
     """`before` and `after` order the columns that both sides have, under the struct `column` (empty: the table)."""
+
+    kind = "ReorderColumns"
 
     address: str
     column: ColumnPath
@@ -173,6 +202,7 @@ class ReorderColumns:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumnDescription:
+    kind = "ChangeColumnDescription"
     address: str
     column: ColumnPath
     before: str
@@ -182,6 +212,8 @@ class ChangeColumnDescription:
 @dataclass(frozen=True, slots=True)
 class ChangeColumnDefault:
     """The SQL expression for rows that come without the column; empty: they get null."""
+
+    kind = "ChangeColumnDefault"
 
     address: str
     column: ColumnPath
@@ -193,6 +225,8 @@ class ChangeColumnDefault:
 class ChangeColumnSource:
     """The name that the column has in files; None: its own."""
 
+    kind = "ChangeColumnSource"
+
     address: str
     column: ColumnPath
     before: str | None
@@ -202,6 +236,8 @@ class ChangeColumnSource:
 @dataclass(frozen=True, slots=True)
 class ChangeRowKeys:
     """`unique`: no two rows may have the same new keys, which the old ones do not show."""
+
+    kind = "ChangeRowKeys"
 
     address: str
     before: tuple[str, ...]
@@ -213,6 +249,8 @@ class ChangeRowKeys:
 class SetUnique:
     """Whether no two rows may have the same row keys; `keys` are those keys where they may not."""
 
+    kind = "SetUnique"
+
     address: str
     unique: bool
     keys: tuple[str, ...] = ()
@@ -220,6 +258,7 @@ class SetUnique:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSortKeys:
+    kind = "ChangeSortKeys"
     address: str
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -227,6 +266,7 @@ class ChangeSortKeys:
 
 @dataclass(frozen=True, slots=True)
 class ChangeSplitPoints:
+    kind = "ChangeSplitPoints"
     address: str
     before: SplitPoints
     after: SplitPoints
@@ -237,6 +277,8 @@ class ChangeSplitPoints:
 class ChangeLeafLimit:
     """How many rows a leaf may hold before it is split after a load; None: no limit."""
 
+    kind = "ChangeLeafLimit"
+
     address: str
     before: int | None
     after: int | None
@@ -244,6 +286,7 @@ class ChangeLeafLimit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeStorage:
+    kind = "ChangeStorage"
     address: str
     before: Storage
     after: Storage
@@ -251,12 +294,14 @@ class ChangeStorage:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
+    kind = "CreateIndex"
     address: str
     index: IndexSpec
 
 
 @dataclass(frozen=True, slots=True)
 class DropIndex:
+    kind = "DropIndex"
     address: str
     index: IndexSpec
 
@@ -264,6 +309,8 @@ class DropIndex:
 @dataclass(frozen=True, slots=True)
 class RebuildIndex:
     """Another kind, column or parameter under the same name."""
+
+    kind = "RebuildIndex"
 
     address: str
     before: IndexSpec
@@ -274,6 +321,8 @@ class RebuildIndex:
 class RenameIndex:
     """Another name for an index that stays as it is; both have its column by the new name."""
 
+    kind = "RenameIndex"
+
     address: str
     before: IndexSpec
     after: IndexSpec
@@ -281,12 +330,14 @@ class RenameIndex:
 
 @dataclass(frozen=True, slots=True)
 class CreateService:
+    kind = "CreateService"
     address: str
     service: ServiceSpec
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteService:
+    kind = "DeleteService"
     address: str
     service: ServiceSpec
 
@@ -294,6 +345,8 @@ class DeleteService:
 @dataclass(frozen=True, slots=True)
 class ChangeTrigger:
     """When a service runs; None: on demand only. `service` is its kind."""
+
+    kind = "ChangeTrigger"
 
     address: str
     service: str
@@ -304,6 +357,8 @@ class ChangeTrigger:
 @dataclass(frozen=True, slots=True)
 class ChangeServiceOptions:
     """`before_raw` and `after_raw`: whether the options are texts that nobody checked."""
+
+    kind = "ChangeServiceOptions"
 
     address: str
     service: str
@@ -317,6 +372,8 @@ class ChangeServiceOptions:
 class MoveServiceToCluster:
     """None: the cluster that jobs of the table have otherwise."""
 
+    kind = "MoveServiceToCluster"
+
     address: str
     service: str
     before: str | None
@@ -325,12 +382,14 @@ class MoveServiceToCluster:
 
 @dataclass(frozen=True, slots=True)
 class SetOnline:
+    kind = "SetOnline"
     address: str
     online: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetDeletionProtection:
+    kind = "SetDeletionProtection"
     address: str
     protected: bool
 
@@ -338,6 +397,8 @@ class SetDeletionProtection:
 @dataclass(frozen=True, slots=True)
 class ChangeDescription:
     """The description of a table or an instance."""
+
+    kind = "ChangeDescription"
 
     address: str
     before: str
@@ -347,6 +408,8 @@ class ChangeDescription:
 @dataclass(frozen=True, slots=True)
 class ChangeTags:
     """The tags of a table or an instance."""
+
+    kind = "ChangeTags"
 
     address: str
     before: Mapping[str, str]

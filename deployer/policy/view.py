@@ -101,7 +101,7 @@ def _change_row(
         database=table.database if table else "",
         name=shown.name if shown else resource.address.partition("/")[2],
         action=resource.action,
-        change=type(change).__name__,
+        change=change.kind,
         risk=assessment.risk.value,
         summary=describe(change),
         column=dotted(getattr(change, "column", ())),

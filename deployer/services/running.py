@@ -23,6 +23,8 @@ INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its pr
 class RunCancelled(Interrupted):
     """Somebody asked for the run's end; what it committed until then stands."""
 
+    kind = "RunCancelled"
+
 
 class Outcome(Protocol):
     """What work came to, as far as its run's record tells it."""

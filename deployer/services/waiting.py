@@ -18,6 +18,8 @@ LEAST = 0.01  #: seconds between two looks, however short an interval the caller
 class TimedOut(DeployerError, TimeoutError):
     """What was waited for was not over in time, and goes on."""
 
+    kind = "TimedOut"
+
 
 class Working(Protocol):
     """Where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""

@@ -24,6 +24,8 @@ _SHORT = 90  #: characters of a list that is written in one line
 class Uneditable(DeployerError):
     """What is to be changed is declared in a way that no edit in place can change alone."""
 
+    kind = "Uneditable"
+
 
 @dataclass(frozen=True, slots=True)
 class Slot:

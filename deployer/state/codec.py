@@ -105,15 +105,19 @@ def _shown(value: object) -> str:
 
 
 class Kinds:
-    """A closed union: the members by the name that JSON calls them."""
+    """A closed union whose members are told apart by their `TAG`, which is their `type` in JSON.
+
+    Stored logs have the tags: a class may be renamed, its tag and the names of its fields may not.
+    """
 
     def __init__(self, what: str, union: Any) -> None:
         self._what = what
-        self.classes: Mapping[str, type[Any]] = {_kebab(cls.__name__): cls for cls in get_args(union)}
-        self._names = {cls: name for name, cls in self.classes.items()}
+        self.classes: Mapping[str, type[Any]] = {cls.TAG: cls for cls in get_args(union)}
+        if len(self.classes) < len(get_args(union)):
+            raise TypeError(f"two kinds of {what} have the same TAG")
 
     def encode(self, value: Any) -> dict[str, JSON]:
-        return {"type": self._names[type(value)], **encode(value)}
+        return {"type": value.TAG, **encode(value)}
 
     def decode(self, document: JSON) -> Any:
         """Raises Refused for a kind that is not known, Corrupt for anything else that does not fit."""
@@ -127,10 +131,6 @@ class Kinds:
             return decode(self.classes[kind], {key: value for key, value in document.items() if key != "type"})
         except Mismatch as error:
             raise Corrupt(f"the stored {self._what} {kind!r} is not valid: {error}") from None
-
-
-def _kebab(name: str) -> str:
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
 
 
 def _same(value: Any) -> Any:

@@ -71,9 +71,13 @@ class ConditionFailed(Exception):
 class InUse(DeployerError):
     """The table is being made or removed at this moment."""
 
+    kind = "InUse"
+
 
 class TurnedAway(DeployerError):
     """The table let no request in for all of the patience; nothing was written."""
+
+    kind = "TurnedAway"
 
 
 class Requests:

@@ -34,12 +34,15 @@ def schema_fingerprint(schema: bytes) -> str:
 class LogEmpty:
     """Nothing was ever committed to the log."""
 
+    TAG = "log-empty"
+
     def failure(self, state: State) -> str | None:
         return f"it exists already, at version {state.version}" if state.version else None
 
 
 @dataclass(frozen=True, slots=True)
 class NameFree:
+    TAG = "name-free"
     database: Name
     name: Name
 
@@ -50,6 +53,7 @@ class NameFree:
 
 @dataclass(frozen=True, slots=True)
 class TableHasStatus:
+    TAG = "table-has-status"
     table_id: TableId
     status: TableStatus
 
@@ -64,6 +68,8 @@ class TableHasStatus:
 class GenerationIs:
     """Neither properties nor schema were changed since that generation was read."""
 
+    TAG = "generation-is"
+
     generation: int
 
     def failure(self, state: TableState) -> str | None:
@@ -75,6 +81,8 @@ class GenerationIs:
 class SchemaIs:
     """The schema has that `schema_fingerprint`."""
 
+    TAG = "schema-is"
+
     fingerprint: str
 
     def failure(self, state: TableState) -> str | None:
@@ -84,6 +92,7 @@ class SchemaIs:
 
 @dataclass(frozen=True, slots=True)
 class JobNotDone:
+    TAG = "job-not-done"
     job_id: str
 
     def failure(self, state: TableState) -> str | None:
@@ -93,6 +102,7 @@ class JobNotDone:
 
 @dataclass(frozen=True, slots=True)
 class FilesPresent:
+    TAG = "files-present"
     fragment_ids: tuple[int, ...]
 
     def failure(self, state: TableState) -> str | None:
@@ -104,6 +114,7 @@ class FilesPresent:
 
 @dataclass(frozen=True, slots=True)
 class PartitionIsLeaf:
+    TAG = "partition-is-leaf"
     partition_id: str
 
     def failure(self, state: TableState) -> str | None:
@@ -117,6 +128,7 @@ class PartitionIsLeaf:
 
 @dataclass(frozen=True, slots=True)
 class LanceVersionIs:
+    TAG = "lance-version-is"
     lance_version: int
 
     def failure(self, state: TableState) -> str | None:
@@ -127,6 +139,8 @@ class LanceVersionIs:
 @dataclass(frozen=True, slots=True)
 class NoLoadUnderWay:
     """No job that adds rows has said that it commits to Lance, other than those in `besides`."""
+
+    TAG = "no-load-under-way"
 
     besides: tuple[str, ...] = ()
 
@@ -144,6 +158,8 @@ def loads_under_way(state: TableState) -> tuple[Intent, ...]:
 class DatasetIs:
     """The table was not rewritten into another dataset than that one."""
 
+    TAG = "dataset-is"
+
     number: int
 
     def failure(self, state: TableState) -> str | None:
@@ -156,6 +172,8 @@ class DatasetIs:
 @dataclass(frozen=True, slots=True)
 class PropertiesAre:
     """Each property given has that value; None stands for a property of the instance that is not set."""
+
+    TAG = "properties-are"
 
     properties: Mapping[str, JSON]
 

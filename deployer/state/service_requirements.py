@@ -12,6 +12,7 @@ from deployer.state.times import TIME
 
 @dataclass(frozen=True, slots=True)
 class ServiceThere:
+    TAG = "service-there"
     kind: ServiceKind
 
     def failure(self, state: TableState) -> str | None:
@@ -20,6 +21,7 @@ class ServiceThere:
 
 @dataclass(frozen=True, slots=True)
 class ServiceMissing:
+    TAG = "service-missing"
     kind: ServiceKind
 
     def failure(self, state: TableState) -> str | None:
@@ -29,6 +31,8 @@ class ServiceMissing:
 @dataclass(frozen=True, slots=True)
 class ServiceIs:
     """Nobody changed the service since it was read so."""
+
+    TAG = "service-is"
 
     service: Service
 
@@ -43,6 +47,8 @@ class ServiceIs:
 class ServicesClusterIs:
     """Nobody moved the services of the table since their cluster was read."""
 
+    TAG = "services-cluster-is"
+
     cluster: str | None
 
     def failure(self, state: TableState) -> str | None:
@@ -53,6 +59,8 @@ class ServicesClusterIs:
 @dataclass(frozen=True, slots=True)
 class ServiceNotPaused:
     """Runs of the service may start; also when there is none, as runs on demand need none."""
+
+    TAG = "service-not-paused"
 
     kind: ServiceKind
 
@@ -65,6 +73,8 @@ class ServiceNotPaused:
 class NoRunOpen:
     """No run of the service is queued or running."""
 
+    TAG = "no-run-open"
+
     kind: ServiceKind
 
     def failure(self, state: TableState) -> str | None:
@@ -75,6 +85,8 @@ class NoRunOpen:
 class NoneRunning:
     """No run of these services is running."""
 
+    TAG = "none-running"
+
     kinds: tuple[ServiceKind, ...]
 
     def failure(self, state: TableState) -> str | None:
@@ -83,6 +95,7 @@ class NoneRunning:
 
 @dataclass(frozen=True, slots=True)
 class RunHasStatus:
+    TAG = "run-has-status"
     run_id: str
     status: RunStatus
 
@@ -93,6 +106,8 @@ class RunHasStatus:
 @dataclass(frozen=True, slots=True)
 class RunHeldBy:
     """The run is running, and its holder is that one."""
+
+    TAG = "run-held-by"
 
     run_id: str
     holder: str
@@ -108,6 +123,8 @@ class RunHeldBy:
 class LeaseEndsAt:
     """The run is running, and its lease was not renewed since it was seen to end at that time (ms)."""
 
+    TAG = "lease-ends-at"
+
     run_id: str
     lease_until: int = field(metadata=TIME)
 
@@ -120,6 +137,7 @@ class LeaseEndsAt:
 
 @dataclass(frozen=True, slots=True)
 class SavepointNameFree:
+    TAG = "savepoint-name-free"
     name: SavepointName
 
     def failure(self, state: TableState) -> str | None:
@@ -128,6 +146,7 @@ class SavepointNameFree:
 
 @dataclass(frozen=True, slots=True)
 class SavepointThere:
+    TAG = "savepoint-there"
     name: SavepointName
 
     def failure(self, state: TableState) -> str | None:
@@ -140,6 +159,8 @@ class NoRestoreUnderWay:
 
     One whose run was ended, such as for dead, does not count: it commits nothing that stands (see `live.restored`).
     """
+
+    TAG = "no-restore-under-way"
 
     def failure(self, state: TableState) -> str | None:
         runs = (state.runs.get(job_id) for job_id in state.intents)

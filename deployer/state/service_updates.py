@@ -15,12 +15,16 @@ from deployer.state.times import TIME
 class PutService:
     """Attaches a service, or takes the place of the one of that kind."""
 
+    TAG = "put-service"
+
     service: Service
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveService:
     """Detaches a service; its runs stay."""
+
+    TAG = "remove-service"
 
     kind: ServiceKind
 
@@ -32,12 +36,16 @@ class MoveServices:
     None is the default cluster: a move is taken back.
     """
 
+    TAG = "move-services"
+
     cluster: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class PauseService:
     """No run of it starts any more; the one that is running is asked to wait."""
+
+    TAG = "pause-service"
 
     kind: ServiceKind
 
@@ -46,12 +54,16 @@ class PauseService:
 class ResumeService:
     """Runs may start again, and one that waits goes on."""
 
+    TAG = "resume-service"
+
     kind: ServiceKind
 
 
 @dataclass(frozen=True, slots=True)
 class RunQueued:
     """A run that somebody is to start: the only one of its service that is queued or running."""
+
+    TAG = "run-queued"
 
     run_id: str
     service: ServiceKind
@@ -64,6 +76,8 @@ class RunQueued:
 class RunStarted:
     """A queued run is worked on by `holder`, whose lease ends `lease_ms` after the entry's time."""
 
+    TAG = "run-started"
+
     run_id: str
     holder: str
     lease_ms: int
@@ -74,6 +88,8 @@ class RunStarted:
 class LeaseRenewed:
     """The lease of a running run ends `lease_ms` after the entry's time; `progress` takes the place of the last."""
 
+    TAG = "lease-renewed"
+
     run_id: str
     lease_ms: int
     progress: Mapping[str, JSON] = field(default_factory=dict)
@@ -83,12 +99,16 @@ class LeaseRenewed:
 class CancelWished:
     """The holder of a running run is asked to end it."""
 
+    TAG = "cancel-wished"
+
     run_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
     """A run is over; of those that ended, the state keeps the newest of each service."""
+
+    TAG = "run-ended"
 
     run_id: str
     status: FinalStatus
@@ -101,6 +121,8 @@ class RunEnded:
 class SavepointTaken:
     """A savepoint of the table as it is when this is committed, whatever came before; the last update of its entry."""
 
+    TAG = "savepoint-taken"
+
     name: SavepointName
     expires_at: int | None = field(default=None, metadata=TIME)
     note: str = ""
@@ -108,12 +130,15 @@ class SavepointTaken:
 
 @dataclass(frozen=True, slots=True)
 class SavepointRemoved:
+    TAG = "savepoint-removed"
     name: SavepointName
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointsExpired:
     """Removes all savepoints whose time is over at `at` (ms); there may be none."""
+
+    TAG = "savepoints-expired"
 
     at: int = field(metadata=TIME)
 

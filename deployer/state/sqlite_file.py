@@ -26,6 +26,8 @@ BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's tran
 class NotWritten(DeployerError):
     """The transaction was rolled back: what it was to insert exists already, or the file was busy."""
 
+    kind = "NotWritten"
+
 
 class Connection(sqlite3.Connection):
     """A connection that knows its process: a forked child must neither use nor close its parent's."""

@@ -28,6 +28,8 @@ from deployer.state.service_updates import ServiceUpdate
 class SetInstanceProperties:
     """Sets the properties given; a value of None removes the property."""
 
+    TAG = "set-instance-properties"
+
     changes: Mapping[str, JSON]
 
 
@@ -35,11 +37,14 @@ class SetInstanceProperties:
 class RegisterTable:
     """Makes a table known under a name that is free."""
 
+    TAG = "register-table"
+
     entry: TableEntry
 
 
 @dataclass(frozen=True, slots=True)
 class SetTableStatus:
+    TAG = "set-table-status"
     table_id: TableId
     status: TableStatus
 
@@ -47,6 +52,8 @@ class SetTableStatus:
 @dataclass(frozen=True, slots=True)
 class RenameTable:
     """Gives a table another name; its id, location and log stay."""
+
+    TAG = "rename-table"
 
     table_id: TableId
     database: Name
@@ -57,6 +64,8 @@ class RenameTable:
 class SetTableDataset:
     """The table's data is in another Lance dataset from now on: goes with the `TableRewritten` of its log."""
 
+    TAG = "set-table-dataset"
+
     table_id: TableId
     location: Location
     dataset: int
@@ -66,12 +75,16 @@ class SetTableDataset:
 class RemoveTable:
     """Forgets a table and frees its name."""
 
+    TAG = "remove-table"
+
     table_id: TableId
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
     """The first update of a table's log. `partitions` is the whole tree; empty means one partition, `root`."""
+
+    TAG = "create-table"
 
     properties: TableProperties
     schema: bytes
@@ -83,12 +96,16 @@ class CreateTable:
 class SetTableProperties:
     """Sets fields of `TableProperties` (not `generation`); `storage`, `tags` and `declared` are replaced whole."""
 
+    TAG = "set-table-properties"
+
     changes: Mapping[str, JSON]
 
 
 @dataclass(frozen=True, slots=True)
 class SetSchema:
     """Replaces the Arrow schema (IPC bytes); `lance_version` is the dataset version that has it."""
+
+    TAG = "set-schema"
 
     schema: bytes
     lance_version: int
@@ -98,12 +115,16 @@ class SetSchema:
 class SetLanceVersion:
     """Records a dataset version that changed no file, such as one that built an index."""
 
+    TAG = "set-lance-version"
+
     lance_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class CommitStarted:
     """A job is about to commit to Lance on top of `base_lance_version`. A restore says what it restores."""
+
+    TAG = "commit-started"
 
     job_id: str
     kind: str
@@ -114,6 +135,8 @@ class CommitStarted:
 @dataclass(frozen=True, slots=True)
 class FilesAdded:
     """Files that dataset version `lance_version` added; with a job id the job is done and added `rows` rows."""
+
+    TAG = "files-added"
 
     files: tuple[File, ...]
     lance_version: int
@@ -127,6 +150,8 @@ class FilesAdded:
 class FilesReplaced:
     """Files that dataset version `lance_version` rewrote: `removed` became `added`."""
 
+    TAG = "files-replaced"
+
     removed: tuple[int, ...]
     added: tuple[File, ...]
     lance_version: int
@@ -136,6 +161,7 @@ class FilesReplaced:
 
 @dataclass(frozen=True, slots=True)
 class FilesRemoved:
+    TAG = "files-removed"
     removed: tuple[int, ...]
     lance_version: int
 
@@ -144,12 +170,16 @@ class FilesRemoved:
 class CommitAbandoned:
     """A started commit that is known never to have reached Lance."""
 
+    TAG = "commit-abandoned"
+
     job_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionSplit:
     """Splits a leaf in two at an encoded key prefix. Its files stay recorded under it until they are rewritten."""
+
+    TAG = "partition-split"
 
     partition_id: str
     split_point: bytes
@@ -160,6 +190,8 @@ class PartitionSplit:
 @dataclass(frozen=True, slots=True)
 class RewriteStarted:
     """A rewrite is about to write the table's rows into a new dataset, numbered above all there were."""
+
+    TAG = "rewrite-started"
 
     number: int
     location: Location
@@ -173,6 +205,8 @@ class TableRewritten:
     Everything recorded of the dataset is replaced; `lance_version` counts the new one's versions. Jobs stay done,
     unless `forgets_jobs`, and commits under way are forgotten: they were to the old dataset.
     """
+
+    TAG = "table-rewritten"
 
     number: int
     retired_location: Location
@@ -192,6 +226,8 @@ class TableRestored:
     again. Where `number` is not the current dataset's, that one is retired at `retired_location`. Runs and savepoints
     stay. `job_id` is the run that restored it, done from now on.
     """
+
+    TAG = "table-restored"
 
     job_id: str
     savepoint: SavepointName
@@ -213,6 +249,8 @@ class TableRebuilt:
     It takes the place of what there is, runs and savepoints aside, and may be the first update of a log.
     """
 
+    TAG = "table-rebuilt"
+
     lance_version: int
     schema: bytes
     properties: TableProperties
@@ -231,6 +269,8 @@ class TableRebuilt:
 @dataclass(frozen=True, slots=True)
 class DatasetRemoved:
     """The files of a retired dataset, or of one that a rewrite gave up, are removed."""
+
+    TAG = "dataset-removed"
 
     number: int
 

@@ -20,7 +20,7 @@ from deployer.plan.diff import diff
 from deployer.plan.words import describe as describe_change
 from deployer.state.entries import LogEntry
 from deployer.state.model import REARRANGES, Dataset, Job
-from deployer.state.updates import TableRebuilt, TableRestored, TableRewritten
+from deployer.state.updates import CommitStarted, TableRebuilt, TableRestored, TableRewritten
 from deployer.tables.dataset import ReadTable
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ def _open_retired(table: ReadTable, dataset: Dataset) -> lance.LanceDataset | No
 def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list[TableVersion]:
     first = _first_version(number, dataset)
     authors = {
-        getattr(update, "job_id", None): entry.author
+        update.job_id: entry.author
         for entry in table.store.log(table.entry.table_id)
         for update in entry.updates
-        if type(update).__name__ == "CommitStarted"
+        if isinstance(update, CommitStarted)
     }
     rewriters = [
         entry
         for entry in table.store.log(table.entry.table_id)
         for update in entry.updates
-        if type(update).__name__ == "TableRewritten" and getattr(update, "number", 0) == number
+        if isinstance(update, TableRewritten) and update.number == number
     ]
     created = next((e for e in table.store.log(table.entry.table_id, limit=1)), None)
     since = next((each.since for each in table.state.datasets if each.status == "current"), 0)

@@ -78,6 +78,7 @@ def test_an_error_of_the_job_is_what_a_job_here_raises(followed: Followed, error
 
 def test_an_error_of_an_unknown_kind_keeps_its_exit_code(followed: Followed) -> None:
     class Own(DeployerError):
+        kind = "Own"
         exit_code = 7
 
     with pytest.raises(DeployerError) as raised:

@@ -152,7 +152,7 @@ def test_indexes_are_dropped_before_columns_and_built_after_them() -> None:
         columns=(*(column for column in BEFORE.columns if column.name != "gate"), Column("door", Scalar("string"))),
         indexes=(CARRIER, IndexSpec("door_btree", ("door",), "btree"), VECTORS),
     )
-    kinds = [type(change).__name__ for change in diff(BEFORE, after)]
+    kinds = [change.kind for change in diff(BEFORE, after)]
     assert (kinds[0], kinds[-1]) == ("DropIndex", "CreateIndex")
 
 

@@ -41,6 +41,8 @@ OnBytes = Callable[[int, int | None], None]
 class Unreachable(DeployerError):
     """A server did not answer, or an answer broke off, in every attempt."""
 
+    kind = "Unreachable"
+
 
 def read_text(url: str, *, plain: bool) -> str:
     """A small text. `plain`: http may be used. Raises NotFound, Unreachable, Refused."""

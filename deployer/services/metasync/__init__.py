@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 class NotPublished(DeployerError):
     """Some targets failed; the others are up to date."""
 
+    kind = "NotPublished"
+
 
 def metasync_table(
     root: str,

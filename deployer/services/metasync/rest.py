@@ -27,6 +27,8 @@ T = TypeVar("T")
 class _Answered(TargetFailed):
     """The server answered, and not as wanted: `status` is that of HTTP."""
 
+    kind = "TargetFailed"
+
     def __init__(self, status: int, what: str, *, remedy: str) -> None:
         super().__init__(what, remedy=remedy)
         self.status = status

@@ -21,6 +21,8 @@ _MOST_PARTS = 100  #: that a fingerprint names
 class TargetFailed(DeployerError):
     """A catalog did not do what was asked of it."""
 
+    kind = "TargetFailed"
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

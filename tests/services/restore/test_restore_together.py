@@ -18,6 +18,7 @@ from deployer.services.running import RunCancelled
 from deployer.services.runs import cancel_run, queue_run, runs_of, start_run
 from deployer.services.tagged_savepoints import make_savepoint
 from deployer.state.dynamodb import DynamoBackend
+from deployer.state.updates import TableRestored
 from deployer.tables.dataset import open_entry
 from deployer.tables.naming import set_online
 from deployer.tables.verify import verify
@@ -75,7 +76,7 @@ def test_one_transaction_records_all_under_one_run(lake: Lake) -> None:
         each.txn_id
         for name in NAMES
         for each in lake.store.log(entry(lake, name).table_id)
-        if any(type(update).__name__ == "TableRestored" for update in each.updates)
+        if any(isinstance(update, TableRestored) for update in each.updates)
     ]
     assert len(recorded) == 2 and len(set(recorded)) == 1
     assert counts(lake) == [20, 20]
