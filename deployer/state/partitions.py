@@ -33,14 +33,6 @@ def partition_tree(split_points: Sequence[bytes], new_id: Callable[[], str]) -> 
     return tuple(nodes)
 
 
-def leaf_for(partitions: Mapping[str, Partition], key: bytes) -> Partition:
-    """The leaf that holds an encoded key."""
-    node = root_of(partitions)
-    while node.split_point is not None:
-        node = partitions[node.children[0 if key < node.split_point else 1]]
-    return node
-
-
 def root_of(partitions: Mapping[str, Partition]) -> Partition:
     """The partition of all keys. Raises ValueError when there is not exactly one."""
     roots = [partition for partition in partitions.values() if partition.parent is None]

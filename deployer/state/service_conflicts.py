@@ -6,9 +6,6 @@ service, run or savepoint do, and runs of services that exclude each other (`ser
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from deployer.state.operation import Operation, Refused
 from deployer.state.requirements import JobNotDone, TableRequirement
 from deployer.state.service_requirements import (
     LeaseEndsAt,
@@ -103,55 +100,3 @@ def to_take_savepoint(name: str) -> list[TableRequirement]:
 
 def to_remove_savepoint(name: str) -> list[TableRequirement]:
     return [SavepointThere(name)]
-
-
-SERVICE_OPERATIONS: Mapping[str, Operation] = {
-    "create-service": Operation(
-        "attach a service", "it is not there; by hand also: the table's services were not moved"
-    ),
-    "alter-service": Operation("change a service", "it is as it was read"),
-    "move-services": Operation("move all services to a cluster", "nothing: the last one holds"),
-    "pause-service": Operation("pause or resume a service", "it is there; the last one holds"),
-    "remove-service": Operation("detach a service", "it is there; no run of it is queued or running"),
-    "queue-run": Operation("queue a run", "the service is there; no run of it is queued or running"),
-    "start-run": Operation("start a run", "it is queued; the service is not paused; none runs that it excludes"),
-    "end-queued": Operation("end a queued run", "it is queued"),
-    "renew-lease": Operation("renew a lease", "the run is running and held by the same holder"),
-    "ask-to-end": Operation("ask a run to end", "it is running"),
-    "end-run": Operation("end a run", "it is running and held by the same holder"),
-    "fail-dead": Operation("fail a dead run", "it is running and its lease was not renewed"),
-    "take-savepoint": Operation("take a savepoint", "the name is free"),
-    "remove-savepoint": Operation("remove a savepoint", "it is there"),
-}
-
-_GONE = Refused("the table has no CLUSTER service", only="service")
-_CHANGED = Refused("the CLUSTER service was changed meanwhile", only="service")
-_QUEUED = Refused("run new-1 of CLUSTER is QUEUED", only="service")
-_STARTED = Refused("run queued-1 is RUNNING, not QUEUED", only="run")
-_CANCELLED = Refused("run queued-1 is CANCELLED, not QUEUED", only="run")
-_ENDED = Refused("run running-1 is SUCCEEDED, not RUNNING", only="run")
-_FAILED = Refused("run running-1 is FAILED, not RUNNING", only="run")
-
-SERVICE_RULES: Mapping[tuple[str, str], Refused] = {
-    ("create-service", "create-service"): Refused("the table has a METASYNC service already", only="service"),
-    ("alter-service", "alter-service"): _CHANGED,
-    ("move-services", "create-service"): Refused("the services of the table were moved to cluster emr-1"),
-    ("move-services", "alter-service"): Refused("service was changed meanwhile"),
-    ("pause-service", "alter-service"): _CHANGED,
-    ("pause-service", "start-run"): Refused("the COMPACT service is paused", only="service"),
-    ("remove-service", "alter-service"): _GONE,
-    ("remove-service", "pause-service"): _GONE,
-    ("remove-service", "remove-service"): _GONE,
-    ("remove-service", "queue-run"): _GONE,
-    ("queue-run", "remove-service"): _QUEUED,
-    ("queue-run", "queue-run"): _QUEUED,
-    ("start-run", "start-run"): _STARTED,
-    ("start-run", "end-queued"): _STARTED,
-    ("end-queued", "start-run"): _CANCELLED,
-    ("end-queued", "end-queued"): _CANCELLED,
-    ("renew-lease", "fail-dead"): Refused("the lease of run running-1 was renewed", only="run"),
-    **{("end-run", second): _ENDED for second in ("renew-lease", "ask-to-end", "end-run", "fail-dead")},
-    **{("fail-dead", second): _FAILED for second in ("renew-lease", "ask-to-end", "end-run", "fail-dead")},
-    ("take-savepoint", "take-savepoint"): Refused("the table has a savepoint new-1 already", only="name"),
-    ("remove-savepoint", "remove-savepoint"): Refused("the table has no savepoint old-1", only="name"),
-}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from deployer.state.model import File, Partition, TableEntry, TableProperties
 from deployer.state.objects import LocalObjects, ObjectStore
 from deployer.state.objects_s3 import S3Objects
 from deployer.state.on_s3 import create_on_s3, open_on_s3
+from deployer.state.partitions import root_of
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.snapshots import version_of
 from deployer.state.sqlite import SqliteBackend
@@ -104,6 +105,14 @@ def entry(table_id: str = TABLE, name: str = "flights") -> TableEntry:
 def creation(partitions: Sequence[Partition] = ()) -> CreateTable:
     properties = TableProperties(row_keys=("carrier", "flight"), sort_keys=("time_hour",), tags={"team": "ops"})
     return CreateTable(properties, b"arrow schema", 1, tuple(partitions))
+
+
+def leaf_for(partitions: Mapping[str, Partition], key: bytes) -> Partition:
+    """The leaf that holds an encoded key."""
+    node = root_of(partitions)
+    while node.split_point is not None:
+        node = partitions[node.children[0 if key < node.split_point else 1]]
+    return node
 
 
 def file(fragment_id: int, low: bytes | None = b"a", high: bytes | None = b"b", *, partition: str = "root") -> File:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from deployer.state.location import Location, LocationOrNone
 from deployer.state.model import JSON, RestoreTarget, TableState
 from deployer.state.names import Name, SavepointName, TableId
-from deployer.state.partitions import leaf_for
 from deployer.state.service_reducer import open_run
 from deployer.state.service_updates import (
     CancelWished,
@@ -41,7 +40,7 @@ from deployer.state.updates import (
     TableUpdate,
 )
 
-from .samples import file
+from .samples import file, leaf_for
 
 JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()

@@ -47,6 +47,14 @@ from deployer.state.updates import (
     TableUpdate,
 )
 
+from .conflict_table import (
+    INSTANCE_OPERATIONS,
+    RULES,
+    SERVICE_OPERATIONS,
+    TABLE_OPERATIONS,
+    as_markdown,
+    exclusions_as_markdown,
+)
 from .samples import TABLE, creation, entry, file, place, store_at
 
 SCHEMA = b"arrow schema"
@@ -119,7 +127,7 @@ def table_sample(name: str, number: int) -> TableSample:
         case "schema":
             return [SetSchema(f"another {number}".encode(), 6)], c.to_change_schema(5, 1)
         case "online":
-            return [SetTableProperties({"online": number == 1})], c.to_set_a_flag()
+            return [SetTableProperties({"online": number == 1})], []
         case "declare":
             return [SetTableProperties({"tags": {"n": number}})], c.to_redeclare(1)
         case "rewrite":
@@ -221,19 +229,19 @@ def refused(store: StateStore, part: Part | None, words: str) -> None:
     assert (store.log(INSTANCE_LOG), store.log(TABLE)) == before
 
 
-TABLE_CELLS = [(first, second) for first in c.TABLE_OPERATIONS for second in c.TABLE_OPERATIONS]
-SERVICE_CELLS = [(first, second) for first in s.SERVICE_OPERATIONS for second in s.SERVICE_OPERATIONS]
+TABLE_CELLS = [(first, second) for first in TABLE_OPERATIONS for second in TABLE_OPERATIONS]
+SERVICE_CELLS = [(first, second) for first in SERVICE_OPERATIONS for second in SERVICE_OPERATIONS]
 CROSS_CELLS = [
-    pair for data in c.TABLE_OPERATIONS for other in s.SERVICE_OPERATIONS for pair in ((data, other), (other, data))
+    pair for data in TABLE_OPERATIONS for other in SERVICE_OPERATIONS for pair in ((data, other), (other, data))
 ]
-INSTANCE_CELLS = [(first, second) for first in c.INSTANCE_OPERATIONS for second in c.INSTANCE_OPERATIONS]
+INSTANCE_CELLS = [(first, second) for first in INSTANCE_OPERATIONS for second in INSTANCE_OPERATIONS]
 
 
 @pytest.mark.parametrize(("first", "second"), TABLE_CELLS, ids=["-then-".join(cell) for cell in TABLE_CELLS])
 def test_two_transactions_on_a_table(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
     one, other = both
     commit(one, table_part(first, 1))
-    rule = c.RULES.get((first, second))
+    rule = RULES.get((first, second))
     if rule is not None:
         refused(other, table_part(second, 1 if rule.only else 2), rule.words)
     if rule is None or rule.only:
@@ -247,7 +255,7 @@ def test_two_transactions_on_a_table(first: str, second: str, both: tuple[StateS
 def test_two_transactions_on_the_instance(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
     one, other = both
     commit(one, Part(INSTANCE_LOG, *instance_sample(first, 1, 1)))
-    rule = c.RULES.get((first, second))
+    rule = RULES.get((first, second))
     if rule is not None:
         same = instance_sample(second, 1 if rule.only == "table" else 2, 1 if rule.only == "name" else 2)
         refused(other, Part(INSTANCE_LOG, *same), rule.words)
@@ -265,7 +273,7 @@ def test_two_transactions_on_services_runs_and_savepoints(
     of_queued = {first, second} == {"pause-service", "start-run"}
     commit(one, Part(TABLE, *service_sample(first, 1, lease, of_queued=of_queued)))
     same, another = (Part(TABLE, *service_sample(second, n, lease, of_queued=of_queued)) for n in (1, 2))
-    rule = c.RULES.get((first, second))
+    rule = RULES.get((first, second))
     for each, is_refused in ((same, rule is not None), (another, rule is not None and not rule.only)):
         if is_refused:
             refused(other, each, rule.words if rule else "")
@@ -283,7 +291,7 @@ def test_data_and_services_never_meet(first: str, second: str, both: tuple[State
     lease = one.table(TABLE).runs["running-1"].lease_until or 0
 
     def part(name: str) -> Part | None:
-        if name in c.TABLE_OPERATIONS:
+        if name in TABLE_OPERATIONS:
             return table_part(name, 1)
         return Part(TABLE, *service_sample(name, 1, lease))
 
@@ -320,13 +328,13 @@ def test_what_is_done_to_the_instance_leaves_tables_alone_and_the_other_way_roun
 ) -> None:
     one, other = both
     commit(one, Part(INSTANCE_LOG, *instance_sample("rename", 1, 1)))
-    for name in c.TABLE_OPERATIONS:
+    for name in TABLE_OPERATIONS:
         if name in ("append", "compact", "online", "give-up"):
             commit(other, table_part(name, 1))
     commit(one, Part(INSTANCE_LOG, *instance_sample("forget", 1, 1)))
 
 
 def test_every_rule_is_of_a_cell_and_every_cell_in_the_document() -> None:
-    assert set(c.RULES) <= {*TABLE_CELLS, *INSTANCE_CELLS, *SERVICE_CELLS}
+    assert set(RULES) <= {*TABLE_CELLS, *INSTANCE_CELLS, *SERVICE_CELLS}
     document = DOCUMENT.read_text(encoding="utf-8")
-    assert c.as_markdown() in document and c.exclusions_as_markdown() in document
+    assert as_markdown() in document and exclusions_as_markdown() in document

@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.state.model import Partition, TableState
-from deployer.state.partitions import check_tree, leaf_for, partition_tree
+from deployer.state.partitions import check_tree, partition_tree
+
+from .samples import leaf_for
 
 
 def _tree(points: list[bytes]) -> dict[str, Partition]:

@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 from deployer.errors import InvalidInput
 from deployer.specs.model import KeyValue
 from deployer.state.keys import encode_key
-from deployer.state.partitions import check_tree, leaf_for
+from deployer.state.partitions import check_tree
 from deployer.state.updates import FilesReplaced
 from deployer.tables.admin import update_table
 from deployer.tables.leaf_split import SplitResult, declare_split_points, split_after_load, split_leaves
 from deployer.tables.partition_sizes import file_infos, partition_infos, sizes_of
 from deployer.tables.table import Table
+from tests.state.samples import leaf_for
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 ONE_KEY = pa.schema([pa.field("k", pa.int64(), nullable=False), pa.field("v", pa.string())])
