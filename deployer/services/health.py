@@ -13,7 +13,7 @@ from deployer.services.due import deleted_rows, small_files
 from deployer.services.foreseen import foreseen
 from deployer.services.runs import runs_of
 from deployer.services.standing import GRACE, Standing, standings
-from deployer.state.files import File
+from deployer.state.data_file import File
 from deployer.state.history import Time
 from deployer.state.model import TableState
 from deployer.state.services import Run, Service

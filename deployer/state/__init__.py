@@ -38,7 +38,7 @@ def open_reader(root: str | Path) -> StateReader:
         return open_on_s3_to_read(str(root))
     from deployer.state.objects import LocalObjects
     from deployer.state.reader import StateReader
-    from deployer.state.sqlite_logs import open_to_read
+    from deployer.state.sqlite_reading import open_to_read
 
     folder = _local_folder(root) / _FOLDER
     return StateReader(open_to_read(folder / "state.db"), LocalObjects(folder / "snapshots"))

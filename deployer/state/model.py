@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from deployer.state.files import File, Files
+from deployer.state.data_file import File
+from deployer.state.files import Files
 from deployer.state.json_values import JSON
 from deployer.state.layers import LayeredMap
 from deployer.state.location import Location

@@ -10,12 +10,11 @@ import json
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deployer.errors import Corrupt, InvalidInput, NotFound, OutcomeUnknown, Refused
+from deployer.errors import Corrupt, InvalidInput, OutcomeUnknown, Refused
 from deployer.files.archives import member_digest, open_archive
 from deployer.files.private import replacing
 from deployer.state.audit import described
@@ -167,27 +166,6 @@ def read_export(path: Path) -> tuple[zipfile.ZipFile, Mapping[str, Any]]:
         if fault is not None:
             raise Corrupt(fault, where=path, remedy=_ANOTHER)
     return archive, manifest
-
-
-def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Exported:
-    """Makes the state store of the instance at `root`, as `create_store` does, from an export.
-
-    Refused when there is one. One that an import left half done, which has no instance yet, is made anew.
-    """
-    from deployer.state import create_store, open_store, remove_store
-
-    read_export(path)[0].close()  # a file that cannot be used leaves no store behind
-    try:
-        with closing(open_store(root)) as found:
-            version, logs = found.instance().version, found.logs()
-    except NotFound:
-        version, logs = 0, []
-    if version:
-        raise Refused("there is a state store already", where=root, remedy="import into an instance with another root")
-    if logs:
-        remove_store(root)
-    with closing(create_store(root, options, instance=instance)) as store:
-        return store.import_from(path)
 
 
 def import_store(path: Path, backend: Backend, objects: ObjectStore) -> Exported:

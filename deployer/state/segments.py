@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from deployer.state.files import Bounds, File, Key
+from deployer.state.data_file import Bounds, File, Key
 
 Rows = npt.NDArray[np.int64]
 

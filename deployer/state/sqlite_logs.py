@@ -122,16 +122,6 @@ class SqliteLogs:
         return value
 
 
-def open_to_read(path: Path) -> SqliteLogs:
-    """The logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer format."""
-    from deployer.state.sqlite_reading import SqliteReading
-
-    check_files(path)
-    logs = SqliteLogs(SqliteReading(path))
-    logs.check()
-    return logs
-
-
 def check_files(path: Path) -> None:
     """Raises NotFound where there is no state store, Refused where a file or the folder of it is a link."""
     refuse_links(path)

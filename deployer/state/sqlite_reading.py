@@ -27,7 +27,7 @@ from deployer.errors import OutcomeUnknown
 from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
 from deployer.files.temporary import temporary_folder
 from deployer.state.sqlite_file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
-from deployer.state.sqlite_logs import Row, missing_store
+from deployer.state.sqlite_logs import Row, SqliteLogs, check_files, missing_store
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
 _ATTEMPTS = 50  #: how often a statement is run again because somebody wrote meanwhile
@@ -40,6 +40,14 @@ class _Look:
     identity: tuple[int, int, int]
     log: bool
     index: bool
+
+
+def open_to_read(path: Path) -> SqliteLogs:
+    """The logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer format."""
+    check_files(path)
+    logs = SqliteLogs(SqliteReading(path))
+    logs.check()
+    return logs
 
 
 class SqliteReading:

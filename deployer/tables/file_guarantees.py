@@ -17,7 +17,7 @@ from pyarrow.fs import LocalFileSystem
 
 from deployer.live.clustered import clustered_fields
 from deployer.live.key_ranges import key_kinds
-from deployer.state.files import File
+from deployer.state.data_file import File
 from deployer.state.keys import decode_key
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from deployer.live.clustered import clustered_fields
 from deployer.live.key_ranges import comparable, key_kinds
 from deployer.specs.column_names import path_fault, quoted
-from deployer.state.files import Bounds, File, Files
+from deployer.state.data_file import Bounds, File
+from deployer.state.files import Files
 from deployer.state.keys import encode_key, encode_value, successor
 from deployer.tables.key_values import Interval, from_python
 

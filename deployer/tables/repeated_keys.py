@@ -16,7 +16,7 @@ from deployer.tables.unique_keys import keys_in_words
 if TYPE_CHECKING:
     import lance
 
-    from deployer.state.files import File
+    from deployer.state.data_file import File
 
 EXAMPLES = 2  #: keys that a message names
 READ_ROWS = 65_536

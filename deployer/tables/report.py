@@ -13,7 +13,7 @@ from deployer.live.dataset_files import require_whole
 from deployer.live.lance_failures import lance_in_words
 from deployer.live.lance_io import dataset_location
 from deployer.state import open_reader
-from deployer.state.files import File
+from deployer.state.data_file import File
 from deployer.state.model import TableEntry
 from deployer.state.reader import StateReader
 from deployer.tables.dataset import ReadTable, read_entry

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.state import files as files_module
-from deployer.state.files import File, Files
+from deployer.state.data_file import File
+from deployer.state.files import Files
 
 from .samples import file
 

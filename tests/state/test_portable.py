@@ -14,7 +14,7 @@ from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refu
 from deployer.state import create_store, open_store
 from deployer.state.envelope import digest
 from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
-from deployer.state.portable import import_into
+from deployer.state.new_from_export import import_into
 from deployer.state.retention import SnapshotPolicy
 from deployer.state.service_updates import PutService, RunQueued, SavepointTaken
 from deployer.state.services import Service

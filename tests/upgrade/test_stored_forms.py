@@ -31,8 +31,8 @@ from deployer.state.codec import Kinds
 from deployer.state.entries import REQUIREMENTS, UPDATES, from_record, to_record
 from deployer.state.envelope import seal, unseal
 from deployer.state.model import Partition
+from deployer.state.new_from_export import import_into
 from deployer.state.objects import LocalObjects
-from deployer.state.portable import import_into
 from deployer.state.requirements import Requirement
 from deployer.state.snapshots import SnapshotReader, SnapshotWriter, manifest_of
 from deployer.state.sqlite import SqliteBackend
