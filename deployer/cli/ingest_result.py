@@ -17,10 +17,10 @@ LISTED = 5  #: files that were loaded before, each with its line
 
 def result_from(told: Mapping[str, Any]) -> IngestResult:
     """The result as a job's program tells it."""
-    from deployer.cli.from_json import from_json
+    from deployer.state.asdict_json import from_asdict
     from deployer.tables.ingest.job import IngestResult
 
-    return from_json(IngestResult, told)
+    return from_asdict(IngestResult, told, skip_unknown=True)
 
 
 def print_result(result: IngestResult, bad_rows: object) -> None:

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.cli.from_json import from_json
 from deployer.cli.output import print_json
 from deployer.cli.remote_run import run_on
 from deployer.cli.service_done import print_done
@@ -21,6 +20,7 @@ from deployer.services.metasync.results import Metasynced
 from deployer.services.remote import service_job
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
+from deployer.state.asdict_json import from_asdict
 from deployer.state.times import as_document
 from deployer.tables.dataset import find_entry
 
@@ -71,7 +71,7 @@ def show(result: Mapping[str, Any], *, as_json: bool) -> int:
     if kind is None:  # runs of schedules tell less
         print_json(result)
     elif as_json:
-        print_json({"service": result["service"], **as_document(from_json(kind, result))})
+        print_json({"service": result["service"], **as_document(from_asdict(kind, result, skip_unknown=True))})
     else:
-        print_done(from_json(kind, result))
+        print_done(from_asdict(kind, result, skip_unknown=True))
     return Interrupted.exit_code if result["status"] == "CANCELLED" else 0

@@ -20,7 +20,7 @@ from deployer.live.lance_storage import objects_at
 from deployer.state.codec import decode, encode
 from deployer.state.failpoints import reached
 from deployer.state.keys import decode_key, encode_key
-from deployer.state.model import Partition
+from deployer.state.model import JSON, Partition
 from deployer.state.objects import Missing, ObjectStore
 from deployer.tables.ingest.ranges import Ranges
 from deployer.tables.ingest.sources import Format, Source, Split
@@ -40,19 +40,34 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class _Note:
+    """A fragment that is written, as the ledger keeps it; `metadata` is Lance's own JSON."""
+
+    metadata: Mapping[str, JSON]
+    partition: str | None
+    rows: int
+    keys: KeyRange | None
+    sorted: bool
+
+    def written(self) -> Written:
+        return Written(dict(self.metadata), self.partition, self.rows, self.keys, self.sorted)
+
+
+@dataclass(frozen=True, slots=True)
 class RangeLedger:
     """Notes the ranges of one round that are written; tasks in other processes use it too."""
 
     folder: str  #: a path or URI
 
     def record(self, number: int, written: Sequence[Written]) -> None:
-        _put(objects_at(self.folder), f"{number}.json", [_written_to_json(each) for each in written])
+        notes = [_Note(each.metadata, each.partition, each.rows, each.keys, each.sorted) for each in written]
+        _put(objects_at(self.folder), f"{number}.json", [encode(note) for note in notes])
         reached("tables.rewrite.range-written")
 
     def finished(self) -> dict[int, tuple[Written, ...]]:
         """What was written, by the number of its range."""
         with _readable(self.folder):
-            return {number: tuple(map(_written_from_json, found)) for number, found in self._notes()}
+            return {number: tuple(decode(_Note, each).written() for each in found) for number, found in self._notes()}
 
     def rows(self, besides: Collection[int] = ()) -> dict[int, int]:
         """How many rows were written, by the number of their range; those of `besides` are not looked up."""
@@ -141,19 +156,3 @@ def _get(objects: ObjectStore, path: str) -> Any:
         return json.loads(objects.get(path))
     except Missing:
         return None
-
-
-def _written_to_json(each: Written) -> dict[str, Any]:
-    keys = None if each.keys is None else encode(each.keys)
-    return {
-        "metadata": each.metadata,
-        "partition": each.partition,
-        "rows": each.rows,
-        "keys": keys,
-        "sorted": each.sorted,
-    }
-
-
-def _written_from_json(form: Mapping[str, Any]) -> Written:
-    keys = None if form["keys"] is None else decode(KeyRange, form["keys"])
-    return Written(form["metadata"], form["partition"], form["rows"], keys, form["sorted"])
