@@ -81,3 +81,8 @@ class LayeredMap(Mapping[K, V], Generic[K, V]):
 
     def __repr__(self) -> str:
         return f"LayeredMap({dict(self._merged())!r})"
+
+
+def layered(mapping: Mapping[K, V]) -> LayeredMap[K, V]:
+    """The mapping as one that changes cheaply; itself where it is one."""
+    return mapping if isinstance(mapping, LayeredMap) else LayeredMap(mapping)

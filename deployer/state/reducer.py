@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import TypeVar, assert_never
+from typing import assert_never
 
 from deployer.errors import Corrupt
 from deployer.state.codec import Mismatch, decode_field
 from deployer.state.entries import LogEntry
 from deployer.state.envelope import FORGED, RECOVERY
 from deployer.state.inapplicable import Inapplicable
-from deployer.state.layers import LayeredMap
+from deployer.state.instance_reducer import apply_to_instance
+from deployer.state.layers import LayeredMap, layered
 from deployer.state.location import Location
 from deployer.state.model import (
     INSTANCE_LOG,
@@ -24,13 +25,11 @@ from deployer.state.model import (
     Job,
     Partition,
     State,
-    TableEntry,
     TableProperties,
     TableState,
-    TableStatus,
 )
 from deployer.state.partitions import check_tree, split
-from deployer.state.places import fault_between, fault_of_datasets, fault_of_entry, fault_of_move
+from deployer.state.places import fault_between, fault_of_datasets
 from deployer.state.service_reducer import apply_to_services
 from deployer.state.service_updates import ServiceUpdate
 from deployer.state.updates import (
@@ -43,24 +42,15 @@ from deployer.state.updates import (
     FilesReplaced,
     InstanceUpdate,
     PartitionSplit,
-    RegisterTable,
-    RemoveTable,
-    RenameTable,
     RewriteStarted,
-    SetInstanceProperties,
     SetLanceVersion,
     SetSchema,
-    SetTableDataset,
     SetTableProperties,
-    SetTableStatus,
     TableRebuilt,
     TableRestored,
     TableRewritten,
     TableUpdate,
 )
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 def empty_state(log: str) -> State:
@@ -124,7 +114,7 @@ def _applied(state: State, entry: LogEntry) -> State:
         for update in entry.updates:
             if not isinstance(update, InstanceUpdate):
                 raise Inapplicable(f"{type(update).__name__} is not an update of the instance")
-            state = _apply_to_instance(state, update)
+            state = apply_to_instance(state, update)
         return replace(state, version=entry.version, at=entry.at)
     generation = state.properties.generation
     redeclared = False
@@ -136,51 +126,6 @@ def _applied(state: State, entry: LogEntry) -> State:
     if redeclared:
         state = replace(state, properties=replace(state.properties, generation=generation + 1))
     return replace(state, version=entry.version, at=entry.at)
-
-
-#: What a table's status may become. One that holds data is never being created again: that would remove it.
-_STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
-    "creating": frozenset({"active", "deleting"}),
-    "active": frozenset({"active", "deleting"}),
-    "deleting": frozenset({"deleting"}),
-}
-
-
-def _apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceState:
-    tables = _layered(state.tables)
-    match update:
-        case SetInstanceProperties(changes):
-            merged = {**state.properties, **changes}
-            return replace(state, properties={name: value for name, value in merged.items() if value is not None})
-        case RegisterTable(entry):
-            if entry.table_id in tables:
-                raise Inapplicable(f"table {entry.table_id} exists already")
-            if words := fault_of_entry(entry):
-                raise Inapplicable(words)
-            _require_free(state, entry.full_name)
-            return replace(state, tables=tables.changed({entry.table_id: entry}))
-        case SetTableStatus(table_id, status):
-            entry = _entry(state, table_id)
-            if status not in _STATUSES[entry.status]:
-                raise Inapplicable(f"table {entry.full_name} is {entry.status} and cannot become {status}")
-            return replace(state, tables=tables.changed({table_id: replace(entry, status=status)}))
-        case RenameTable(table_id, database, name):
-            renamed = replace(_entry(state, table_id), database=database, name=name)
-            _require_free(state, renamed.full_name)
-            return replace(state, tables=tables.changed({table_id: renamed}))
-        case SetTableDataset(table_id, location, dataset):
-            entry = _entry(state, table_id)
-            if words := fault_of_move(entry, location):
-                raise Inapplicable(words)
-            moved = replace(entry, location=location, dataset=dataset)
-            if words := fault_of_entry(moved):
-                raise Inapplicable(words)
-            return replace(state, tables=tables.changed({table_id: moved}))
-        case RemoveTable(table_id):
-            _entry(state, table_id)
-            return replace(state, tables=tables.changed({}, [table_id]))
-        case _:
-            assert_never(update)
 
 
 def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> TableState:
@@ -204,7 +149,7 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
             if job_id in state.jobs:
                 raise Inapplicable(f"job {job_id} is done already")
             intent = Intent(job_id, kind, at, base_lance_version, restore)
-            return replace(state, intents=_layered(state.intents).changed({job_id: intent}))
+            return replace(state, intents=layered(state.intents).changed({job_id: intent}))
         case FilesAdded(files, lance_version, job_id, rows, kind, sources):
             state = _finish(state, job_id, kind, rows, lance_version, at, sources)
             return replace(_seen(state, lance_version), files=_with_files(state.files, files, ()))
@@ -216,13 +161,13 @@ def _apply_to_table(state: TableState, update: TableUpdate, entry: LogEntry) -> 
         case CommitAbandoned(job_id):
             if job_id not in state.intents:
                 raise Inapplicable(f"job {job_id} has no commit under way")
-            return replace(state, intents=_layered(state.intents).changed({}, [job_id]))
+            return replace(state, intents=layered(state.intents).changed({}, [job_id]))
         case PartitionSplit(partition_id, split_point, left_id, right_id):
             try:
                 changed = split(state.partitions, partition_id, split_point, left_id, right_id)
             except ValueError as error:
                 raise Inapplicable(str(error)) from None
-            return replace(state, partitions=_layered(state.partitions).changed(changed))
+            return replace(state, partitions=layered(state.partitions).changed(changed))
         case RewriteStarted(number, location, target):
             if number <= max((each.number for each in state.datasets), default=1):
                 raise Inapplicable(f"dataset {number} of the table was there already")
@@ -253,7 +198,7 @@ def _rewritten(state: TableState, update: TableRewritten, at: int) -> TableState
 
 
 def _restored(state: TableState, update: TableRestored, at: int) -> TableState:
-    datasets, intents = state.datasets, _layered(state.intents)
+    datasets, intents = state.datasets, layered(state.intents)
     if update.number != state.dataset:
         if not update.retired_location:
             raise Inapplicable(f"dataset {state.dataset} of the table would be lost")
@@ -353,11 +298,11 @@ def _finish(
         return state
     if job_id in state.jobs:
         raise Inapplicable(f"job {job_id} is done already")
-    intents = _layered(state.intents)
+    intents = layered(state.intents)
     if intent := intents.get(job_id):
         kind, intents = intent.kind, intents.changed({}, [job_id])
     job = Job(job_id, kind, rows, lance_version, at, sources)
-    return replace(state, jobs=_layered(state.jobs).changed({job_id: job}), intents=intents)
+    return replace(state, jobs=layered(state.jobs).changed({job_id: job}), intents=intents)
 
 
 def _with_files(files: Files, added: tuple[File, ...], removed: tuple[int, ...]) -> Files:
@@ -374,19 +319,3 @@ def _with_files(files: Files, added: tuple[File, ...], removed: tuple[int, ...])
 def _seen(state: TableState, lance_version: int) -> TableState:
     # Commits may be recorded in another order than Lance made them.
     return replace(state, lance_version=max(state.lance_version, lance_version))
-
-
-def _entry(state: InstanceState, table_id: str) -> TableEntry:
-    entry = state.tables.get(table_id)
-    if entry is None:
-        raise Inapplicable(f"table {table_id} does not exist")
-    return entry
-
-
-def _require_free(state: InstanceState, full_name: str) -> None:
-    if taken := state.by_name(full_name):
-        raise Inapplicable(f"the name {full_name} belongs to table {taken.table_id}")
-
-
-def _layered(mapping: Mapping[K, V]) -> LayeredMap[K, V]:
-    return mapping if isinstance(mapping, LayeredMap) else LayeredMap(mapping)
