@@ -1,8 +1,13 @@
-"""Every cell of the table of conflicts: two transactions decided on one state, the second committed after the first."""
+"""Every cell of the table of conflicts: two transactions decided on one state, the second committed after the first.
+
+Each cell is tried on values. The diagonal, and whatever deletes a log, is tried with two real stores too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,10 @@ from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.state import conflicts as c
 from deployer.state import service_conflicts as s
 from deployer.state.commits import Part
-from deployer.state.model import INSTANCE_LOG, Partition, TableProperties
+from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry
+from deployer.state.inapplicable import Inapplicable
+from deployer.state.model import INSTANCE_LOG, Partition, State, TableProperties, TableState
+from deployer.state.reducer import apply, empty_state
 from deployer.state.requirements import InstanceRequirement, TableRequirement
 from deployer.state.service_updates import (
     CancelWished,
@@ -75,29 +83,69 @@ TableSample = tuple[list[TableUpdate], list[TableRequirement]]
 InstanceSample = tuple[list[InstanceUpdate], list[InstanceRequirement]]
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
-    """Two processes' stores that have read the same.
+@cache
+def starts() -> list[Part]:
+    """What is committed before: four files, two leaves, two commits and two rewrites under way; four services, two
+    queued and two running runs, and two savepoints; and two tables."""
+    on_table: list[list[TableUpdate]] = [
+        [creation(TREE), FilesAdded(FILES, 5)],
+        [CommitStarted("open-1", "ingest", 5), CommitStarted("open-2", "ingest", 5)],
+        [RewriteStarted(2, place(2), ""), RewriteStarted(3, place(3), "")],
+        [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)],
+        [RunQueued(f"queued-{n}", QUEUED[n - 1], "by hand") for n in (1, 2)],
+        [RunQueued(f"running-{n}", RUNNING[n - 1], "by hand") for n in (1, 2)],
+        [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)],
+        [SavepointTaken(f"old-{n}") for n in (1, 2)],
+    ]
+    on_instance = [RegisterTable(entry(IDS[n], f"table_{n}")) for n in (1, 2)]
+    return [*(Part(TABLE, updates) for updates in on_table), Part(INSTANCE_LOG, on_instance)]
 
-    There are four files, two leaves, two commits and two rewrites under way; four services, two queued and two running
-    runs, and two savepoints.
-    """
-    one = store_at(tmp_path)
-    one.commit(TABLE, [creation(TREE), FilesAdded(FILES, 5)])
-    one.commit(TABLE, [CommitStarted("open-1", "ingest", 5), CommitStarted("open-2", "ingest", 5)])
-    one.commit(TABLE, [RewriteStarted(2, place(2), ""), RewriteStarted(3, place(3), "")])
-    one.commit(TABLE, [PutService(Service(kind)) for kind in (*IDLE, *QUEUED)])
-    one.commit(TABLE, [RunQueued(f"queued-{n}", QUEUED[n - 1], "by hand") for n in (1, 2)])
-    one.commit(TABLE, [RunQueued(f"running-{n}", RUNNING[n - 1], "by hand") for n in (1, 2)])
-    one.commit(TABLE, [RunStarted(f"running-{n}", "me", 1_000_000) for n in (1, 2)])
-    one.commit(TABLE, [SavepointTaken(f"old-{n}") for n in (1, 2)])
-    one.commit(INSTANCE_LOG, [RegisterTable(entry(IDS[n], f"table_{n}")) for n in (1, 2)])
-    other = store_at(tmp_path)
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with that state; tests copy it."""
+    root = tmp_path_factory.mktemp("started")
+    store = store_at(root)
+    for part in starts():
+        store.commit_all([part])
+    store.close()
+    return root
+
+
+@pytest.fixture
+def both(started: Path, tmp_path: Path) -> Iterator[tuple[StateStore, StateStore]]:
+    """Two processes' stores that have read the same."""
+    shutil.copytree(started, tmp_path, dirs_exist_ok=True)
+    one, other = store_at(tmp_path), store_at(tmp_path)
     for store in (one, other):
         assert store.table(TABLE).version == 8 and store.instance().version == 1
     yield one, other
     one.close()
     other.close()
+
+
+def then(state: State, part: Part) -> State:
+    """The state after a transaction, which is read back from what its record has. Raises Inapplicable when refused."""
+    for each in part.requirements:
+        if words := REQUIREMENTS.decode(REQUIREMENTS.encode(each)).failure(state):
+            raise Inapplicable(words)
+    updates = tuple(UPDATES.decode(UPDATES.encode(update)) for update in part.updates)
+    return apply(state, LogEntry(part.log, state.version + 1, "id", state.at + 1, "me", updates))
+
+
+@cache
+def decided_on(log: str) -> State:
+    state = empty_state(log)
+    for part in starts():
+        if part.log == log:
+            state = then(state, part)
+    return state
+
+
+def lease() -> int:
+    state = decided_on(TABLE)
+    assert isinstance(state, TableState)
+    return state.runs["running-1"].lease_until or 0
 
 
 def table_sample(name: str, number: int) -> TableSample:
@@ -217,10 +265,6 @@ def commit(store: StateStore, part: Part | None) -> None:
         store.commit_all([part])
 
 
-def table_part(name: str, number: int) -> Part | None:
-    return None if name == "delete" else Part(TABLE, *table_sample(name, number))
-
-
 def refused(store: StateStore, part: Part | None, words: str) -> None:
     before = store.log(INSTANCE_LOG), store.log(TABLE)
     with pytest.raises((Conflict, NotFound)) as caught:
@@ -235,73 +279,84 @@ CROSS_CELLS = [
     pair for data in TABLE_OPERATIONS for other in SERVICE_OPERATIONS for pair in ((data, other), (other, data))
 ]
 INSTANCE_CELLS = [(first, second) for first in INSTANCE_OPERATIONS for second in INSTANCE_OPERATIONS]
+ALL_CELLS = [*TABLE_CELLS, *SERVICE_CELLS, *CROSS_CELLS, *INSTANCE_CELLS]
+KEPT_CELLS = [cell for cell in ALL_CELLS if "delete" not in cell]
+DIAGONAL = [cell for cell in KEPT_CELLS if cell[0] == cell[1]]
+OF_A_TABLE = [*TABLE_OPERATIONS, *SERVICE_OPERATIONS]
 
 
-@pytest.mark.parametrize(("first", "second"), TABLE_CELLS, ids=["-then-".join(cell) for cell in TABLE_CELLS])
-def test_two_transactions_on_a_table(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
-    one, other = both
-    commit(one, table_part(first, 1))
+def in_words(cells: Sequence[tuple[str, str]]) -> list[str]:
+    return ["-then-".join(cell) for cell in cells]
+
+
+def parts_of(first: str, second: str, lease_until: int) -> tuple[Part, Part, Part]:
+    """The first transaction, the second on the same file, job, name or service, and the second on another one."""
     rule = RULES.get((first, second))
-    if rule is not None:
-        refused(other, table_part(second, 1 if rule.only else 2), rule.words)
-    if rule is None or rule.only:
-        commit(other, table_part(second, 2))
-        if "delete" not in (first, second):
-            assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 10
-            assert one.audit(TABLE).state == one.table(TABLE)
-
-
-@pytest.mark.parametrize(("first", "second"), INSTANCE_CELLS, ids=["-then-".join(cell) for cell in INSTANCE_CELLS])
-def test_two_transactions_on_the_instance(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
-    one, other = both
-    commit(one, Part(INSTANCE_LOG, *instance_sample(first, 1, 1)))
-    rule = RULES.get((first, second))
-    if rule is not None:
-        same = instance_sample(second, 1 if rule.only == "table" else 2, 1 if rule.only == "name" else 2)
-        refused(other, Part(INSTANCE_LOG, *same), rule.words)
-    if rule is None or rule.only:
-        commit(other, Part(INSTANCE_LOG, *instance_sample(second, 2, 2)))
-        assert one.instance() == other.instance() and one.instance().version == 3
-
-
-@pytest.mark.parametrize(("first", "second"), SERVICE_CELLS, ids=["-then-".join(cell) for cell in SERVICE_CELLS])
-def test_two_transactions_on_services_runs_and_savepoints(
-    first: str, second: str, both: tuple[StateStore, StateStore]
-) -> None:
-    one, other = both
-    lease = one.table(TABLE).runs["running-1"].lease_until or 0
+    if second in INSTANCE_OPERATIONS:
+        table, name = 1 if rule and rule.only == "table" else 2, 1 if rule and rule.only == "name" else 2
+        of_both = (instance_sample(first, 1, 1), instance_sample(second, table, name), instance_sample(second, 2, 2))
+        begun, same, another = (Part(INSTANCE_LOG, *sample) for sample in of_both)
+        return begun, same, another
     of_queued = {first, second} == {"pause-service", "start-run"}
-    commit(one, Part(TABLE, *service_sample(first, 1, lease, of_queued=of_queued)))
-    same, another = (Part(TABLE, *service_sample(second, n, lease, of_queued=of_queued)) for n in (1, 2))
-    rule = RULES.get((first, second))
-    for each, is_refused in ((same, rule is not None), (another, rule is not None and not rule.only)):
-        if is_refused:
-            refused(other, each, rule.words if rule else "")
-        else:
-            commit(other, each)
-    done = 2 if rule is None else 1 if rule.only else 0
-    assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 9 + done
-    assert one.audit(TABLE).state == one.table(TABLE)
 
-
-@pytest.mark.parametrize(("first", "second"), CROSS_CELLS, ids=["-then-".join(cell) for cell in CROSS_CELLS])
-def test_data_and_services_never_meet(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
-    """Whichever comes first, both are committed; but nothing is to a log that was deleted."""
-    one, other = both
-    lease = one.table(TABLE).runs["running-1"].lease_until or 0
-
-    def part(name: str) -> Part | None:
+    def part(name: str, number: int) -> Part:
         if name in TABLE_OPERATIONS:
-            return table_part(name, 1)
-        return Part(TABLE, *service_sample(name, 1, lease))
+            return Part(TABLE, *table_sample(name, number))
+        return Part(TABLE, *service_sample(name, number, lease_until, of_queued=of_queued))
 
-    commit(one, part(first))
-    if first == "delete":
-        refused(other, part(second), "it was removed")
-        return
-    commit(other, part(second))
-    if second != "delete":
-        assert one.table(TABLE) == other.table(TABLE) and one.table(TABLE).version == 10
+    is_same = (rule is not None and rule.only) or not {first, second} <= {*TABLE_OPERATIONS}
+    return part(first, 1), part(second, 1 if is_same else 2), part(second, 2)
+
+
+@pytest.mark.parametrize(("first", "second"), KEPT_CELLS, ids=in_words(KEPT_CELLS))
+def test_two_transactions(first: str, second: str) -> None:
+    rule = RULES.get((first, second))
+    begun, same, another = parts_of(first, second, lease())
+    after = then(decided_on(begun.log), begun)
+    if rule is None:
+        both_on_one = then(after, same)
+        assert both_on_one.version == after.version + 1
+    else:
+        with pytest.raises(Inapplicable) as caught:
+            then(after, same)
+        assert rule.words in caught.value.what
+    if rule is None or rule.only:
+        then(then(decided_on(begun.log), begun), another)
+
+
+@pytest.mark.parametrize(("first", "second"), DIAGONAL, ids=in_words(DIAGONAL))
+def test_two_transactions_of_two_stores(first: str, second: str, both: tuple[StateStore, StateStore]) -> None:
+    """The second store decided on the state before, and looks at the newest when its commit is too late."""
+    one, other = both
+    rule = RULES.get((first, second))
+    begun, same, another = parts_of(first, second, one.table(TABLE).runs["running-1"].lease_until or 0)
+    commit(one, begun)
+    done = 1
+    if rule is not None:
+        refused(other, same, rule.words)
+    if rule is None or rule.only:
+        commit(other, another)
+        done = 2
+    assert one.instance() == other.instance() and one.table(TABLE) == other.table(TABLE)
+    assert one.table(TABLE).version + one.instance().version == 9 + done
+    assert one.audit(begun.log).state == (one.table(TABLE) if begun.log == TABLE else one.instance())
+
+
+@pytest.mark.parametrize("first", OF_A_TABLE)
+def test_whatever_was_done_to_a_log_it_can_be_deleted(first: str, both: tuple[StateStore, StateStore]) -> None:
+    one, other = both
+    lease_until = one.table(TABLE).runs["running-1"].lease_until or 0
+    commit(one, parts_of(first, first, lease_until)[0] if first != "delete" else None)
+    commit(other, None)
+    assert other.log(TABLE) == []
+
+
+def test_nothing_is_done_to_a_log_that_was_deleted(both: tuple[StateStore, StateStore]) -> None:
+    one, other = both
+    commit(one, None)
+    for second in OF_A_TABLE:
+        if second != "delete":
+            refused(other, parts_of(second, second, lease())[0], "it was removed")
 
 
 EXCLUSIONS = [(first, second) for first in EXCLUDES for second in EXCLUDES if first != second]
@@ -330,7 +385,7 @@ def test_what_is_done_to_the_instance_leaves_tables_alone_and_the_other_way_roun
     commit(one, Part(INSTANCE_LOG, *instance_sample("rename", 1, 1)))
     for name in TABLE_OPERATIONS:
         if name in ("append", "compact", "online", "give-up"):
-            commit(other, table_part(name, 1))
+            commit(other, Part(TABLE, *table_sample(name, 1)))
     commit(one, Part(INSTANCE_LOG, *instance_sample("forget", 1, 1)))
 
 
