@@ -32,7 +32,7 @@ from tests.projects import make_project, table
 from tests.stacks.conftest import empty
 from tests.wheelhouse import trust_wheelhouse
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.full  # each job starts a Java of its own
 
 BUCKET = "remote-rewrite-lakes"
 ROOT = f"s3://{BUCKET}/demo"
