@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -32,10 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Property tests try the same examples each time, and new ones in the long form; machines are busy."""
+    """Property tests try the same examples each time, and new ones in the long form; machines are busy.
+
+    Bytecode is written even where the environment says otherwise: hundreds of processes import the same modules.
+    """
     settings.register_profile("short", deadline=None, derandomize=True)
     settings.register_profile("long", deadline=None)
     settings.load_profile("long" if config.getoption("--long") else "short")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ.pop("COLUMNS", None)  # workers of xdist have a width, and what commands print is not to be folded by it
 
 
