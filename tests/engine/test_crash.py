@@ -80,6 +80,7 @@ def test_a_killed_up_is_taken_up_where_it_stopped(lab: Lab, tmp_path: Path, part
         assert "pending_operations" not in case.deployment()
 
 
+@pytest.mark.full
 def test_a_killed_up_is_taken_up_where_it_stopped_on_s3(
     request: pytest.FixtureRequest, tmp_path: Path, passphrase: None
 ) -> None:

@@ -26,6 +26,7 @@ from tests.tables.lakes import Lake
 WORKER = str(Path(__file__).with_name("mixed_worker.py"))
 REPOSITORY = Path(__file__).resolve().parents[2]
 SERVICES = ("compact", "cluster", "clean")
+KEYS = ("carrier", "flight")
 
 
 class Worker:
@@ -80,14 +81,17 @@ def until(workers: list[Worker], so: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("row_keys", [(), ("carrier", "flight")], ids=["keyless", "keyed"])
-def test_nothing_is_lost_whoever_is_killed(
-    tmp_path: Path, row_keys: tuple[str, ...], request: pytest.FixtureRequest
-) -> None:
-    long = request.config.getoption("long")
-    if not long and not row_keys:
-        pytest.skip("keyless is in the long form")
-    kills, seed = (150 if long else 5), int.from_bytes(os.urandom(4))
+@pytest.mark.parametrize(
+    ("row_keys", "kills"),
+    [
+        pytest.param(KEYS, 2, id="keyed"),
+        pytest.param(KEYS, 5, marks=pytest.mark.full, id="keyed-more"),
+        pytest.param(KEYS, 150, marks=pytest.mark.slow, id="keyed-long"),
+        pytest.param((), 150, marks=pytest.mark.slow, id="keyless-long"),
+    ],
+)
+def test_nothing_is_lost_whoever_is_killed(tmp_path: Path, row_keys: tuple[str, ...], kills: int) -> None:
+    seed = kills if kills < 150 else int.from_bytes(os.urandom(4))  # the long form tries new ones
     print("seed", seed)  # where it fails
     chance = random.Random(seed)  # noqa: S311 -- chooses what is killed
     lake = Lake(tmp_path)

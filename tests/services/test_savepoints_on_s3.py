@@ -20,6 +20,8 @@ from deployer.tables.reinitialise import reinitialise_table
 from deployer.tables.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
+pytestmark = pytest.mark.full  # the same steps on a disk are in the gate
+
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:

@@ -341,6 +341,7 @@ COLD = [
 ]
 
 
+@pytest.mark.thinned(2, to="full")
 @pytest.mark.parametrize(
     ("commits", "snapshot_at", "to_dynamodb", "to_s3"), [row[1:] for row in COLD], ids=[row[0] for row in COLD]
 )

@@ -70,6 +70,7 @@ def test_a_store_is_the_same_after_its_way_through_a_file(root: str, tmp_path: P
             assert open_store(back).table(TABLE, version) == open_store(root).table(TABLE, version)
 
 
+@pytest.mark.thinned(3, to="full")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_local_store_moves_to_s3(tmp_path: Path, on_s3: str, policy: str) -> None:
     fill(str(tmp_path), POLICIES[policy])

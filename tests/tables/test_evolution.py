@@ -269,6 +269,7 @@ class Evolving:
         return {path.name for path in folder.iterdir()} if folder.exists() else set()
 
 
+@pytest.mark.thinned(3, to="full")  # every change, and every format with some
 @pytest.mark.parametrize("storage", FORMATS)
 @pytest.mark.parametrize("name", CASES)
 def test_rows_are_kept_as_the_change_says(name: str, storage: Storage, tmp_path: Path) -> None:

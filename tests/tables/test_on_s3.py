@@ -46,6 +46,7 @@ def test_rows_are_loaded_and_found_by_key(lake: Lake) -> None:
     assert found.to_table().to_pylist() == [row] and found.opened < found.total
 
 
+@pytest.mark.full
 def test_keys_are_unique(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Among rows that are there, that an earlier run of the load wrote, and that others add meanwhile."""
     lake.table(unique=True)
@@ -66,6 +67,7 @@ def test_keys_are_unique(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(35))
 
 
+@pytest.mark.full
 def test_a_schema_change_and_a_commit_by_plain_lance(lake: Lake) -> None:
     table = lake.table()
     lake.ingest(lake.file(flights(10)))
@@ -79,6 +81,7 @@ def test_a_schema_change_and_a_commit_by_plain_lance(lake: Lake) -> None:
     assert lake.open().count() == 9 and "gate" in lake.open().schema.names
 
 
+@pytest.mark.full
 def test_a_deleted_table_leaves_no_object(lake: Lake) -> None:
     opened = lake.table().opened
     lake.ingest(lake.file(flights(10)))
@@ -102,6 +105,7 @@ def test_an_append_takes_six_requests(lake: Lake, interpose: Interpose) -> None:
     assert lake.open().count() == 20
 
 
+@pytest.mark.full
 def test_other_keys_are_a_rewrite_there_too(lake: Lake) -> None:
     lake.table()
     lake.ingest(lake.file(flights(60)))
@@ -151,6 +155,7 @@ def test_a_lease_is_renewed_while_it_is_held(on_s3: str) -> None:
     assert objects.tagged("lock") is None
 
 
+@pytest.mark.full
 def test_garbage_is_collected_there_too(lake: Lake) -> None:
     opened = lake.table(splits=()).opened
     lake.ingest(lake.file(flights(10)))

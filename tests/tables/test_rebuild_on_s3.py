@@ -15,6 +15,8 @@ from deployer.tables.rebuild import plan_rebuild
 from tests.tables.lakes import Lake, flights
 from tests.tables.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole
 
+pytestmark = pytest.mark.full  # the same steps on a disk are in the gate
+
 
 def bucket_has_none(root: str) -> None:
     objects = S3Objects(root)

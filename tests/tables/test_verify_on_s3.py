@@ -15,6 +15,8 @@ from deployer.state.new_from_export import import_into
 from deployer.tables.verify import repair, verify
 from tests.tables.lakes import Lake, flights
 
+pytestmark = pytest.mark.full  # the same steps on a disk are in the gate
+
 
 @pytest.fixture
 def lake(on_s3: str, tmp_path: Path) -> Iterator[Lake]:

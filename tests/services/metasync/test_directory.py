@@ -182,6 +182,7 @@ def test_a_namespace_that_is_not_above_the_table_is_refused(lake: Lake) -> None:
     assert lancedb.connect(lake.folder).open_table("flights", namespace_path=["air"]).count_rows() == 20
 
 
+@pytest.mark.full
 def test_on_s3(on_s3: str, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     far = Lake(lake.folder, on_s3)
     far.table()
