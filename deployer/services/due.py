@@ -12,18 +12,15 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
 
-from deployer.live.services import fault_of, trigger_of
+from deployer.live.services import trigger_of
 from deployer.plan.words import count, size
-from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.planning import Piece, Sizes, Task, is_small
-from deployer.services.compact.table_planning import plan_table
+from deployer.services.compact.own_plan import merged_files, own_plan, small_files
 from deployer.services.run import RUNNERS
 from deployer.services.running import INTERRUPTED
 from deployer.services.runs import runs_of
-from deployer.specs.json_form import storage_from_json
 from deployer.specs.model import Trigger
 from deployer.specs.schedules import firing_times, last_firing
 from deployer.specs.service_schema import KINDS
@@ -61,10 +58,10 @@ class Due:
 def due_services(table: ReadTable) -> list[Due]:
     """What is due by conditions now, in the order in which it is to run.
 
-    Files are looked at one by one, and the dataset is opened, only for conditions on them and when something was
-    committed since the last run.
+    Files are looked at one by one, and the dataset is opened, only for conditions on them and for COMPACT, and only
+    when something was committed since the last run.
     """
-    return due_in(table.state, lambda: deleted_rows(table))
+    return due_in(table.state, cache(lambda: deleted_rows(table)))
 
 
 def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> list[Due]:
@@ -164,7 +161,15 @@ def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted
 
 
 def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
-    """The condition of the trigger that holds, in words; empty when none does."""
+    """The condition of the trigger that holds, in words; empty when none does.
+
+    None of COMPACT holds while it would rewrite nothing.
+    """
+    why = _held(state, kind, trigger, deleted)
+    return why if why and (kind != "COMPACT" or own_plan(state, deleted())) else ""
+
+
+def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
     if trigger == Trigger(trigger.schedule, trigger.timezone):
         return ""
     last = next((run for run in runs_of(state, kind) if run.figures.lance_version_after is not None), None)
@@ -214,43 +219,13 @@ def _written(state: TableState, last: Run | None) -> tuple[int, int]:
     return rows, rows * state.files.bytes // max(1, state.files.rows)
 
 
-def small_files(state: TableState) -> int:
-    """Files that COMPACT would call small, by its own options where the table has it."""
-    sizes = _sizes(state)
-    return sum(is_small(Piece(file), sizes) for file in state.files)
-
-
-def merged_files(state: TableState) -> int:
-    """Small files that COMPACT would rewrite: it leaves one that is alone in its leaf.
-
-    What only the dataset tells, such as deleted rows, does not count.
-    """
-    sizes = _sizes(state)
-    small = {file.fragment_id for file in state.files if is_small(Piece(file), sizes)}
-    return sum(fragment in small for task in _tasks(state, {}) for fragment in task.fragments)
-
-
-def _tasks(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:
-    """What COMPACT would do, by its own options where the table has it."""
-    files = sorted(state.files, key=lambda file: file.fragment_id)
-    pieces = [Piece(file, deleted.get(file.fragment_id, 0)) for file in files]
-    return plan_table(state, pieces, _sizes(state))
-
-
 def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
     """Of the rows that are in files, those that are deleted; for COMPACT, those of them that it would drop."""
     gone = sum(deleted.values())
     if not gone:
         return 0.0
-    counted = sum(task.deleted for task in _tasks(state, deleted)) if kind == "COMPACT" else gone
+    counted = sum(task.deleted for task in own_plan(state, deleted)) if kind == "COMPACT" else gone
     return counted / (state.files.rows + gone)
-
-
-def _sizes(state: TableState) -> Sizes:
-    service: Service | None = state.services.get("COMPACT")
-    usable = service is not None and not service.unsafe_raw and not fault_of(service)
-    options = CompactOptions.of(service.options if service is not None and usable else {})
-    return options.sizes(storage_from_json(state.properties.storage).max_rows_per_file)
 
 
 def deleted_rows(table: ReadTable) -> dict[int, int]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.services import trigger_words
-from deployer.services.due import deleted_rows, small_files
+from deployer.services.compact.own_plan import small_files
+from deployer.services.due import deleted_rows
 from deployer.services.foreseen import foreseen
 from deployer.services.runs import runs_of
 from deployer.services.standing import GRACE, Standing, standings

@@ -85,7 +85,7 @@ def test_commits_of_others_count(lake: Lake) -> None:
 
 def test_nothing_is_due_while_paused_running_offline_or_on_demand(lake: Lake) -> None:
     attach(lake, {"commits": 1})
-    append(lake, 1)
+    append(lake, 2)
     table_id = lake.open().opened.entry.table_id
     assert [each.service for each in due(lake)] == ["COMPACT"]
     set_online(lake.store, table_id, False)
@@ -122,6 +122,21 @@ def test_a_service_that_fails_is_told_and_leaves_the_load_done(lake: Lake) -> No
     found = {each.service: each for each in run_due_services(lake.root, "air.flights")}
     assert found["COMPACT"].done is None and "COMPACT has no option `targets`" in found["COMPACT"].failure
     assert found["CLEAN"].done.status == "SKIPPED"
+
+
+@pytest.mark.parametrize("trigger", [{"commits": 1}, {"rows": 1}, {"bytes": 1}, {"small_files": 1}], ids=str)
+def test_what_was_written_counts_once_compact_has_something_to_take(lake: Lake, trigger: dict[str, JSON]) -> None:
+    attach(lake, trigger)
+    append(lake, 1)
+    assert due(lake) == []  # one file, with nothing to merge it with
+    append(lake, 1)
+    assert [each.service for each in due(lake)] == ["COMPACT"]
+
+
+def test_what_was_written_counts_for_other_services_whatever_compact_would_take(lake: Lake) -> None:
+    attach(lake, {"commits": 1}, "AUTOSAVEPOINT")
+    append(lake, 1)
+    assert [each.service for each in due(lake)] == ["AUTOSAVEPOINT"]
 
 
 def test_small_files_count_where_compact_would_merge_them(tmp_path: Path) -> None:

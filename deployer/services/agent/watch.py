@@ -19,7 +19,8 @@ from deployer.errors import DeployerError
 from deployer.live.lance_failures import in_words
 from deployer.live.lance_io import dataset_location, latest_version
 from deployer.live.reader import READERS, live_instance, live_table, read_table
-from deployer.services.due import Due, deleted_rows, due_in, retry_at, small_files, watched
+from deployer.services.compact.own_plan import small_files
+from deployer.services.due import Due, deleted_rows, due_in, retry_at, watched
 from deployer.services.runs import dead_runs
 from deployer.services.standing import GRACE, Standing, may_start, standings
 from deployer.specs.model import Cluster, Trigger
