@@ -27,7 +27,6 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
-	cd stacks && MYPYPATH=.. ../$(BIN)/mypy --config-file ../pyproject.toml .
 
 docs: $(READY)  ## Build docs/ as a site under build/site; every warning is an error
 	$(BIN)/mkdocs build --strict --quiet

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deployer.provider.stores import Stores
 
 #: What programs import, which takes a while.
-_OF_PROGRAMS = ("deployer.provider.sdk", "deployer.specs")
+_OF_PROGRAMS = ("deployer.components",)
 _OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
 
 

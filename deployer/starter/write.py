@@ -21,16 +21,6 @@ FILES = {
     "gitignore.txt": ".gitignore",
     "specs/instance.yaml.txt": "specs/instance.yaml",
     "specs/trips.yaml.txt": "specs/trips.yaml",
-    "stacks/aws.py.txt": "stacks/aws.py",
-    "stacks/aws_clusters.py.txt": "stacks/aws_clusters.py",
-    "stacks/aws_alarms.py.txt": "stacks/aws_alarms.py",
-    "stacks/aws_bucket.py.txt": "stacks/aws_bucket.py",
-    "stacks/aws_roles.py.txt": "stacks/aws_roles.py",
-    "stacks/aws_jobs.py.txt": "stacks/aws_jobs.py",
-    "stacks/aws_services.py.txt": "stacks/aws_services.py",
-    "stacks/aws_emr.py.txt": "stacks/aws_emr.py",
-    "stacks/aws_key.py.txt": "stacks/aws_key.py",
-    "stacks/local.py.txt": "stacks/local.py",
     "stacks/main.py.txt": "stacks/__main__.py",
     "github/dependabot.yml.txt": ".github/dependabot.yml",
     "github/preview_comment.py.txt": ".github/preview_comment.py",
@@ -40,19 +30,7 @@ FILES = {
     "workflows/preview-live.yaml.txt": ".github/workflows/preview-live.yaml",
 }
 #: The files of the program in its folder, and of the package. They hold nothing of a single project.
-PROGRAM = {
-    "__main__.py": "stacks/main.py.txt",
-    "aws.py": "stacks/aws.py.txt",
-    "aws_clusters.py": "stacks/aws_clusters.py.txt",
-    "aws_alarms.py": "stacks/aws_alarms.py.txt",
-    "aws_bucket.py": "stacks/aws_bucket.py.txt",
-    "aws_roles.py": "stacks/aws_roles.py.txt",
-    "aws_jobs.py": "stacks/aws_jobs.py.txt",
-    "aws_services.py": "stacks/aws_services.py.txt",
-    "aws_emr.py": "stacks/aws_emr.py.txt",
-    "aws_key.py": "stacks/aws_key.py.txt",
-    "local.py": "stacks/local.py.txt",
-}
+PROGRAM = {"__main__.py": "stacks/main.py.txt"}
 _IGNORED = (".git", ".venv")
 
 

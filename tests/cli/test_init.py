@@ -182,10 +182,14 @@ def test_a_root_that_cannot_be_made_is_told_in_words(project: Path, deployer: De
     assert (ran.code, "the root cannot be made: " in ran.err) == (1, True)
 
 
-def test_the_program_is_the_one_of_this_repository() -> None:
-    assert PROGRAM.keys() == {path.name for path in (REPOSITORY / "stacks").glob("*.py")}
-    for own, source in PROGRAM.items():
-        assert packaged(source) == (REPOSITORY / "stacks" / own).read_bytes()
+def test_the_program_is_a_call_of_the_package_as_in_this_repository() -> None:
+    """So that an upgrade of deployer changes what every project declares."""
+    assert [target for target in FILES.values() if target.startswith("stacks/")] == ["stacks/__main__.py"]
+    assert {path.name for path in (REPOSITORY / "stacks").glob("*.py")} == PROGRAM.keys() == {"__main__.py"}
+    program = packaged(PROGRAM["__main__.py"])
+    assert program == (REPOSITORY / "stacks" / "__main__.py").read_bytes()
+    lines = [line for line in program.decode().splitlines() if line and not line.startswith('"""')]
+    assert lines == ["from deployer.components import declare_project", "declare_project()"]
 
 
 def test_every_packaged_file_is_written() -> None:

@@ -132,10 +132,10 @@ def test_a_plan_that_was_applied_is_told_so(applied: Path, deployer: Deployer) -
 
 def test_a_program_that_changed_is_something_that_moved(project: Path, deployer: Deployer) -> None:
     deployer("preview", "--out", "demo.plan")
-    with (project / "stacks" / "local.py").open("a") as file:
+    with (project / "stacks" / "__main__.py").open("a") as file:
         file.write("# more\n")
     ran = deployer("up", "demo.plan")
-    assert (ran.code, "program: stacks/local.py:" in ran.err) == (3, True)
+    assert (ran.code, "program: stacks/__main__.py:" in ran.err) == (3, True)
     assert not (project / "lakes").exists()
 
 

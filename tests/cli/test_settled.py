@@ -62,7 +62,7 @@ def test_nothing_to_do_is_told_without_the_engine(applied: Path, deployer: Deplo
 
 
 def edited_program(project: Path) -> None:
-    program = project / "stacks" / "local.py"
+    program = project / "stacks" / "__main__.py"
     program.write_text(program.read_text(encoding="utf-8") + "\n", encoding="utf-8")
 
 

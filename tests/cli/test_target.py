@@ -281,13 +281,22 @@ def test_what_an_earlier_run_left_undone_of_others_stays(changed: Path, deployer
     assert not json.loads(file.read_text())["checkpoint"]["latest"].get("pending_operations")
 
 
+GROUPED = """
+import pulumi
+from deployer.components import project_lake
+from deployer.provider.sdk import Instance, Table
+
+lake = project_lake()
+instance = Instance(lake.instance)
+group = pulumi.ComponentResource("my:index:Group", "tables")
+for table in lake.tables:
+    Table(instance, table, pulumi.ResourceOptions(parent=group))
+"""
+
+
 def test_a_new_table_inside_of_a_component_is_not_passed_over_in_silence(changed: Path, deployer: Deployer) -> None:
     """The program of a project may group its tables; what exists is found by Pulumi's state."""
-    program = changed / "stacks" / "local.py"
-    edit(program, "Table(instance, node.spec)", "Table(instance, node.spec, pulumi.ResourceOptions(parent=group))")
-    edit(
-        program, "    for node in", "    group = pulumi.ComponentResource('my:index:Group', 'tables')\n    for node in"
-    )
+    (changed / "stacks" / "__main__.py").write_text(GROUPED, encoding="utf-8")
     ran = deployer("preview", "--target", "table/geo.cities")
     assert ran.code == 3 and "table/geo.cities: the program declares it inside of a component" in ran.err
 

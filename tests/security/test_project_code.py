@@ -323,13 +323,11 @@ def test_up_applies_what_was_planned_and_nothing_else(name: str, project: Path, 
     assert deployer("up", "--yes").code == 0
     flights = project / "specs" / "flights.yaml"
     flights.write_text(flights.read_text() + "description: Departures.\n")
-    program = (project / PROGRAM).read_text()
     indented = "\n".join(f"    {line}" for line in text.splitlines())
-    changed = program.replace(
-        "if lake.instance", f"if not pulumi.runtime.is_dry_run():\n{indented}\nif lake.instance", 1
+    (project / PROGRAM).write_text(
+        "import pulumi\nfrom deployer.components import declare_project, project_lake\nlake = project_lake()\n"
+        f"if not pulumi.runtime.is_dry_run():\n{indented}\ndeclare_project(lake)\n"
     )
-    assert changed != program
-    (project / PROGRAM).write_text(changed)
     assert "1 to update" in deployer("preview").out
     before = sorted(path.name for path in (project / "lakes").rglob("*.lance"))
     ran = deployer("up", "--yes")
@@ -409,7 +407,9 @@ def test_bytecode_beside_the_program_is_never_run(project: Path, deployer: Deplo
     import marshal
 
     assert deployer("up", "--yes").code == 0
-    source = project / "stacks" / "local.py"
+    append(project, "import own")
+    source = project / "stacks" / "own.py"
+    source.write_text("TEXT = 'as it should be'\n")
     code = compile(f"open({str(project / 'told')!r}, 'w')\n" + source.read_text(), str(source), "exec")
     unchecked = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8) + marshal.dumps(code)
     cached = Path(importlib.util.cache_from_source(str(source)))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-from aws_roles import declare_role
 
+from deployer.components.roles import declare_role
 from deployer.compute.aws_access import JOB_LOGS
 from deployer.compute.aws_names import log_bucket_name
 from deployer.compute.bucket_access import bucket_policy, copies_policy, copies_trust, log_bucket_policy

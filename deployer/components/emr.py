@@ -6,8 +6,8 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-from aws_roles import declare_role
 
+from deployer.components.roles import declare_role
 from deployer.compute import emr_flow
 from deployer.compute.aws_names import name_on_aws, own_name
 from deployer.compute.emr_access import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
-from local import declare_lake
 
+from deployer.components.tables import declare_tables
 from deployer.compute.aws_names import INSTANCE_TAG, LAKE_TAG, lake_id
 from deployer.errors import InvalidInput, NotFound
 from deployer.specs.model import AwsSettings, InstanceSpec, Lake
@@ -74,11 +74,11 @@ class StateTable(pulumi.ComponentResource):
 
 def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
     """Declare what the lake stands on, then the lake. `managed` is `all`, or `table` in a bucket that is there."""
-    from aws_bucket import GUARD, KEPT, DataBucket
-    from aws_clusters import declare_clusters
-    from aws_jobs import declare_jobs
-    from aws_key import LakeKey
-    from aws_services import declare_services
+    from deployer.components.bucket import GUARD, KEPT, DataBucket
+    from deployer.components.jobs import declare_jobs
+    from deployer.components.key import LakeKey
+    from deployer.components.schedules import declare_services
+    from deployer.components.serverless import declare_clusters
 
     instance = lake.instance
     bucket_name = instance.root.removeprefix("s3://").split("/")[0]
@@ -109,7 +109,7 @@ def declare_lake_on_aws(lake: Lake, managed: str, project_dir: Path) -> None:
         needs.append(state)
         clusters = declare_clusters(lake, state.table.arn, tags, key_arn)
         declare_services(lake, clusters, declare_jobs(instance, bucket_alone, project_dir), tags, key_arn)
-    declare_lake(lake, needs)
+    pulumi.export("root", declare_tables(lake, needs).instance.root)
 
 
 def _refuse_for_table(settings: AwsSettings) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_aws as aws
-from aws_clusters import ServerlessCluster
-from aws_emr import EmrCluster
-from aws_roles import declare_role
 
+from deployer.components.emr import EmrCluster
+from deployer.components.roles import declare_role
+from deployer.components.serverless import ServerlessCluster
 from deployer.compute.aws_alarms import (
     HOUR,
     Told,
@@ -31,7 +31,7 @@ from deployer.specs.model import Lake
 from deployer.state.dynamodb_table import table_name
 
 if TYPE_CHECKING:
-    from aws_services import Schedules
+    from deployer.components.schedules import Schedules
 
 ALARM_SECONDS = 300
 COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can

@@ -6,11 +6,11 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-from aws_alarms import Alarms, encrypted_queue
-from aws_clusters import ServerlessCluster
-from aws_emr import EmrCluster
-from aws_roles import declare_role
 
+from deployer.components.alarms import Alarms, encrypted_queue
+from deployer.components.emr import EmrCluster
+from deployer.components.roles import declare_role
+from deployer.components.serverless import ServerlessCluster
 from deployer.compute import submission
 from deployer.compute.arns import partition_of
 from deployer.compute.aws_cron import aws_expressions

@@ -6,9 +6,9 @@ from typing import Any
 
 import pulumi
 import pulumi_aws as aws
-from aws_emr import EmrCluster
-from aws_roles import declare_role
 
+from deployer.components.emr import EmrCluster
+from deployer.components.roles import declare_role
 from deployer.compute.aws_access import (
     CORES,
     LOG_DAYS,

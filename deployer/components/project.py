@@ -1,0 +1,41 @@
+"""The whole program of most projects: the lake that the specs of the stack declare, and what it exports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pulumi
+
+from deployer.components.tables import declare_tables
+from deployer.provider.sdk import stack_values
+from deployer.specs import load_lake
+from deployer.specs.model import Lake as LakeSpec
+
+
+def project_dir() -> Path:
+    """The folder of `Pulumi.yaml`, from which relative paths of specs start."""
+    return Path(pulumi.get_root_directory())
+
+
+def project_lake(specs: str | None = None) -> LakeSpec:
+    """What the specs declare for this stack. `specs` is a file or folder of the project; else that of `deployer:specs`.
+
+    Raises InvalidSpecs, which carries every problem.
+    """
+    found = specs or pulumi.Config("deployer").get("specs") or "specs"
+    return load_lake(project_dir(), project_dir() / found, pulumi.get_stack(), stack_values())
+
+
+def declare_project(lake: LakeSpec | None = None) -> None:
+    """Declare the lake of this stack and export where it is. `lake` is what the program has read already.
+
+    For a root on S3, `deployer:aws` says how much of AWS is declared with it: `all`, `table` or `none`.
+    """
+    lake = lake or project_lake()
+    managed = pulumi.Config("deployer").get("aws") or "all"
+    if lake.instance.root.startswith("s3://") and managed != "none":
+        from deployer.components.on_aws import declare_lake_on_aws
+
+        declare_lake_on_aws(lake, managed, project_dir())
+    else:
+        pulumi.export("root", declare_tables(lake).instance.root)
