@@ -18,6 +18,8 @@ from deployer.state.sqlite import SqliteBackend
 from deployer.state.store import StateStore
 from deployer.state.updates import CommitStarted, FilesAdded
 
+#: Seconds in which a commit may lose races: what is tested is who wins, however slow the machine is.
+TIMEOUT = 900.0
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 
@@ -36,9 +38,9 @@ def main(root: str, writer: int, count: int, entries: int = 1_000_000) -> None:
     store = store_at(root, SnapshotPolicy(entries=entries, keep=1, keep_for=0))
     for number in range(count):
         job, fragment = f"{writer}-{number}", writer * 1000 + number
-        store.commit(TABLE, [CommitStarted(job, "ingest", 1)])
+        store.commit(TABLE, [CommitStarted(job, "ingest", 1)], timeout=TIMEOUT)
         file = File(fragment, "root", 1, 1)
-        state = store.commit(TABLE, [FilesAdded((file,), fragment, job, 1)], [JobNotDone(job)])
+        state = store.commit(TABLE, [FilesAdded((file,), fragment, job, 1)], [JobNotDone(job)], timeout=TIMEOUT)
         print(job, state.version, flush=True)
 
 
