@@ -70,7 +70,7 @@ class Result:
 def run_checks(
     checks: Sequence[Check], limit: float, waiting: Callable[[Sequence[str]], None] = lambda checks: None
 ) -> list[Result]:
-    """The findings in the order of the checks, after at most `limit` seconds. `waiting` gets the names of those that run."""
+    """The findings in the order of the checks, after at most `limit` seconds. `waiting` gets those that still run."""
     answers: queue.SimpleQueue[tuple[int, Finding]] = queue.SimpleQueue()
     for index, check in enumerate(checks):
         # Daemons: a check that hangs in a call that nothing can end must not keep the process.

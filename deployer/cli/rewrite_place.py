@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def with_rewrite_place(
     workspace: Workspace, lake: Lake, plan: Plan, engine: Callable[[], Engine], stores: Callable[[], Stores]
 ) -> Plan:
-    """The plan, which says where tables are written anew; the provider hears of the cluster, if it is on AWS."""
+    """The plan, which says where tables are rewritten. The provider gets the address of a cluster on AWS."""
     if not rewrites_tables(plan, lake):
         return plan
     from deployer.cli.stack_state import stack_outputs
@@ -35,7 +35,13 @@ def with_rewrite_place(
     outputs = {key: value for key, value in stack_outputs(workspace, engine()).items() if key in (CLUSTERS, CODE)}
     cluster = cluster_of(lake.instance, outputs)
     if cluster is None:
-        return with_place(plan, lake, "on this machine, as the stack has made no cluster for it yet")
+        return with_place(plan, lake, not_made_yet(lake))
     stores().outputs = outputs
     os.environ[OUTPUTS_VARIABLE] = json.dumps(outputs)
     return with_place(plan, lake, f"on cluster {cluster.name} ({cluster.kind})")
+
+
+def not_made_yet(lake: Lake) -> str:
+    """Where tables are rewritten while the stack has not made the declared cluster, and what makes it first."""
+    first = f"`deployer up --target {lake.instance.address}` makes it first"
+    return f"on this machine, as the stack has not made the declared cluster yet; {first}"

@@ -40,16 +40,25 @@ def publish_clusters(root: str, outputs: Mapping[str, Any], hosts: str = "") -> 
 
 def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
     """The declared cluster of the lake at `root`, as the stack made it. Raises NotFound when it is not published."""
-    body = _stored(root)
-    if body is None:
+    document = published_outputs(root)
+    if document is None:
         what = f"nothing below the lake's root says where the cluster {cluster.name} is"
         raise NotFound(what, where=f"{root}/{FILE}", remedy=_REMEDY)
+    return connect(cluster, document, f"{root}/{FILE}", str(document.get(_HOSTS, "")))
+
+
+def published_outputs(root: str) -> Mapping[str, Any] | None:
+    """What the stack of the lake at `root` exports of its clusters; None where nothing is published."""
+    body = _stored(root)
+    if body is None:
+        return None
     try:
         document = json.loads(body)
-        hosts = str(document.get(_HOSTS, ""))
-    except (ValueError, AttributeError) as error:
+    except ValueError as error:
         raise Corrupt("it is not a document of clusters", where=f"{root}/{FILE}", remedy=_REMEDY) from error
-    return connect(cluster, document, f"{root}/{FILE}", hosts)
+    if not isinstance(document, dict):
+        raise Corrupt("it is not a document of clusters", where=f"{root}/{FILE}", remedy=_REMEDY)
+    return document
 
 
 def _stored(root: str) -> bytes | None:

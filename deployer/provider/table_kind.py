@@ -16,7 +16,7 @@ from deployer.provider.stores import Stores
 from deployer.provider.table_checks import check_names, check_table
 from deployer.provider.table_inputs import COLUMNS, ROOT, table_inputs, table_of
 from deployer.provider.urn import address_of, owner_of
-from deployer.specs.model import TableSpec
+from deployer.specs.model import Cluster, InstanceSpec, TableSpec
 from deployer.specs.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
@@ -166,16 +166,46 @@ def _with_spark(store: StateStore) -> LoadWithSpark:
 
 
 def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:
-    """Rewrites tables on the instance's cluster on AWS; None where it has none."""
-    if not stores.outputs:
+    """Rewrites tables on the instance's cluster on AWS; None where it has none, or the plan of the run says so."""
+    if stores.deletions is not None and not stores.outputs:  # the plan says that they are rewritten on this machine
+        return None
+    from deployer.compute.aws_schedules import default_cluster
+
+    instance = live_instance(store.instance())
+    declared = default_cluster(instance.clusters) if instance is not None else None
+    if instance is None or declared is None:
         return None
     from deployer.compute.rewriting import cluster_of, connected, rewrite_on
 
-    instance = live_instance(store.instance())
-    cluster = cluster_of(instance, stores.outputs)
-    if instance is None or cluster is None:
-        return None
-    return partial(rewrite_on, connected(instance, cluster, stores.outputs))
+    if cluster := cluster_of(instance, stores.outputs):
+        return partial(rewrite_on, connected(instance, cluster, stores.outputs))
+    return None if stores.deletions is not None else partial(_rewrite_where_published, instance, declared)
+
+
+def _rewrite_where_published(
+    instance: InstanceSpec,
+    cluster: Cluster,
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    on_progress: OnProgress,
+) -> None:
+    """Rewrites a table in a run without a plan, such as a plain `pulumi up`, on the cluster that `deployer up` made.
+
+    Raises Refused where no cluster is published: a plan alone can say that a table is rewritten on this machine.
+    """
+    from deployer.compute.published_clusters import published_outputs
+    from deployer.compute.rewriting import cluster_of, connected, rewrite_on
+
+    outputs = published_outputs(root)
+    if outputs is None or cluster_of(instance, outputs) is None:
+        raise Refused(
+            f"the table is to be rewritten on cluster {cluster.name}, and nothing below the root says where that is",
+            where=spec.address,
+            remedy="run `deployer up`, whose plan says where the table is rewritten",
+        )
+    rewrite_on(connected(instance, cluster, outputs), store, root, table_id, spec, on_progress)
 
 
 def _resource(live: LiveTable | Unreadable, root: str) -> Resource:

@@ -19,9 +19,15 @@ from deployer.cli.options import DEFAULT_STACK
 from deployer.cli.stack_engine import engine_for
 from deployer.cli.stack_state import stack_outputs
 from deployer.cli.workspace import open_workspace
+from deployer.compute.published_clusters import FILE
 from deployer.compute.rewriting import cluster_of, connected, rewrite_on
-from deployer.errors import Interrupted
+from deployer.engine import StackRef, read_project
+from deployer.engine.embedded import EmbeddedEngine
+from deployer.errors import EngineFailed, Interrupted
+from deployer.live.lance_storage import objects_at
 from deployer.live.rollforward import recorded_table
+from deployer.provider.deletions import DELETIONS_VARIABLE
+from deployer.provider.stores import OUTPUTS_VARIABLE
 from deployer.state import open_store
 from deployer.state.model import TableState
 from tests.aws_provider.install import install_aws_provider
@@ -44,6 +50,7 @@ clusters:
   default: {{kind: emr-serverless, release: emr-7.12.0, cores: 2, memory: 1g, max_workers: 2}}
   big: {{kind: emr, release: emr-7.12.0, instance_type: r7g.xlarge, lifetime: long}}
 """
+FRESH = "  fresh: {kind: emr-serverless, release: emr-7.12.0, cores: 2, memory: 1g, max_workers: 2}\n"
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +198,40 @@ def test_a_cluster_that_the_stack_has_not_made_yet_rewrites_nothing(project: Pat
     assert cluster_of(instance, {}) is None and cluster_of(None, {"clusters": {"default": {}}}) is None
     found = cluster_of(instance, {"clusters": {"default": {}, "big": {}}})
     assert found is not None and found.name == "default"
+
+
+def test_a_run_without_a_plan_rewrites_on_the_published_cluster(
+    project: Path, deployer: Deployer, running: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plain `pulumi up`, by the engine that runs here: its provider is a process that knows no plan."""
+    for variable in (DELETIONS_VARIABLE, OUTPUTS_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    declare(project, 120)
+    stack, before = StackRef(read_project(project), DEFAULT_STACK), state().dataset
+    published = objects_at(ROOT).get(FILE)
+    objects_at(ROOT).delete([FILE])
+    with pytest.raises(EngineFailed, match="to be rewritten on cluster default, and nothing below the root says where"):
+        EmbeddedEngine({}).up(stack)
+    assert state().dataset == before
+    objects_at(ROOT).put(FILE, published)
+    EmbeddedEngine({}).up(stack)
+    assert state().dataset != before and states_of_runs()[-1] == "SUCCESS" and len(running) == 1
+    check_rows(deployer)
+
+
+def test_a_plan_says_what_makes_the_cluster_before_a_rewrite(project: Path, deployer: Deployer) -> None:
+    (project / "specs" / "demo.yaml").write_text(INSTANCE.partition("  default:")[0] + FRESH, encoding="utf-8")
+    declare(project, 140)
+
+    def reasons() -> set[str]:
+        found = deployer("preview", "--json").json["resources"]
+        changes = [change for each in found if each["address"] == "table/air.flights" for change in each["changes"]]
+        return {change["why"].partition(", on ")[2] for change in changes}
+
+    assert reasons() == {
+        "this machine, as the stack has not made the declared cluster yet; "
+        "`deployer up --target instance/demo` makes it first"
+    }
+    ran = deployer("up", "--yes", "--target", "instance/demo")
+    assert ran.code == 0, ran.err
+    assert reasons() == {"cluster fresh (emr-serverless)"}
