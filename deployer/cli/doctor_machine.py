@@ -120,7 +120,7 @@ def lake_provider(project: Project | None, engine: str) -> Finding:
     from deployer.engine.plugin_search import find_plugin
 
     if project is None:
-        return not_applicable("there is no project")
+        return not_applicable("no Pulumi.yaml was found")
     if engine == "embedded" or shutil.which("pulumi") is None:
         why = "the instance says `engine: embedded`" if engine == "embedded" else "the Pulumi CLI is not on PATH"
         return not_applicable(f"{why}; the embedded engine has it in its own process")
@@ -157,7 +157,7 @@ def aws_provider(project: Project | None, engine: str, needed: str) -> Finding:
     if needed:
         return not_applicable(needed)
     if project is None:
-        return not_applicable("there is no project")
+        return not_applicable("no Pulumi.yaml was found")
     if engine != "embedded" and shutil.which("pulumi") is not None:
         return not_applicable("the Pulumi CLI downloads it")
     wanted = packaged_plugin("aws")

@@ -56,7 +56,7 @@ def read_place(project_dir: Path | None, stack: str, specs: Path | None) -> Plac
     try:
         workspace = open_workspace(project_dir, stack, specs)
     except DeployerError as error:
-        return Place(_as_finding(error), not_applicable("there is no project that could be read"))
+        return Place(_as_finding(error), not_applicable("no project could be read"))
     found = ok(f"{workspace.dir / 'Pulumi.yaml'}, stack {stack}")
     try:
         lake = workspace.lake()
@@ -94,7 +94,7 @@ def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Findi
     from deployer.engine.backend_url import is_known
 
     if place.workspace is None:
-        return not_applicable("there is no project")
+        return not_applicable("no Pulumi.yaml was found")
     backend = place.workspace.project.backend_url
     if not is_known(backend) and shutil.which("pulumi"):
         return not_applicable(f"it is at {backend.partition('://')[0]}://…, where the Pulumi CLI keeps it")
