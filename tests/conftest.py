@@ -8,6 +8,7 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from tests.state.faults import Interpose, Proxy
 
 REGION = "eu-central-1"
+MEMORY = Path("/dev/shm")  # noqa: S108 -- pytest makes a folder there that is this user's alone
+MEMORY_NEEDED = 4 << 30  #: bytes, of which the gate takes about 1 GB
 #: The tests that each choice of `--tier` runs: those of `make test`, the others, and both.
 TIERS = {"gate": {"gate"}, "rest": {"full"}, "all": {"gate", "full"}}
 
@@ -35,14 +38,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Property tests try the same examples each time, and new ones in the long form; machines are busy.
 
-    Bytecode is written even where the environment says otherwise: hundreds of processes import the same modules.
+    Bytecode is written even where the environment says otherwise: hundreds of processes import the same modules. The
+    folders of tests are in memory where it has room for them, since each commit waits for the disk.
     """
     settings.register_profile("short", deadline=None, derandomize=True)
     settings.register_profile("long", deadline=None)
     settings.load_profile("long" if config.getoption("--long") else "short")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    if has_room(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     os.environ.pop("COLUMNS", None)  # workers of xdist have a width, and what commands print is not to be folded by it
+
+
+def has_room(folder: Path) -> bool:
+    """Whether tests can keep their files, and programs that they start, in the folder."""
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    found = os.statvfs(folder)
+    return not found.f_flag & os.ST_NOEXEC and found.f_bavail * found.f_frsize >= MEMORY_NEEDED
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
