@@ -134,6 +134,7 @@ def test_who_takes_it_back_may_be_killed_too(root: str, point: str) -> None:
     is_restored(root, restored=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("restored", [False, True], ids=["none", "all"])
 def test_all_tables_are_restored_or_none_on_s3(tmp_path: Path, on_s3: str, *, restored: bool) -> None:
     names = ("first", REWRITTEN)
