@@ -72,6 +72,17 @@ def bounds_of(columns: Sequence[Any], kinds: Sequence[str]) -> Bounds | None:
     return tuple(low), tuple(high)
 
 
+def key_bounds(file: File, row_keys: Sequence[str], columns: Sequence[str]) -> Bounds | None:
+    """The bounds of columns that are row keys, as they are recorded of any file; None where one is not known."""
+    if len(file.column_min) != len(row_keys) or not set(columns) <= set(row_keys):
+        return None
+    places = [row_keys.index(name) for name in columns]
+    return (
+        tuple((b"\x00" + file.column_min[place])[:BOUND_BYTES] for place in places),
+        tuple(_above(b"\x00" + file.column_max[place]) for place in places),
+    )
+
+
 def around(found: Sequence[Bounds | None]) -> Bounds | None:
     """The bounds of rows that are within any of these."""
     known = [each for each in found if each is not None]

@@ -8,6 +8,7 @@ from deployer.errors import DeployerError
 from deployer.plan.words import count, size
 from deployer.services.autosavepoint import unchanged_since
 from deployer.services.clean import CleanOptions
+from deployer.services.cluster.forecast import forecast
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.pieces import planned
@@ -75,14 +76,20 @@ def _metasync(table: ReadTable, service: Service) -> str:
 def _cluster(table: ReadTable, service: Service) -> str:
     options = ClusterOptions.of(options_of(table.state, service.kind, None))
     arrangement = options.arrangement(table)
-    files = [file for file in table.state.files if file.rows]
-    todo = [file for file in files if not options.incremental or file.clustering != arrangement.name]
+    found = forecast(table, options, arrangement)
     by = f"{arrangement.curve} over {listed(arrangement.columns)}"
-    if not todo:
+    if not found.tasks:
         return f"nothing: all files are clustered by {by}"
-    amount = f"{count(sum(file.rows for file in todo), 'row')}, {size(sum(file.bytes for file in todo))}"
+    files = sum(len(task.fragments) for task in found.tasks)
+    rows, held = sum(task.rows for task in found.tasks), sum(task.bytes for task in found.tasks)
     would = "only says what it would arrange" if options.dry_run else "arranges"
-    return f"{would} by {by}: {len(todo):,} of {count(len(files), 'file')}, {amount}"
+    words = (
+        f"{would} by {by}: {files:,} of {count(table.state.files.count, 'file')}, {count(rows, 'row')}, {size(held)}"
+    )
+    if not found.unknown:
+        return words
+    which = f"{count(len(found.unknown), 'part')} of {len(found.tasks):,}" if found.better else "the files"
+    return f"{words}; a run that finds {which} in that order already leaves them as they are"
 
 
 def _restore(_: ReadTable, __: Service) -> str:

@@ -16,16 +16,19 @@ from deployer.services.cluster.arrangement import Arrangement
 from deployer.services.cluster.arranging import Arrange
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.planning import Chosen, plan_clusters
+from deployer.services.cluster.outlook import outlook
+from deployer.services.cluster.planning import Chosen, covered_leaf, plan_clusters
 from deployer.services.cluster.results import Clusteredness, TableClustered
 from deployer.services.cluster.shuffling import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.survey import Surveyed, samples_of, survey
+from deployer.services.cluster.whole_leaves import recorded, whole_leaves
 from deployer.services.compact.pieces import pieces_of
-from deployer.services.compact.planning import Piece, Sizes, Task
+from deployer.services.compact.planning import Piece, Task
 from deployer.services.portions import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
 from deployer.services.work import OnRows, in_driver, with_spark
 from deployer.specs.column_names import listed
 from deployer.state.conflicts import to_place_files
+from deployer.state.json_values import JSON
 from deployer.state.model import File
 from deployer.state.services import FinalStatus
 from deployer.state.updates import FilesReplaced
@@ -80,7 +83,7 @@ def cluster(
     except (Interrupted, KeyboardInterrupt) as stop:
         status, why = "CANCELLED", str(stop) or "interrupted"
     table = again(table)
-    changed = bool(run.work.portions)
+    changed, completed = bool(run.work.portions), status != "CANCELLED" and not run.work.conflicts
     return TableClustered(
         table.entry.full_name,
         run.run_id,
@@ -98,6 +101,7 @@ def cluster(
         run.reason,
         time.monotonic() - started,
         indexes,
+        {} if options.dry_run else arranging.whole_now(table, completed=completed),
     )
 
 
@@ -129,12 +133,14 @@ class _Arranging:
     def __init__(
         self, table: OpenTable, options: ClusterOptions, arrangement: Arrangement, on_progress: OnProgress
     ) -> None:
-        self.portion_bytes = max(options.portion_bytes, options.target_file_bytes)
+        self.portion_bytes = options.portion
         self._arrangement, self._on_progress = arrangement, on_progress
-        self._sizes = Sizes(options.target_file_bytes, table.layout().max_rows_per_file)
+        self._sizes = options.sizes(table.layout().max_rows_per_file)
         present = frozenset(file.fragment_id for file in table.state.files)
         self._chosen = Chosen(arrangement.name, None if options.incremental else present)
-        self._best: set[int] = set()  # files that came out as they were
+        self._best: set[int] = set()  # files that came out as they were, or would
+        self._whole = set(whole_leaves(table.state, arrangement, self._sizes))  # leaves that are arranged at once
+        self._arranged: set[str] = set()  # leaves of which this run arranges all rows at once
         self._known: dict[tuple[int, int], Surveyed] = {}  # by fragment and its rows, which deletions make fewer
 
     def keep_order(self, table: OpenTable) -> bool:
@@ -147,7 +153,7 @@ class _Arranging:
         for kind in sorted({piece.kind for piece in pieces}):
             own = [piece for piece in pieces if piece.kind == kind]
             found += plan_clusters(own, leaves, self._chosen, self._sizes, self.portion_bytes, self._place)
-        return found
+        return [task for task in found if self._can_improve(table, task)]
 
     def written(
         self,
@@ -168,9 +174,35 @@ class _Arranging:
                 by_number[i] = shuffled(session(), table.location, job, on_rows)
         return [by_number[i] for i in range(len(jobs))]
 
+    def _can_improve(self, table: OpenTable, task: Task) -> bool:
+        """Whether rows are to be written to see it; else its files count as clustered."""
+        leaf = covered_leaf(table.state, task)
+        if leaf in self._whole and not task.deleted:
+            self._best.update(task.fragments)
+            return False
+        if leaf is None:
+            self._whole.difference_update(task.leaves)
+            self._arranged.difference_update(task.leaves)
+        files = _files_of(table, task)
+        if outlook(task, files, [self._bounds(file) for file in files], self._arrangement, self._sizes) == "same":
+            self._best.update(task.fragments)
+            return False
+        if leaf is not None:
+            self._whole.discard(leaf)
+            self._arranged.add(leaf)
+        return True
+
+    def whole_now(self, table: OpenTable, *, completed: bool) -> dict[str, JSON]:
+        """For the record of the run: leaves that are arranged at once. `completed`: it did all that it had planned."""
+        leaves = self._whole | self._arranged if completed else self._whole
+        return recorded(table.state, self._arrangement, self._sizes, leaves)
+
     def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
-        """Not where the new files have the same bounds and rows as the old ones: they would be read as often."""
-        old = [file for number in task.fragments if (file := table.state.files.get(number)) is not None and file.rows]
+        """Not where the new files have the same bounds and rows as the old ones: they would be read as often.
+
+        What is known to come out so is not written at all (`_can_improve`).
+        """
+        old = [file for file in _files_of(table, task) if file.rows]
         if task.deleted or len(task.leaves) > 1 or len(old) < len(task.fragments):
             return True
         if any(each.sorted for each in made) and not all(file.sorted for file in old):
@@ -219,7 +251,7 @@ class _Arranging:
         layout = replace(table.layout(), max_rows_per_file=self._sizes.file_rows)
         found: list[Arrange | Shuffle] = []
         for task in tasks:
-            own = [file for number in task.fragments if (file := table.state.files.get(number)) is not None]
+            own = _files_of(table, task)
             samples = samples_of([self._known[_key(file)] for file in own if file.rows], len(self._arrangement.columns))
             arrange = Arrange(
                 int(dataset.version),
@@ -257,6 +289,11 @@ class _Arranging:
         """Where the file lies: by the least values of the columns."""
         bounds = self._bounds(piece.file)
         return (bounds is None, bounds or (), piece.file.fragment_id)
+
+
+def _files_of(table: OpenTable, task: Task) -> list[File]:
+    """The recorded files of a task."""
+    return [file for number in task.fragments if (file := table.state.files.get(number)) is not None]
 
 
 def _key(file: File) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from deployer.errors import InvalidInput
 from deployer.live.clustered import clustering_of, field_of
 from deployer.services.cluster.arrangement import Arrangement
 from deployer.services.cluster.curves import Curve
+from deployer.services.compact.planning import Sizes
 from deployer.specs.arrow import columns_of
 from deployer.specs.column_names import listed
 from deployer.specs.indexes import find_column
@@ -38,6 +39,15 @@ class ClusterOptions:
         """From options in canonical form (see `service_schema`); those that are left out have their defaults."""
         options = all_options("CLUSTER", declared)
         return ClusterOptions(**{**options, "columns": tuple(options.get("columns") or ())})
+
+    def sizes(self, table_rows: int) -> Sizes:
+        """For a table whose files have at most `table_rows` rows."""
+        return Sizes(self.target_file_bytes, table_rows)
+
+    @property
+    def portion(self) -> int:
+        """Bytes of a leaf that are arranged at once."""
+        return max(self.portion_bytes, self.target_file_bytes)
 
     def arrangement(self, table: ReadTable) -> Arrangement:
         """The order that rows get. Raises InvalidInput for columns that the table lacks or that have no order."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from deployer.services.compact.leaf_planning import chunks, joined_across, reach_of
 from deployer.services.compact.planning import SMALL, Piece, Sizes, Task
-from deployer.state.model import Partition
+from deployer.state.model import Partition, TableState
 
 ACROSS_BYTES = 512_000_000  #: of files that lie in several leaves, which a task holds in memory
 
@@ -63,6 +63,15 @@ def plan_clusters(
             todo.sort(key=place)
         tasks += [Task.of(part, [leaf.partition_id], "not clustered") for part in chunks(todo, portion_bytes)]
     return tuple(tasks)
+
+
+def covered_leaf(state: TableState, task: Task) -> str | None:
+    """The leaf that has the task's files and no others; None where there is none."""
+    if len(task.leaves) > 1:
+        return None
+    [leaf] = task.leaves
+    own = {file.fragment_id for file in state.files.for_partition(leaf)}
+    return leaf if own == set(task.fragments) else None
 
 
 def _is_small(piece: Piece, sizes: Sizes) -> bool:

@@ -43,7 +43,8 @@ class Clusteredness:
 @dataclass(frozen=True, slots=True)
 class TableClustered:
     """What a run came to. SKIPPED, there was nothing to do, or CANCELLED: `why` says why. Of a dry run, `work` is what
-    would be rewritten, and the table afterwards is as before. `engine` and `reason`: where it ran."""
+    would be rewritten, and the table afterwards is as before. `engine` and `reason`: where it ran. `whole`: for the
+    record of the run (see `whole_leaves`)."""
 
     table: str
     run_id: str
@@ -61,6 +62,7 @@ class TableClustered:
     reason: str
     seconds: float
     indexes: CaughtUp = CaughtUp()
+    whole: Mapping[str, JSON] = field(default_factory=dict)
 
     @property
     def figures(self) -> Figures:
@@ -74,5 +76,5 @@ class TableClustered:
             self.before.lance_version,
             self.after.lance_version,
             {**self.before.as_json(), **self.depth_before.as_json()},
-            {**self.after.as_json(), **self.depth_after.as_json()},
+            {**self.after.as_json(), **self.depth_after.as_json(), **self.whole},
         )

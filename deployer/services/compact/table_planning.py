@@ -20,7 +20,7 @@ def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tupl
     if not (state.properties.row_keys or state.properties.sort_keys):
         return plan_in_order([_apart(piece) for piece in pieces], leaves[0].partition_id, sizes)
     names = {leaf.partition_id for leaf in leaves}
-    pieces = [piece if piece.file.partition in names else _placed(state, piece) for piece in pieces]
+    pieces = [piece if piece.file.partition in names else placed(state, piece) for piece in pieces]
     kept = [piece for piece in pieces if piece.file.keeps_clustering and piece.file.partition in names]
     alone = tuple(Task.of([each], [str(each.file.partition)], "deleted rows") for each in kept if is_due(each, sizes))
     apart_from = {piece.file.fragment_id for piece in kept}
@@ -36,6 +36,7 @@ def _apart(piece: Piece) -> Piece:
     return replace(piece, kind=f"{piece.kind} {file.fragment_id}") if file.keeps_clustering else piece
 
 
-def _placed(state: TableState, piece: Piece) -> Piece:
+def placed(state: TableState, piece: Piece) -> Piece:
+    """A piece in no leaf as a run has it, which first records files in the leaf that holds all of their keys."""
     leaf = leaf_of(state, piece.file)
     return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
