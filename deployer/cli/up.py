@@ -139,7 +139,7 @@ def _up_saved(opened: tuple[Workspace, SavedPlan], yes: bool, lock_timeout: str 
 def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: SavedAs | None = None) -> int:
     from deployer.cli.output import note, print_json, stdout
     from deployer.cli.progress import StepView
-    from deployer.cli.published import publish_applied
+    from deployer.cli.published import publish_applied, remove_unused_code
     from deployer.cli.unknown_tables import delete_unknown, end_deletions
     from deployer.cli.unreadable import as_json_rows
     from deployer.plan.as_json import plan_as_json
@@ -167,6 +167,7 @@ def _apply(workspace: Workspace, planned: Planned, *, as_json: bool, saved: Save
             refreshed=refreshed,
         )
     publish_applied(workspace, planned.lake, planned.engine())
+    remove_unused_code(workspace, planned.lake, planned.engine())
     unreadable = planned.plan.unreadable
     if as_json:
         error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(unreadable)}} if unreadable else {}
