@@ -217,6 +217,8 @@ class _Arranging:
     def mark(self, table: OpenTable) -> None:
         """Records the bounds of the files that came out as they were: they count as clustered, and stay."""
         files = [file for number in sorted(self._best) if (file := table.state.files.get(number)) is not None]
+        unknown = [file for file in files if file.clustering != self._arrangement.name and self._bounds(file) is None]
+        self._survey(table.dataset(), unknown, self._on_progress)  # files of loads during the run
         marked = []
         for file in files:
             bounds = self._bounds(file)
