@@ -1,14 +1,19 @@
 """Who is told when jobs fail, when none succeeds, when something cannot be started, and what all of it costs."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from deployer.components.context import LakeContext, after
 from deployer.components.emr import EmrCluster
-from deployer.components.roles import declare_role
+from deployer.components.roles import LakeRole, LakeRoleArgs
+from deployer.components.schedules import Schedules, encrypted_queue
 from deployer.components.serverless import ServerlessCluster
 from deployer.compute.aws_alarms import (
     HOUR,
@@ -27,11 +32,6 @@ from deployer.compute.aws_alarms import (
 from deployer.compute.aws_names import own_name, own_names
 from deployer.compute.aws_schedules import tls_only_queue
 from deployer.cost.budget import monthly_budget
-from deployer.specs.model import Lake
-from deployer.state.dynamodb_table import table_name
-
-if TYPE_CHECKING:
-    from deployer.components.schedules import Schedules
 
 ALARM_SECONDS = 300
 COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted: the least that SQS can
@@ -39,29 +39,42 @@ COUNTED_SECONDS = 60  #: for which the queue of successes keeps what is counted:
 SPENT, EXPECTED = 80, 100
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
-Tags = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmsArgs:
+    """`schedules` are those of the lake's services, if any has one."""
+
+    context: LakeContext
+    clusters: Clusters
+    state_table: str
+    schedules: Schedules | None = None
 
 
 class Alarms(pulumi.ComponentResource):
     """A topic for who is told, and what tells it: rules on events of jobs, alarms, and a budget."""
 
-    def __init__(self, lake: Lake, clusters: Clusters, schedules: "Schedules | None", tags: Tags, key_arn: Any) -> None:
-        instance = lake.instance
-        super().__init__("deployer:aws:Alarms", instance.name)
+    topic: aws.sns.Topic
+
+    def __init__(self, name: str, args: AlarmsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:Alarms", name, None, opts)
+        context, clusters, schedules = args.context, args.clusters, args.schedules
+        instance, tags, key_arn = context.instance, context.tags, context.key_arn
         self._own, self._instance, self._tags = pulumi.ResourceOptions(parent=self), instance, tags
+        self._prefix, self._label = context.prefix, context.label
         owned = own_names(instance.root, instance.name)
         self.topic = aws.sns.Topic(
-            f"alarms/{instance.name}", name=self._called("alarms"), kms_master_key_id=key_arn, tags=tags, opts=self._own
+            f"alarms/{self._label}", name=self._called("alarms"), kms_master_key_id=key_arn, tags=tags, opts=self._own
         )
         self._allowed = aws.sns.TopicPolicy(
-            f"alarms-from/{instance.name}",
+            f"alarms-from/{self._label}",
             arn=self.topic.arn,
             policy=self.topic.arn.apply(lambda arn: json.dumps(topic_policy(arn, owned))),
             opts=self._own,
         )
         for address in instance.notify:
             aws.sns.TopicSubscription(
-                f"notify/{instance.name}/{address}",
+                f"notify/{self._label}/{address}",
                 topic=self.topic.arn,
                 protocol="email",
                 endpoint=address,
@@ -71,10 +84,10 @@ class Alarms(pulumi.ComponentResource):
         hours = hours_without_success(each.schedule for each in schedules.services) if schedules else None
         self._counted = self._queue_of_successes(key_arn) if hours else None
         self._events_role(owned, key_arn)
-        for name, cluster in clusters.items():
-            self._failures(name, cluster)
-            if self._counted is not None and name in used:
-                self._successes(name, cluster, self._counted)
+        for cluster_name, cluster in clusters.items():
+            self._failures(cluster_name, cluster)
+            if self._counted is not None and cluster_name in used:
+                self._successes(cluster_name, cluster, self._counted)
         if hours and self._counted is not None:
             self._alarm(
                 f"no-success/{instance.name}",
@@ -93,8 +106,8 @@ class Alarms(pulumi.ComponentResource):
                 schedules.queue,
                 "Maximum",
             )
-        self._throttled(lake)
-        self._budget(lake)
+        self._throttled(args.state_table)
+        self._budget(context)
         self.register_outputs({"topic": self.topic.arn})
 
     def _called(self, what: str) -> str:
@@ -103,18 +116,16 @@ class Alarms(pulumi.ComponentResource):
     def _events_role(self, owned: str, key_arn: Any) -> None:
         """EventBridge publishes in it, for rules of this lake alone."""
         instance = self._instance
-        self._role = declare_role(
-            f"role/{instance.name}/events",
-            instance,
-            "/events",  # no cluster is called so
+        about, trust = (
             f"Tells of jobs of the lake {instance.name}",
             self.topic.arn.apply(lambda arn: events_trust(arn, owned)),
-            self._tags,
-            self._own,
+        )
+        self._role = LakeRole(
+            f"role/{self._label}/events", LakeRoleArgs(instance, "/events", about, trust, self._tags), self._own
         )
         queue = None if self._counted is None else self._counted.arn
         self._rights = aws.iam.RolePolicy(
-            f"tell/{instance.name}/events",
+            f"tell/{self._label}/events",
             name="tell",
             role=self._role.name,
             policy=pulumi.Output.all(self.topic.arn, queue, key_arn).apply(
@@ -125,7 +136,7 @@ class Alarms(pulumi.ComponentResource):
 
     def _queue_of_successes(self, key_arn: Any) -> aws.sqs.Queue:
         """What succeeds is sent to a queue that nobody reads: SQS counts it, and CloudWatch has the number."""
-        name = self._instance.name
+        name = self._label
         queue = aws.sqs.Queue(
             f"successes/{name}",
             name=self._called("/successes"),
@@ -172,7 +183,7 @@ class Alarms(pulumi.ComponentResource):
 
     def _event_rule(self, name: str, pattern: pulumi.Input[str], description: str) -> aws.cloudwatch.EventRule:
         return aws.cloudwatch.EventRule(
-            f"rule/{name}",
+            f"rule/{self._prefix}{name}",
             name=self._called(name),
             description=f"{description} of the lake {self._instance.name}",
             event_pattern=pattern,
@@ -182,13 +193,13 @@ class Alarms(pulumi.ComponentResource):
 
     def _target(self, name: str, rule: aws.cloudwatch.EventRule, target: str, arn: Any, said: Any = None) -> None:
         aws.cloudwatch.EventTarget(
-            f"tells/{name}",
+            f"tells/{self._prefix}{name}",
             rule=rule.name,
             target_id=target,
             arn=arn,
             role_arn=self._role.arn,
             input_transformer=said,
-            opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(depends_on=[self._rights])),
+            opts=after(self._own, self._rights),
         )
 
     def _alarm(
@@ -217,12 +228,11 @@ class Alarms(pulumi.ComponentResource):
             treat_missing_data="notBreaching" if above else "breaching",
         )
 
-    def _throttled(self, lake: Lake) -> None:
+    def _throttled(self, table: str) -> None:
         """On commits that DynamoDB throttles in each of three periods: they are slow, and a run may give up."""
-        table = str(lake.instance.state.options.get("table") or table_name(lake.instance.root, lake.instance.name))
         self._metric_alarm(
-            f"throttled/{lake.instance.name}",
-            f"DynamoDB throttles writes of the state of the lake {lake.instance.name}; see aws.state_ceiling",
+            f"throttled/{self._instance.name}",
+            f"DynamoDB throttles writes of the state of the lake {self._instance.name}; see aws.state_ceiling",
             "AWS/DynamoDB",
             "WriteThrottleEvents",
             {"TableName": table},
@@ -238,7 +248,7 @@ class Alarms(pulumi.ComponentResource):
         self, name: str, description: str, namespace: str, metric: str, dimensions: Any, **settings: Any
     ) -> None:
         aws.cloudwatch.MetricAlarm(
-            f"alarm/{name}",
+            f"alarm/{self._prefix}{name}",
             name=self._called(name),
             alarm_description=description,
             namespace=namespace,
@@ -251,13 +261,14 @@ class Alarms(pulumi.ComponentResource):
             **settings,
         )
 
-    def _budget(self, lake: Lake) -> None:
+    def _budget(self, context: LakeContext) -> None:
         """Of all that has the tag of the instance; AWS counts it some hours late."""
+        lake = context.lake
         if lake.instance.aws.budget == 0:
             return
         told = {"comparison_operator": "GREATER_THAN", "threshold_type": "PERCENTAGE"}
         aws.budgets.Budget(
-            f"budget/{lake.instance.name}",
+            f"budget/{self._label}",
             name=self._called("/budget"),
             budget_type="COST",
             limit_amount=self.topic.arn.apply(lambda arn: f"{monthly_budget(lake, arn.split(':')[3])}.0"),
@@ -270,13 +281,8 @@ class Alarms(pulumi.ComponentResource):
             ],
             tags=self._tags,
             # AWS Budgets tries the topic
-            opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(depends_on=[self._allowed])),
+            opts=after(self._own, self._allowed),
         )
-
-
-def encrypted_queue(key_arn: Any) -> dict[str, Any]:
-    """How a queue encrypts messages: by the lake's key, else by SQS's own."""
-    return {"sqs_managed_sse_enabled": True} if key_arn is None else {"kms_master_key_id": key_arn}
 
 
 def _json(document: Callable[[Any], Mapping[str, Any]]) -> Callable[[Any], str]:

@@ -1,13 +1,15 @@
 """The bucket of a lake, what guards it, and where its access logs and copies go."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from deployer.components.roles import declare_role
+from deployer.components.context import GUARD, KEPT, LakeContext, after, below
+from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.aws_access import JOB_LOGS
 from deployer.compute.aws_names import log_bucket_name
 from deployer.compute.bucket_access import bucket_policy, copies_policy, copies_trust, log_bucket_policy
@@ -26,23 +28,22 @@ ACCESS_LOG_DAYS = 365
 #: S3 takes 1,000 rules; tables of databases beyond are cleaned as all else is.
 MOST_DATABASES = 900
 
-#: Of what holds data. `destroy` refuses it unless it is allowed by name, and even then AWS keeps it.
-KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
-#: Of what keeps the data safe: it stays for as long as the data does.
-GUARD = pulumi.ResourceOptions(retain_on_delete=True)
-
 
 class DataBucket(pulumi.ComponentResource):
     """A bucket with versions, encrypted, closed to the public, reached by TLS alone, and cleaned of what is over."""
 
-    def __init__(self, name: str, lake: Lake, key_arn: Any, tags: Mapping[str, str]) -> None:
-        super().__init__("deployer:aws:DataBucket", name)
-        self._instance, self._tags = lake.instance, tags
-        settings = lake.instance.aws
+    name: pulumi.Output[str]
+    arn: pulumi.Output[str]
+
+    def __init__(self, name: str, args: LakeContext, opts: pulumi.ResourceOptions | None = None) -> None:
+        """`name` is that of the bucket too."""
+        super().__init__("deployer:aws:DataBucket", name, None, opts)
+        self._args, self._instance, self._tags = args, args.instance, args.tags
+        settings, key_arn = args.instance.aws, args.key_arn
         lock = settings.object_lock
-        self.bucket = aws.s3.Bucket(f"bucket/{name}", bucket=name, tags=tags, opts=self._with(KEPT))
-        self.name = self.bucket.bucket
-        self._guard = guard = self._with(GUARD)
+        bucket = aws.s3.Bucket(f"bucket/{name}", bucket=name, tags=args.tags, opts=below(self, KEPT))
+        self.name, self.arn = bucket.bucket, bucket.arn
+        self._guard = guard = below(self, GUARD)
         aws.s3.BucketOwnershipControls(
             f"ownership/{name}", bucket=self.name, rule={"object_ownership": "BucketOwnerEnforced"}, opts=guard
         )
@@ -56,30 +57,30 @@ class DataBucket(pulumi.ComponentResource):
             opts=guard,
         )
         closed = self._closed(f"public-access/{name}", self.name)
-        below = _below(lake.instance)
+        prefix = _prefix(args.instance)
         aws.s3.BucketPolicy(
             f"tls-only/{name}",
             bucket=self.name,
-            policy=pulumi.Output.all(self.bucket.arn, key_arn).apply(
-                lambda arns: json.dumps(bucket_policy(arns[0], below, arns[1], settings.only_from))
+            policy=pulumi.Output.all(self.arn, key_arn).apply(
+                lambda arns: json.dumps(bucket_policy(arns[0], prefix, arns[1], settings.only_from))
             ),
             # AWS refuses two changes of a bucket's access at the same time
-            opts=_after(closed, guard),
+            opts=after(guard, closed),
         )
         aws.s3.BucketLifecycleConfiguration(
-            f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(lake), opts=_after(versions, guard)
+            f"lifecycle/{name}", bucket=self.name, rules=_lifecycle(args.lake), opts=after(guard, versions)
         )
         if lock:
             aws.s3.BucketObjectLockConfiguration(
                 f"object-lock/{name}",
                 bucket=self.name,
                 rule={"default_retention": {"mode": lock.mode.upper(), "days": lock.days}},
-                opts=_after(versions, guard),
+                opts=after(guard, versions),
             )
         if settings.access_logs != "none":
             self._access_logs(name, settings.access_logs)
         if settings.replicate_to:
-            self._copies(name, below, key_arn, settings.replicate_to, versions)
+            self._copies(name, prefix, settings.replicate_to, versions)
         self.register_outputs({"bucket": self.name})
 
     def _closed(self, resource: str, bucket: Any) -> aws.s3.BucketPublicAccessBlock:
@@ -101,16 +102,14 @@ class DataBucket(pulumi.ComponentResource):
         bucket: Any = target
         if place == "managed":
             target, prefix = log_bucket_name(self._instance.root, self._instance.name), name
-            logs = aws.s3.Bucket(f"access-logs/{name}", bucket=target, tags=self._tags, opts=self._with(GUARD))
+            logs = aws.s3.Bucket(f"access-logs/{name}", bucket=target, tags=self._tags, opts=below(self, GUARD))
             bucket = logs.bucket
             closed = self._closed(f"access-logs-closed/{name}", bucket)
             policy = aws.s3.BucketPolicy(
                 f"access-logs-policy/{name}",
                 bucket=bucket,
-                policy=pulumi.Output.all(logs.arn, self.bucket.arn).apply(
-                    lambda arns: json.dumps(log_bucket_policy(*arns))
-                ),
-                opts=_after(closed, self._guard),
+                policy=pulumi.Output.all(logs.arn, self.arn).apply(lambda arns: json.dumps(log_bucket_policy(*arns))),
+                opts=after(self._guard, closed),
             )
             aws.s3.BucketLifecycleConfiguration(
                 f"access-logs-lifecycle/{name}",
@@ -124,28 +123,25 @@ class DataBucket(pulumi.ComponentResource):
             bucket=self.name,
             target_bucket=bucket,
             target_prefix=f"{prefix}/" if prefix else "",
-            opts=pulumi.ResourceOptions.merge(self._guard, pulumi.ResourceOptions(depends_on=needed)),
+            opts=after(self._guard, *needed),
         )
 
-    def _copies(self, name: str, below: str, key_arn: Any, copies: ReplicateTo, versions: pulumi.Resource) -> None:
+    def _copies(self, name: str, prefix: str, copies: ReplicateTo, versions: pulumi.Resource) -> None:
         """S3 copies each new object to another bucket, in a role of its own."""
-        role = declare_role(
-            "role/copies",
-            self._instance,
-            "/copies",  # no cluster is called so
-            f"Copies of the lake {self._instance.name}",
-            copies_trust(),
-            self._tags,
-            self._with(pulumi.ResourceOptions()),
+        about = f"Copies of the lake {self._instance.name}"
+        role = LakeRole(
+            f"role/{self._args.prefix}copies",
+            LakeRoleArgs(self._instance, "/copies", about, copies_trust(), self._tags),
+            below(self),
         )
         rights = aws.iam.RolePolicy(
-            "copies",
+            f"{self._args.prefix}copies",
             name="copies",
             role=role.name,
-            policy=pulumi.Output.all(self.bucket.arn, key_arn).apply(
-                lambda arns: json.dumps(copies_policy(arns[0], below, copies, arns[1]))
+            policy=pulumi.Output.all(self.arn, self._args.key_arn).apply(
+                lambda arns: json.dumps(copies_policy(arns[0], prefix, copies, arns[1]))
             ),
-            opts=self._with(pulumi.ResourceOptions()),
+            opts=below(self),
         )
         encrypted = {"encryption_configuration": {"replica_kms_key_id": copies.kms_key}} if copies.kms_key else {}
         chosen = {"sse_kms_encrypted_objects": {"status": "Enabled"}} if copies.kms_key else None
@@ -158,24 +154,17 @@ class DataBucket(pulumi.ComponentResource):
                     "id": "copies",
                     "status": "Enabled",
                     "priority": 0,
-                    "filter": {"prefix": below},
+                    "filter": {"prefix": prefix},
                     "delete_marker_replication": {"status": "Enabled"},
                     "destination": {"bucket": copies.bucket, **encrypted},
                     "source_selection_criteria": chosen,
                 }
             ],
-            opts=pulumi.ResourceOptions.merge(self._guard, pulumi.ResourceOptions(depends_on=[versions, rights])),
+            opts=after(self._guard, versions, rights),
         )
 
-    def _with(self, options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-        return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(parent=self))
 
-
-def _after(needed: pulumi.Resource, options: pulumi.ResourceOptions) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[needed]))
-
-
-def _below(instance: InstanceSpec) -> str:
+def _prefix(instance: InstanceSpec) -> str:
     """The prefix of the lake's objects, with a slash at its end."""
     return "".join(f"{part}/" for part in instance.root.removeprefix("s3://").split("/")[1:] if part)
 
@@ -206,13 +195,13 @@ _UNFINISHED: dict[str, object] = {
 
 def _lifecycle(lake: Lake) -> list[dict[str, object]]:
     """Where several rules fit, S3 keeps to the earliest day: what a removed table left goes by the general rule."""
-    below = _below(lake.instance)
+    prefix = _prefix(lake.instance)
     databases = sorted({table.database for table in lake.tables})[:MOST_DATABASES]
     tables: list[dict[str, object]] = [
         {
             "id": f"tables-of-{database}",
             "status": "Enabled",
-            "filter": {"prefix": f"{below}{database}/"},
+            "filter": {"prefix": f"{prefix}{database}/"},
             "noncurrent_version_expiration": {"noncurrent_days": TABLE_VERSION_DAYS},
         }
         for database in databases
@@ -226,7 +215,7 @@ def _lifecycle(lake: Lake) -> list[dict[str, object]]:
             "noncurrent_version_expiration": {"noncurrent_days": OLD_VERSION_DAYS},
             "expiration": {"expired_object_delete_marker": True},
         },
-        _expired("job-logs", f"{below}{JOB_LOGS}/", JOB_LOG_DAYS, JOB_LOG_DAYS),
-        _expired("runs", f"{below}{RUNS}/", RUN_DAYS, RUN_VERSION_DAYS),
+        _expired("job-logs", f"{prefix}{JOB_LOGS}/", JOB_LOG_DAYS, JOB_LOG_DAYS),
+        _expired("runs", f"{prefix}{RUNS}/", RUN_DAYS, RUN_VERSION_DAYS),
         *tables,
     ]

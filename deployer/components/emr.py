@@ -1,4 +1,6 @@
-"""The clusters of a lake on S3 that run on EMR: their roles, and the cluster, or what a job starts its own from."""
+"""Clusters on EMR: their roles, and the cluster, or what a job starts its own from."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +9,9 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.components.roles import declare_role
+from deployer.components.clusters import ClusterArgs
+from deployer.components.context import after
+from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute import emr_flow
 from deployer.compute.aws_names import name_on_aws, own_name
 from deployer.compute.emr_access import (
@@ -18,35 +22,34 @@ from deployer.compute.emr_access import (
     pass_policy,
     volumes_policy,
 )
-from deployer.specs.model import Cluster, InstanceSpec
+from deployer.specs.model import InstanceSpec
 
 
 class EmrCluster(pulumi.ComponentResource):
     """Roles for EMR and for the instances. A `long` cluster is there; of another, `exported` has the template."""
 
-    def __init__(
-        self,
-        instance: InstanceSpec,
-        cluster: Cluster,
-        table_arn: Any,
-        tags: Mapping[str, str],
-        key_arn: Any,
-        scheduled: bool,
-    ) -> None:
-        super().__init__("deployer:aws:EmrCluster", cluster.name)
-        self.own = pulumi.ResourceOptions(parent=self)
-        self.spec, self.tags, self.key_arn, self.scheduled = cluster, tags, key_arn, scheduled
+    name: str  #: on AWS
+    role_arn: pulumi.Input[str]
+    own_role: LakeRole | None  #: None where the role was there before
+    cluster_arn: pulumi.Output[str] | None  #: None for one that a run starts
+    exported: Mapping[str, Any]  #: what jobs are started with
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:EmrCluster", name, None, opts)
+        self._own, self._args, self._label = pulumi.ResourceOptions(parent=self), args, args.label
+        self._tags, self._key_arn = args.context.tags, args.context.key_arn
+        instance, cluster = args.context.instance, args.spec
         self.name = name_on_aws(instance.root, instance.name, cluster.name)
-        self.options: Mapping[str, Any] = cluster.options
-        logs = str(self.options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
+        self._options = args.options()
+        logs = str(self._options.get("log_uri") or f"{instance.root.rstrip('/')}/_job-logs/{cluster.name}")
         self.log_uri = f"{logs.rstrip('/')}/"  # as EMR tells it
         about = f"clusters {cluster.name} of the lake {instance.name}"
-        needed = [self._instances_role(instance, table_arn, key_arn, f"Instances of the {about}")]
-        needed += self._service_role(instance, table_arn, f"EMR for the {about}")
+        needed = [self._instances_role(instance, f"Instances of the {about}")]
+        needed += self._service_role(instance, f"EMR for the {about}")
         self.security = self._security(instance)
         found = {"kind": "emr", "role": self.role_arn, "service_role": self.service_role.arn, "logs": self.log_uri}
-        self.cluster_arn: Any = None  # of one that is there for a run alone nobody knows it yet
-        if self.options.get("lifetime", "run") == "long":
+        self.cluster_arn = None
+        if self._options.get("lifetime", "run") == "long":
             long = self._cluster(needed)
             self.cluster_arn = long.arn
             self.exported = {**found, "lifetime": "long", "cluster": long.id}
@@ -54,126 +57,119 @@ class EmrCluster(pulumi.ComponentResource):
             self.exported = {**found, "lifetime": "run", "template": self._template()}
         self.register_outputs(self.exported)
 
-    def _instances_role(
-        self, instance: InstanceSpec, table_arn: Any, key_arn: Any, description: str
-    ) -> pulumi.Resource:
+    def _instances_role(self, instance: InstanceSpec, description: str) -> pulumi.Resource:
         """Jobs act in this role. One that is declared gets a profile alone."""
-        cluster = self.spec.name
-        self.own_role: aws.iam.Role | None = None
-        role_name: Any = None
+        label = self._label
+        table_arn = pulumi.Output.from_input(self._args.table_arn)
+        self.own_role = None
+        role_name: pulumi.Input[str]
         needed: pulumi.Resource | None = None
-        if (declared := self.options.get("execution_role")) is not None:
-            self.role_arn: Any = declared
-            role_name = declared.rpartition("/")[2]
+        if (declared := self._options.get("execution_role")) is not None:
+            self.role_arn = declared
+            role_name = pulumi.Output.from_input(declared).apply(lambda arn: str(arn).rpartition("/")[2])
         else:
-            role = self.own_role = declare_role(
-                f"role/{cluster}",
-                instance,
-                cluster,
-                description,
-                pulumi.Output.from_input(table_arn).apply(instance_trust),
-                self.tags,
-                self.own,
+            trust = table_arn.apply(instance_trust)
+            role = self.own_role = LakeRole(
+                f"role/{label}",
+                LakeRoleArgs(instance, self._args.spec.name, description, trust, self._tags),
+                self._own,
             )
             self.role_arn, role_name = role.arn, role.name
             needed = aws.iam.RolePolicy(
-                f"lake/{cluster}",
+                f"lake/{label}",
                 name="lake",
                 role=role.name,
-                policy=pulumi.Output.all(table_arn, key_arn).apply(
+                policy=pulumi.Output.all(table_arn, self._key_arn).apply(
                     lambda arns: json.dumps(
                         instance_policy(instance.root, arns[0], self.log_uri, arns[1], instance.aws.emr_certificates)
                     )
                 ),
-                opts=self.own,
+                opts=self._own,
             )
         self.profile = aws.iam.InstanceProfile(
-            f"instances/{cluster}",
-            name=own_name(instance.root, instance.name, cluster),
+            f"instances/{label}",
+            name=own_name(instance.root, instance.name, self._args.spec.name),
             role=role_name,
-            tags=self.tags,
-            opts=self.own,
+            tags=self._tags,
+            opts=self._own,
         )
         return needed or self.profile
 
-    def _service_role(self, instance: InstanceSpec, table_arn: Any, description: str) -> list[pulumi.Resource]:
-        cluster = self.spec.name
-        self.service_role = declare_role(
-            f"emr-role/{cluster}",
-            instance,
-            f"{cluster}/emr",  # no cluster's name has a slash
-            description,
-            pulumi.Output.from_input(table_arn).apply(emr_trust),
-            self.tags,
-            self.own,
+    def _service_role(self, instance: InstanceSpec, description: str) -> list[pulumi.Resource]:
+        label = self._label
+        table_arn = pulumi.Output.from_input(self._args.table_arn)
+        what = f"{self._args.spec.name}/emr"  # no cluster's name has a slash
+        self.service_role = LakeRole(
+            f"emr-role/{label}",
+            LakeRoleArgs(instance, what, description, table_arn.apply(emr_trust), self._tags),
+            self._own,
         )
         volumes = None
-        if self.key_arn is not None:
+        if self._key_arn is not None:
             volumes = aws.iam.RolePolicy(
-                f"volumes/{cluster}",
+                f"volumes/{label}",
                 name="volumes",
                 role=self.service_role.name,
-                policy=pulumi.Output.from_input(self.key_arn).apply(_json(volumes_policy)),
-                opts=self.own,
+                policy=pulumi.Output.from_input(self._key_arn).apply(_json(volumes_policy)),
+                opts=self._own,
             )
         return [
             *([volumes] if volumes else []),
             aws.iam.RolePolicyAttachment(
-                f"emr/{cluster}",
+                f"emr/{label}",
                 role=self.service_role.name,
-                policy_arn=pulumi.Output.from_input(table_arn).apply(emr_service_policy_arn),
-                opts=self.own,
+                policy_arn=table_arn.apply(emr_service_policy_arn),
+                opts=self._own,
             ),
             aws.iam.RolePolicy(
-                f"instances-role/{cluster}",
+                f"instances-role/{label}",
                 name="instances-role",
                 role=self.service_role.name,
                 policy=pulumi.Output.from_input(self.role_arn).apply(_json(pass_policy)),
-                opts=self.own,
+                opts=self._own,
             ),
         ]
 
     def _security(self, instance: InstanceSpec) -> aws.emr.SecurityConfiguration:
         """What is encrypted, and how instances tell of themselves. EMR changes none: another text has another name."""
-        text = pulumi.Output.from_input(self.key_arn).apply(
+        text = pulumi.Output.from_input(self._key_arn).apply(
             lambda key: json.dumps(emr_flow.security_configuration(key, instance.aws.emr_certificates), sort_keys=True)
         )
         return aws.emr.SecurityConfiguration(
-            f"security/{self.spec.name}",
-            name=text.apply(lambda each: own_name(instance.root, instance.name, f"{self.spec.name}/{each}")),
+            f"security/{self._label}",
+            name=text.apply(lambda each: own_name(instance.root, instance.name, f"{self._args.spec.name}/{each}")),
             configuration=text,
-            opts=self.own,
+            opts=self._own,
         )
 
     def _cluster(self, needed: Sequence[pulumi.Resource]) -> aws.emr.Cluster:
-        shape = emr_flow.shape_of(self.options)
+        shape = emr_flow.shape_of(self._options)
         instances = _fleets(shape) if shape.fleets else _groups(shape)
         limits = emr_flow.scaling_limits(shape)
-        idle = emr_flow.idle_minutes(self.options, self.scheduled)
+        idle = emr_flow.idle_minutes(self._options, self._args.scheduled)
         cluster = aws.emr.Cluster(
-            f"cluster/{self.spec.name}",
+            f"cluster/{self._label}",
             name=self.name,
-            release_label=self.options["release"],
+            release_label=self._options["release"],
             applications=list(emr_flow.APPLICATIONS),
             service_role=self.service_role.arn,
-            ec2_attributes={"instance_profile": self.profile.arn, **_network(self.options, shape.fleets)},
+            ec2_attributes={"instance_profile": self.profile.arn, **_network(self._options, shape.fleets)},
             log_uri=self.log_uri,
-            log_encryption_kms_key_id=self.key_arn,
+            log_encryption_kms_key_id=self._key_arn,
             security_configuration=self.security.name,
             configurations_json=json.dumps(emr_flow.CONFIGURATIONS),
             auto_termination_policy={"idle_timeout": idle * 60} if idle else None,
             keep_job_flow_alive_when_no_steps=True,
-            tags={**self.tags, **emr_flow.EMR_TAG},
+            tags={**self._tags, **emr_flow.EMR_TAG},
+            # EMR changes these as it scales
             opts=pulumi.ResourceOptions.merge(
-                self.own,
-                # EMR changes these as it scales
-                pulumi.ResourceOptions(depends_on=[*needed], ignore_changes=_SCALED if limits else None),
+                after(self._own, *needed), pulumi.ResourceOptions(ignore_changes=_SCALED if limits else None)
             ),
             **instances,
         )
         if limits:
             aws.emr.ManagedScalingPolicy(
-                f"scaling/{self.spec.name}",
+                f"scaling/{self._label}",
                 cluster_id=cluster.id,
                 compute_limits=[
                     {
@@ -184,15 +180,17 @@ class EmrCluster(pulumi.ComponentResource):
                     }
                 ],
                 # A policy changes by another, and taking the old one away later would take the new one
-                opts=pulumi.ResourceOptions.merge(self.own, pulumi.ResourceOptions(delete_before_replace=True)),
+                opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(delete_before_replace=True)),
             )
         return cluster
 
     def _template(self) -> Any:
-        known = pulumi.Output.all(self.service_role.arn, self.profile.arn, self.security.name, self.key_arn)
+        known = pulumi.Output.all(
+            self.service_role.arn, self.profile.arn, self.security.name, self._key_arn, self._options
+        )
         return known.apply(
             lambda each: emr_flow.job_flow(
-                self.name, self.options, each[0], each[1], self.log_uri, self.tags, each[2], each[3]
+                self.name, each[4], each[0], each[1], self.log_uri, self._tags, each[2], each[3]
             )
         )
 
@@ -241,7 +239,7 @@ def _network(options: Mapping[str, Any], fleets: bool) -> dict[str, Any]:
     if subnets := options.get("subnets"):
         found = {"subnet_ids": subnets} if fleets else {"subnet_id": subnets[0]}
     if groups := options.get("security_groups"):
-        joined = ",".join(groups)
+        joined = pulumi.Output.all(*groups).apply(",".join)
         found |= {"additional_master_security_groups": joined, "additional_slave_security_groups": joined}
     return found
 

@@ -1,13 +1,17 @@
 """The code of jobs that run on clusters of a lake on S3: objects below the root, named after what is in them."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from deployer.compute.job_code import OUTPUT, PREFIX
+from deployer.components.context import after, below
+from deployer.compute.job_code import PREFIX
 from deployer.compute.job_package import FOLDER, JobPackage, PackagedFile, architectures, build_package, read_package
 from deployer.specs.model import InstanceSpec
 
@@ -15,15 +19,27 @@ from deployer.specs.model import InstanceSpec
 KEPT = pulumi.ResourceOptions(retain_on_delete=True)
 
 
+@dataclass(frozen=True, slots=True)
+class JobCodeArgs:
+    """`needs` must exist before the objects are put."""
+
+    instance: InstanceSpec
+    package: JobPackage
+    prefix: str = ""  #: of names in Pulumi
+    needs: Sequence[pulumi.Resource] = ()
+
+
 class JobCode(pulumi.ComponentResource):
     """The wheel, the programs and the archives of packages; `places` are their addresses, by architecture."""
 
-    def __init__(self, instance: InstanceSpec, package: JobPackage, needs: Sequence[pulumi.Resource]) -> None:
-        super().__init__("deployer:aws:JobCode", instance.name)
+    places: Mapping[str, Mapping[str, Any]]
+
+    def __init__(self, name: str, args: JobCodeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:JobCode", name, None, opts)
+        instance, package, self._prefix = args.instance, args.package, args.prefix
         self._bucket, _, prefix = instance.root.removeprefix("s3://").partition("/")
         self._folder = f"{prefix.strip('/')}/{PREFIX}".lstrip("/")
-        own = pulumi.ResourceOptions(parent=self, depends_on=list(needs))
-        self._options = pulumi.ResourceOptions.merge(KEPT, own)
+        self._options = below(self, after(KEPT, *args.needs))
         # Spark puts zip files on Python's path, and does not take a wheel for one
         wheel = self._object("wheel", package.wheel, "deployer.zip")
         scripts = {job: self._object(job, file, file.path.name) for job, file in sorted(package.scripts.items())}
@@ -40,7 +56,7 @@ class JobCode(pulumi.ComponentResource):
 
     def _object(self, name: str, file: PackagedFile, called: str) -> pulumi.Output[str]:
         found = aws.s3.BucketObjectv2(
-            f"job-code/{name}",
+            f"job-code/{self._prefix}{name}",
             bucket=self._bucket,
             key=f"{self._folder}/{file.sha256}/{called}",
             source=pulumi.FileAsset(str(file.path)),
@@ -49,22 +65,14 @@ class JobCode(pulumi.ComponentResource):
         return pulumi.Output.concat("s3://", found.bucket, "/", found.key)
 
 
-def declare_jobs(
-    instance: InstanceSpec, needs: Sequence[pulumi.Resource], project_dir: Path
-) -> Mapping[str, Any] | None:
-    """Declare the code for the clusters on AWS, if there are any, and export where it is. Gives the places, if any.
+def job_package(instance: InstanceSpec, said: str | None, project_dir: Path) -> JobPackage | None:
+    """The code for the clusters on AWS; None where there are none, or the stack has no code.
 
-    `deployer:jobs` names a folder of code that `deployer package` built, which is taken as it is; with `none` there is
-    no code, and no job can be started. Otherwise it is built here, unless that was done before.
+    `said` is a folder of code that `deployer package` built, which is taken as it is, or `none`: then no job can be
+    started. Otherwise the code is built here, unless that was done before.
     """
-    config = pulumi.Config("deployer")
-    said = config.get("jobs")
-    if said == "none":
+    wanted = architectures(instance.clusters)
+    if said == "none" or not wanted:
         return None
     folder = project_dir / (said or FOLDER)
-    if wanted := architectures(instance.clusters):
-        package = read_package(folder, wanted) if said else build_package(folder, wanted, project_dir=project_dir)
-        places = JobCode(instance, package, needs).places
-        pulumi.export(OUTPUT, places)
-        return places
-    return None
+    return read_package(folder, wanted) if said else build_package(folder, wanted, project_dir=project_dir)

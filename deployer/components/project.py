@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pulumi
 
 from deployer.components.tables import declare_tables
+from deployer.errors import InvalidInput
 from deployer.provider.sdk import stack_values
 from deployer.specs import load_lake
 from deployer.specs.model import Lake as LakeSpec
@@ -26,16 +28,24 @@ def project_lake(specs: str | None = None) -> LakeSpec:
     return load_lake(project_dir(), project_dir() / found, pulumi.get_stack(), stack_values())
 
 
+def managed_on_aws() -> Literal["all", "table", "none"]:
+    """What `deployer:aws` says that the stack declares. Raises InvalidInput for anything else."""
+    match pulumi.Config("deployer").get("aws") or "all":
+        case ("all" | "table" | "none") as managed:
+            return managed
+        case other:
+            raise InvalidInput(f"deployer:aws cannot be {other!r}", remedy="use all, table or none")
+
+
 def declare_project(lake: LakeSpec | None = None) -> None:
     """Declare the lake of this stack and export where it is. `lake` is what the program has read already.
 
     For a root on S3, `deployer:aws` says how much of AWS is declared with it: `all`, `table` or `none`.
     """
     lake = lake or project_lake()
-    managed = pulumi.Config("deployer").get("aws") or "all"
-    if lake.instance.root.startswith("s3://") and managed != "none":
-        from deployer.components.on_aws import declare_lake_on_aws
+    if lake.instance.root.startswith("s3://") and managed_on_aws() != "none":
+        from deployer.components.lake import Lake, LakeArgs
 
-        declare_lake_on_aws(lake, managed, project_dir())
+        Lake(lake.instance.name, LakeArgs(lake)).export()
     else:
         pulumi.export("root", declare_tables(lake).instance.root)

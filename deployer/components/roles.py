@@ -1,7 +1,10 @@
 """Roles that the stack makes: all below the lake's path, named after the lake, and within its permissions boundary."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -11,23 +14,37 @@ from deployer.compute.aws_names import own_name, role_path
 from deployer.specs.model import InstanceSpec
 
 
-def declare_role(
-    resource: str,
-    instance: InstanceSpec,
-    what: str,
-    description: str,
-    trust: pulumi.Input[Mapping[str, Any]],
-    tags: Mapping[str, str],
-    options: pulumi.ResourceOptions,
-) -> aws.iam.Role:
-    """A role called after `what` of the lake; `trust` is its policy of who may act in it."""
-    return aws.iam.Role(
-        resource,
-        name=own_name(instance.root, instance.name, what),
-        path=role_path(instance.root, instance.name),
-        description=description,
-        assume_role_policy=pulumi.Output.from_input(trust).apply(json.dumps),
-        permissions_boundary=instance.aws.permissions_boundary,
-        tags=tags,
-        opts=options,
-    )
+@dataclass(frozen=True, slots=True)
+class LakeRoleArgs:
+    """`what` tells the lake's roles apart; no cluster is called what begins with a slash. `trust` says who may act in
+    the role."""
+
+    instance: InstanceSpec
+    what: str
+    description: str
+    trust: pulumi.Input[Mapping[str, Any]]
+    tags: Mapping[str, str]
+
+
+class LakeRole(pulumi.ComponentResource):
+    """A role of the lake, without rights yet."""
+
+    arn: pulumi.Output[str]
+    name: pulumi.Output[str]
+
+    def __init__(self, name: str, args: LakeRoleArgs, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("deployer:aws:LakeRole", name, None, opts)
+        instance = args.instance
+        role = aws.iam.Role(
+            name,
+            name=own_name(instance.root, instance.name, args.what),
+            path=role_path(instance.root, instance.name),
+            description=args.description,
+            assume_role_policy=pulumi.Output.from_input(args.trust).apply(json.dumps),
+            permissions_boundary=instance.aws.permissions_boundary,
+            tags=args.tags,
+            # stacks of earlier releases have the role right below the component that it belongs to
+            opts=pulumi.ResourceOptions(parent=self, aliases=[pulumi.Alias(parent=opts.parent)]),
+        )
+        self.arn, self.name = role.arn, role.name
+        self.register_outputs({"arn": self.arn, "name": self.name})

@@ -1,15 +1,18 @@
-"""What starts table services on AWS: schedules, the role that starts jobs, and the Glue databases of METASYNC."""
+"""What starts table services on AWS: schedules, and the role that starts jobs."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
-from deployer.components.alarms import Alarms, encrypted_queue
+from deployer.components.context import LakeContext, after
 from deployer.components.emr import EmrCluster
-from deployer.components.roles import declare_role
+from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.components.serverless import ServerlessCluster
 from deployer.compute import submission
 from deployer.compute.arns import partition_of
@@ -18,8 +21,6 @@ from deployer.compute.aws_names import lake_id, own_name
 from deployer.compute.aws_schedules import (
     Scheduled,
     add_steps,
-    glue_policy,
-    scheduled_services,
     scheduler_policy,
     scheduler_trust,
     start_job_run,
@@ -27,64 +28,65 @@ from deployer.compute.aws_schedules import (
     tls_only_queue,
 )
 from deployer.compute.job_code import JobCode, architecture_of
-from deployer.errors import InvalidInput
-from deployer.specs.glue import own_glue_databases
-from deployer.specs.model import InstanceSpec, Lake
 
 RETRIES, RETRY_SECONDS = 5, 3600
 SET_ASIDE_SECONDS = 14 * 24 * 3600  # the most that SQS keeps
 
 Clusters = Mapping[str, ServerlessCluster | EmrCluster]
-Tags = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulesArgs:
+    """`places` is where the code of jobs is, by architecture."""
+
+    context: LakeContext
+    services: Sequence[Scheduled]
+    clusters: Clusters
+    places: Mapping[str, Any]
 
 
 class Schedules(pulumi.ComponentResource):
     """A schedule for each service with a cron trigger, the role that starts its jobs, and what could not be started."""
 
-    def __init__(
-        self,
-        instance: InstanceSpec,
-        services: Sequence[Scheduled],
-        clusters: Clusters,
-        places: Any,
-        tags: Tags,
-        key_arn: Any,
-    ) -> None:
-        super().__init__("deployer:aws:Schedules", instance.name)
-        self._own, self._instance = pulumi.ResourceOptions(parent=self), instance
-        self._clusters, self._places, self._key = clusters, places, key_arn
+    services: Sequence[Scheduled]
+    queue: aws.sqs.Queue  #: of what could not be started
+
+    def __init__(self, name: str, args: SchedulesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:Schedules", name, None, opts)
+        context = args.context
+        instance, tags, key_arn, label = context.instance, context.tags, context.key_arn, context.label
+        services, clusters = args.services, args.clusters
+        self._own, self._instance, self._prefix = pulumi.ResourceOptions(parent=self), instance, context.prefix
+        self._clusters, self._places, self._key = clusters, args.places, key_arn
         self.services = services
         lake = lake_id(instance.root, instance.name)
         what = "/services"  # no cluster is called so
-        name = own_name(instance.root, instance.name, what)
-        self._group = aws.scheduler.ScheduleGroup(f"schedules/{instance.name}", name=name, tags=tags, opts=self._own)
+        on_aws = own_name(instance.root, instance.name, what)
+        self._group = aws.scheduler.ScheduleGroup(f"schedules/{label}", name=on_aws, tags=tags, opts=self._own)
         self.queue = aws.sqs.Queue(
-            f"not-started/{instance.name}",
-            name=name,
+            f"not-started/{label}",
+            name=on_aws,
             message_retention_seconds=SET_ASIDE_SECONDS,
             **encrypted_queue(key_arn),
             tags=tags,
             opts=self._own,
         )
         aws.sqs.QueuePolicy(
-            f"not-started-tls-only/{instance.name}",
+            f"not-started-tls-only/{label}",
             queue_url=self.queue.url,
             policy=self.queue.arn.apply(_json(tls_only_queue)),
             opts=self._own,
         )
         used = {each.cluster.name: clusters[each.cluster.name] for each in services}
         serverless = [each for each in used.values() if isinstance(each, ServerlessCluster)]
-        self._role = declare_role(
-            f"role/{instance.name}/scheduler",
-            instance,
-            what,
-            f"Starts the table services of the lake {instance.name}",
-            self._group.arn.apply(scheduler_trust),
-            tags,
+        about = f"Starts the table services of the lake {instance.name}"
+        self._role = LakeRole(
+            f"role/{label}/scheduler",
+            LakeRoleArgs(instance, what, about, self._group.arn.apply(scheduler_trust), tags),
             self._own,
         )
         rights = aws.iam.RolePolicy(
-            f"start/{instance.name}/scheduler",
+            f"start/{label}/scheduler",
             name="start",
             role=self._role.name,
             policy=pulumi.Output.all(
@@ -105,7 +107,7 @@ class Schedules(pulumi.ComponentResource):
         """One of the expressions that a cron expression takes on AWS."""
         label = each.name if number == 1 else f"{each.name}/{number}"
         aws.scheduler.Schedule(
-            f"schedule/{label}",
+            f"schedule/{self._prefix}{label}",
             name=own_name(self._instance.root, self._instance.name, label),
             group_name=self._group.name,
             description=f"{each.service.kind} of table {each.table.full_name}, by {each.schedule}"[:512],
@@ -123,7 +125,7 @@ class Schedules(pulumi.ComponentResource):
                 },
             },
             # Scheduler tries its role when a schedule is made
-            opts=pulumi.ResourceOptions.merge(self._own, pulumi.ResourceOptions(depends_on=[rights])),
+            opts=after(self._own, rights),
         )
 
     def _input(self, each: Scheduled) -> pulumi.Output[str]:
@@ -157,46 +159,9 @@ class Schedules(pulumi.ComponentResource):
         return pulumi.Output.all(cluster.exported["cluster"], cluster.cluster_arn, code).apply(step)
 
 
-def declare_services(
-    lake: Lake, clusters: Clusters, places: Mapping[str, Any] | None, tags: Tags, key_arn: Any
-) -> None:
-    """Declare what the tables' services need on AWS; nothing for a lake that has no clusters there.
-
-    `places` is where the code of jobs is, by architecture; None when the stack has none.
-    `key_arn` is of the lake's KMS key.
-    """
-    instance = lake.instance
-    services = scheduled_services(lake)
-    if services and places is None:
-        raise InvalidInput(
-            f"service {services[0].name} has a schedule, and deployer:jobs is none",
-            remedy="let the stack upload the code of jobs, or write `trigger_mode: ON_DEMAND`",
-        )
-    schedules = Schedules(instance, services, clusters, places, tags, key_arn) if services else None
-    if clusters:
-        alarms = Alarms(lake, clusters, schedules, tags, key_arn)
-        pulumi.export("alarms", alarms.topic.arn)
-    _declare_catalog(lake, clusters, tags)
-
-
-def _declare_catalog(lake: Lake, clusters: Clusters, tags: Tags) -> None:
-    """The databases of METASYNC's targets; every cluster's role may fill them, since any may run it after a load."""
-    found = [
-        aws.glue.CatalogDatabase(
-            f"catalog/{name}",
-            name=name,
-            region=region,
-            description=f"Tables of the lake {lake.instance.name}",
-            tags=tags,
-        )
-        for name, region in own_glue_databases(lake).items()
-    ]
-    if not found:
-        return
-    policy = pulumi.Output.all(*(database.arn for database in found)).apply(_json(glue_policy))
-    for name, cluster in clusters.items():
-        if cluster.own_role is not None:
-            aws.iam.RolePolicy(f"catalog/{name}", name="catalog", role=cluster.own_role.name, policy=policy)
+def encrypted_queue(key_arn: pulumi.Input[str] | None) -> dict[str, Any]:
+    """How a queue encrypts messages: by the lake's key, else by SQS's own."""
+    return {"sqs_managed_sse_enabled": True} if key_arn is None else {"kms_master_key_id": key_arn}
 
 
 def _json(document: Callable[[Any], Mapping[str, Any]]) -> Callable[[Any], str]:

@@ -1,4 +1,6 @@
-"""The clusters of a lake on S3; those on EMR Serverless: an application each, its logs, and its jobs' role."""
+"""Clusters on EMR Serverless: an application each, its logs, and its jobs' role."""
+
+from __future__ import annotations
 
 import json
 from collections.abc import Mapping
@@ -7,8 +9,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.components.emr import EmrCluster
-from deployer.components.roles import declare_role
+from deployer.components.clusters import ClusterArgs
+from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.aws_access import (
     CORES,
     LOG_DAYS,
@@ -20,22 +22,24 @@ from deployer.compute.aws_access import (
     worker_size,
 )
 from deployer.compute.aws_names import lake_id, name_on_aws, own_name
-from deployer.compute.aws_schedules import scheduled_services
-from deployer.specs.model import Cluster, InstanceSpec, Lake
 
 
 class ServerlessCluster(pulumi.ComponentResource):
     """An application that starts with a job and stops when idle. `role_arn` may do what this lake's jobs need."""
 
-    def __init__(
-        self, instance: InstanceSpec, cluster: Cluster, table_arn: Any, tags: Mapping[str, str], key_arn: Any
-    ) -> None:
-        super().__init__("deployer:aws:ServerlessCluster", cluster.name)
+    application: aws.emrserverless.Application
+    role_arn: pulumi.Input[str]
+    own_role: LakeRole | None  #: None where the role was there before
+    exported: Mapping[str, Any]  #: what jobs are started with
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:ServerlessCluster", name, None, opts)
         own = pulumi.ResourceOptions(parent=self)
-        name = name_on_aws(instance.root, instance.name, cluster.name)
-        options: Mapping[str, Any] = cluster.options
+        instance, cluster, label = args.context.instance, args.spec, args.label
+        tags, key_arn, table_arn = args.context.tags, args.context.key_arn, args.table_arn
+        options = args.options()
         logs = aws.cloudwatch.LogGroup(
-            f"logs/{cluster.name}",
+            f"logs/{label}",
             name=f"/emr-serverless/{own_name(instance.root, instance.name, cluster.name)}",
             retention_in_days=LOG_DAYS,
             kms_key_id=key_arn,
@@ -43,8 +47,8 @@ class ServerlessCluster(pulumi.ComponentResource):
             opts=own,
         )
         self.application = aws.emrserverless.Application(
-            f"application/{cluster.name}",
-            name=name,
+            f"application/{label}",
+            name=name_on_aws(instance.root, instance.name, cluster.name),
             type="spark",
             release_label=options["release"],
             architecture=options.get("architecture", "arm64").upper(),
@@ -60,20 +64,15 @@ class ServerlessCluster(pulumi.ComponentResource):
             tags=tags,
             opts=own,
         )
-        self.role_arn: Any = options.get("execution_role")
-        self.own_role: aws.iam.Role | None = None
-        if self.role_arn is None:
-            role = self.own_role = declare_role(
-                f"role/{cluster.name}",
-                instance,
-                cluster.name,
-                f"Jobs of the lake {instance.name} on the cluster {cluster.name}",
-                self.application.arn.apply(trust_policy),
-                tags,
-                own,
+        self.own_role = None
+        if (role_arn := options.get("execution_role")) is None:
+            about = f"Jobs of the lake {instance.name} on the cluster {cluster.name}"
+            trust = self.application.arn.apply(trust_policy)
+            role = self.own_role = LakeRole(
+                f"role/{label}", LakeRoleArgs(instance, cluster.name, about, trust, tags), own
             )
             aws.iam.RolePolicy(
-                f"lake/{cluster.name}",
+                f"lake/{label}",
                 name="lake",
                 role=role.name,
                 policy=pulumi.Output.all(table_arn, logs.arn, key_arn).apply(
@@ -83,7 +82,8 @@ class ServerlessCluster(pulumi.ComponentResource):
                 ),
                 opts=own,
             )
-            self.role_arn = role.arn
+            role_arn = role.arn
+        self.role_arn = role_arn
         self.exported = {
             "kind": "emr-serverless",
             "application": self.application.id,
@@ -93,26 +93,6 @@ class ServerlessCluster(pulumi.ComponentResource):
             **({"key": key_arn, "lake": lake_id(instance.root, instance.name)} if key_arn is not None else {}),
         }
         self.register_outputs(self.exported)
-
-
-def declare_clusters(
-    lake: Lake, table_arn: Any, tags: Mapping[str, str], key_arn: Any = None
-) -> Mapping[str, ServerlessCluster | EmrCluster]:
-    """Declare every cluster on AWS, and export what jobs are started with. Gives them by name.
-
-    `key_arn` is of the lake's KMS key.
-    """
-    instance = lake.instance
-    scheduled = {each.cluster.name for each in scheduled_services(lake)}
-    found: dict[str, ServerlessCluster | EmrCluster] = {}
-    for cluster in instance.clusters:
-        if cluster.kind == "emr-serverless":
-            found[cluster.name] = ServerlessCluster(instance, cluster, table_arn, tags, key_arn)
-        elif cluster.kind == "emr":
-            found[cluster.name] = EmrCluster(instance, cluster, table_arn, tags, key_arn, cluster.name in scheduled)
-    if found:
-        pulumi.export("clusters", {name: cluster.exported for name, cluster in found.items()})
-    return found
 
 
 def _capacity(options: Mapping[str, Any]) -> Mapping[str, str]:

@@ -21,8 +21,9 @@ class LakeTables:
     tables: Mapping[str, Table]
 
 
-def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = ()) -> LakeTables:
-    """Declare every node of the lake's graph. `needs` must exist before the lake does."""
-    instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)))
+def declare_tables(lake: LakeSpec, needs: Sequence[pulumi.Resource] = (), prefix: str = "") -> LakeTables:
+    """Declare every node of the lake's graph. `needs` must exist before the lake does; `prefix` begins their names in
+    Pulumi."""
+    instance = Instance(lake.instance, pulumi.ResourceOptions(depends_on=list(needs)), prefix=prefix)
     specs = [node.spec for node in build_graph(lake).nodes.values() if isinstance(node.spec, TableSpec)]
-    return LakeTables(instance, {spec.full_name: Table(instance, spec) for spec in specs})
+    return LakeTables(instance, {spec.full_name: Table(instance, spec, prefix=prefix) for spec in specs})

@@ -15,8 +15,9 @@ class Instance(pulumi.CustomResource):
 
     root: pulumi.Output[str]
 
-    def __init__(self, spec: InstanceSpec, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__(INSTANCE_TYPE, spec.name, instance_to_json(spec), opts)
+    def __init__(self, spec: InstanceSpec, opts: pulumi.ResourceOptions | None = None, *, prefix: str = "") -> None:
+        """`prefix` begins the resource's name, where a program has instances of one name."""
+        super().__init__(INSTANCE_TYPE, f"{prefix}{spec.name}", instance_to_json(spec), opts)
 
 
 class Table(pulumi.CustomResource):
@@ -28,9 +29,13 @@ class Table(pulumi.CustomResource):
     table_id: pulumi.Output[str]
     location: pulumi.Output[str]
 
-    def __init__(self, instance: Instance, spec: TableSpec, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, instance: Instance, spec: TableSpec, opts: pulumi.ResourceOptions | None = None, *, prefix: str = ""
+    ) -> None:
+        """`prefix` begins the resource's name, where a program has tables of one name in several lakes."""
         inputs = table_inputs(spec, instance.root)
-        super().__init__(TABLE_TYPE, spec.full_name, inputs, pulumi.ResourceOptions.merge(_options(spec), opts))
+        options = pulumi.ResourceOptions.merge(_options(spec, prefix), opts)
+        super().__init__(TABLE_TYPE, f"{prefix}{spec.full_name}", inputs, options)
 
 
 def stack_values() -> dict[str, str]:
@@ -43,8 +48,8 @@ def stack_values() -> dict[str, str]:
     }
 
 
-def _options(spec: TableSpec) -> pulumi.ResourceOptions:
+def _options(spec: TableSpec, prefix: str) -> pulumi.ResourceOptions:
     """A renamed table is the same resource under its former URN."""
     if spec.former_name is None:
         return pulumi.ResourceOptions()
-    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=spec.former_name)])
+    return pulumi.ResourceOptions(aliases=[pulumi.Alias(name=f"{prefix}{spec.former_name}")])

@@ -1,0 +1,51 @@
+"""What a program gives the clusters of a lake beside their specs, and what they give it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from deployer.components.context import LakeContext
+from deployer.specs.model import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Subnets of a VPC, and security groups; ids, which may be outputs of the program's resources."""
+
+    subnets: Sequence[pulumi.Input[str]]
+    security_groups: Sequence[pulumi.Input[str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterArgs:
+    """A cluster of the specs. `network` and `job_role` (an ARN) are for what its spec leaves open.
+
+    `scheduled`: a service is started on it by a schedule.
+    """
+
+    context: LakeContext
+    spec: Cluster
+    table_arn: pulumi.Input[str]  #: of the state's table
+    network: Network | None = None
+    job_role: pulumi.Input[str] | None = None
+    scheduled: bool = False
+
+    @property
+    def label(self) -> str:
+        """The cluster's name, for the names of resources."""
+        return f"{self.context.prefix}{self.spec.name}"
+
+    def options(self) -> dict[str, Any]:
+        """The options of the spec, with the program's network and role where it has none."""
+        found: dict[str, Any] = dict(self.spec.options)
+        if self.network is not None and "subnets" not in found:
+            found["subnets"] = list(self.network.subnets)
+            if self.network.security_groups and "security_groups" not in found:
+                found["security_groups"] = list(self.network.security_groups)
+        if self.job_role is not None:
+            found.setdefault("execution_role", self.job_role)
+        return found

@@ -1,0 +1,54 @@
+"""What the components of one lake have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+
+from deployer.compute.aws_names import INSTANCE_TAG, LAKE_TAG, lake_id
+from deployer.specs.model import InstanceSpec
+from deployer.specs.model import Lake as LakeSpec
+
+#: Of what holds data. `destroy` refuses it unless it is allowed by name, and even then AWS keeps it.
+KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+#: Of what keeps the data safe: it stays for as long as the data does.
+GUARD = pulumi.ResourceOptions(retain_on_delete=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LakeContext:
+    """`key_arn` is of the lake's KMS key, if it has one. `prefix` begins the names of the lake's resources in Pulumi:
+    empty for the lake that `deployer:specs` names, else such as `eu/`."""
+
+    lake: LakeSpec
+    tags: Mapping[str, str]
+    key_arn: pulumi.Output[str] | str | None = None
+    prefix: str = ""
+
+    @property
+    def instance(self) -> InstanceSpec:
+        return self.lake.instance
+
+    @property
+    def label(self) -> str:
+        """The instance's name, for the names of resources."""
+        return f"{self.prefix}{self.instance.name}"
+
+
+def lake_tags(instance: InstanceSpec, more: Mapping[str, str]) -> dict[str, str]:
+    """The instance's own tags and `more`, and those by which bills and people find whose a resource is."""
+    stack = f"{pulumi.get_project()}/{pulumi.get_stack()}"
+    lake = lake_id(instance.root, instance.name)  # what access is granted by
+    return {**instance.tags, **more, INSTANCE_TAG: instance.name, "deployer:stack": stack, LAKE_TAG: lake}
+
+
+def below(parent: pulumi.Resource, options: pulumi.ResourceOptions | None = None) -> pulumi.ResourceOptions:
+    """Options of a resource inside of a component."""
+    return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(parent=parent))
+
+
+def after(options: pulumi.ResourceOptions, *needed: pulumi.Resource) -> pulumi.ResourceOptions:
+    """The options of a resource that is made when `needed` are there."""
+    return pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=list(needed)))

@@ -1,0 +1,189 @@
+"""A lake and, on a root on S3, what it stands on: its bucket, key, state table, clusters, schedules and alarms.
+
+Loaded for roots on S3 only, since the package of AWS's types is large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pulumi
+
+from deployer.components.clusters import ClusterArgs, Network
+from deployer.components.context import LakeContext, lake_tags
+from deployer.components.given import existing_bucket, refuse_settings_of_the_bucket
+from deployer.components.project import managed_on_aws, project_dir
+from deployer.components.tables import declare_tables
+from deployer.compute.aws_schedules import scheduled_services
+from deployer.compute.connect import OUTPUT as CLUSTERS
+from deployer.compute.job_code import OUTPUT as CODE
+from deployer.errors import InvalidInput, NotFound
+from deployer.provider.sdk import Instance, Table
+from deployer.specs.glue import own_glue_databases
+from deployer.specs.model import Lake as LakeSpec
+
+try:
+    from deployer.components.alarms import Alarms, AlarmsArgs
+    from deployer.components.bucket import DataBucket
+    from deployer.components.catalog import Catalog, CatalogArgs
+    from deployer.components.emr import EmrCluster
+    from deployer.components.jobs import JobCode, JobCodeArgs, job_package
+    from deployer.components.key import LakeKey
+    from deployer.components.schedules import Schedules, SchedulesArgs
+    from deployer.components.serverless import ServerlessCluster
+    from deployer.components.state_table import StateTable, state_table_name
+except ModuleNotFoundError as error:
+    if not (error.name or "").startswith("pulumi_aws"):
+        raise
+    raise NotFound(
+        "a root on S3 needs the package pulumi-aws, which is not installed",
+        remedy="pip install 'pulumi-aws>=7.30,<8'; or set deployer:aws to none when bucket and table are there already",
+    ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LakeArgs:
+    """What a program says of a lake beside its specs, `spec`.
+
+    `bucket` is one that the program has already, of the name that the root says: a resource of it, or the name. Its
+    settings are then left alone. `kms_key` is the ARN of a key, in place of `aws.kms_key` of the specs. `network` and
+    `job_role` (an ARN) are for clusters whose specs leave them open. `tags` are put on everything, beside the specs'.
+
+    `managed`: `none` declares nothing of AWS, `table` all but the bucket; else `deployer:aws` says it. The code of jobs
+    is what `deployer:jobs` says.
+
+    `qualified`: resources are named after the component, in Pulumi. A program with several lakes says so of all but the
+    one that `deployer:specs` names, which deployer's commands work on.
+    """
+
+    spec: LakeSpec
+    bucket: pulumi.Resource | pulumi.Input[str] | None = None
+    kms_key: pulumi.Input[str] | None = None
+    network: Network | None = None
+    job_role: pulumi.Input[str] | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    managed: Literal["all", "table", "none"] | None = None
+    qualified: bool = False
+
+
+class Lake(pulumi.ComponentResource):
+    """A lake. What it needs of AWS is inside of it; its instance and tables are beside it, where `--target` finds them.
+
+    Outputs of what the lake does not have are None.
+    """
+
+    root: pulumi.Output[str]
+    instance: Instance
+    tables: Mapping[str, Table]  #: by their full names
+    bucket: pulumi.Output[str] | None = None
+    kms_key: pulumi.Output[str] | str | None = None
+    state_table: pulumi.Output[str] | None = None
+    clusters: Mapping[str, Any] | None = None  #: what jobs are started with, by the cluster's name
+    jobs: Mapping[str, Any] | None = None  #: where the code of jobs is, by architecture
+    alarms: pulumi.Output[str] | None = None  #: the ARN of the topic
+
+    def __init__(self, name: str, args: LakeArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("deployer:aws:Lake", name, None, opts)
+        # stacks of earlier releases have the components outside of any other
+        self._own = pulumi.ResourceOptions(parent=self, aliases=[pulumi.Alias(parent=pulumi.ROOT_STACK_RESOURCE)])
+        self._args = args
+        needs: list[pulumi.Resource] = []
+        instance = args.spec.instance
+        prefix = f"{name}/" if args.qualified else ""
+        self._managed = args.managed or managed_on_aws()
+        if instance.root.startswith("s3://") and self._managed != "none":
+            tags = lake_tags(instance, args.tags)
+            keyless = LakeContext(args.spec, tags, None, prefix)
+            context = LakeContext(args.spec, tags, self._key(keyless), prefix)
+            needs += self._bucket(context)
+            if "endpoint" not in instance.state.options:  # else the table is not in AWS, and the state store makes it
+                needs.append(self._beside_the_bucket(context, tuple(needs)))
+        declared = declare_tables(args.spec, needs, prefix)
+        self.instance, self.tables, self.root = declared.instance, declared.tables, declared.instance.root
+        self.register_outputs({})
+
+    def export(self, prefix: str = "") -> None:
+        """Export what deployer's commands look for in the outputs of the stack, and the names of what was made."""
+        found = {
+            "root": self.root,
+            "bucket": self.bucket,
+            "kms_key": self.kms_key
+            if self._args.kms_key or self._args.spec.instance.aws.kms_key == "managed"
+            else None,
+            "state_table": self.state_table,
+            CLUSTERS: self.clusters,
+            CODE: self.jobs,
+            "alarms": self.alarms,
+        }
+        for name, value in found.items():
+            if value is not None:
+                pulumi.export(f"{prefix}{name}", value)
+
+    def _key(self, context: LakeContext) -> pulumi.Output[str] | str | None:
+        given, declared = self._args.kms_key, context.instance.aws.kms_key
+        if given is not None:
+            if declared is not None:
+                raise InvalidInput(
+                    "the program gives the lake a KMS key, and the specs say another in aws.kms_key",
+                    where=context.instance.address,
+                    remedy="leave out one of them",
+                )
+            self.kms_key = pulumi.Output.from_input(given)
+        elif declared == "managed":
+            self.kms_key = LakeKey(context.label, context, self._own).arn
+        else:
+            self.kms_key = declared
+        return self.kms_key
+
+    def _bucket(self, context: LakeContext) -> list[pulumi.Resource]:
+        """What must be there before anything is put into the bucket."""
+        name = context.instance.root.removeprefix("s3://").split("/")[0]
+        if self._args.bucket is not None:
+            refuse_settings_of_the_bucket(context.instance.aws, "the program gives the lake a bucket that it has")
+            found = existing_bucket(name, self._args.bucket, context.instance.address)
+            self.bucket = found.name
+            return list(found.needs)
+        if self._managed == "table":
+            refuse_settings_of_the_bucket(context.instance.aws, "deployer:aws is table")
+            return []
+        bucket = DataBucket(name, context, self._own)
+        self.bucket = bucket.name
+        return [bucket]
+
+    def _beside_the_bucket(self, context: LakeContext, needs: tuple[pulumi.Resource, ...]) -> pulumi.Resource:
+        """The state's table, which is given, and all that works on the lake."""
+        args, instance = self._args, context.instance
+        state = StateTable(state_table_name(instance), context, self._own)
+        self.state_table = state.name
+        services = scheduled_services(args.spec)
+        scheduled = {each.cluster.name for each in services}
+        clusters: dict[str, ServerlessCluster | EmrCluster] = {}
+        for spec in instance.clusters:
+            of = ClusterArgs(context, spec, state.arn, args.network, args.job_role, spec.name in scheduled)
+            if spec.kind == "emr-serverless":
+                clusters[spec.name] = ServerlessCluster(of.label, of, self._own)
+            elif spec.kind == "emr":
+                clusters[spec.name] = EmrCluster(of.label, of, self._own)
+        if clusters:
+            self.clusters = {name: cluster.exported for name, cluster in clusters.items()}
+        said = pulumi.Config("deployer").get("jobs")
+        if (package := job_package(instance, said, project_dir())) is not None:
+            code = JobCodeArgs(instance, package, context.prefix, needs)
+            self.jobs = JobCode(context.label, code, self._own).places
+        if services and self.jobs is None:
+            raise InvalidInput(
+                f"service {services[0].name} has a schedule, and deployer:jobs is none",
+                remedy="let the stack upload the code of jobs, or write `trigger_mode: ON_DEMAND`",
+            )
+        schedules = None
+        if services and self.jobs is not None:
+            schedules = Schedules(context.label, SchedulesArgs(context, services, clusters, self.jobs), self._own)
+        if clusters:
+            alarms = AlarmsArgs(context, clusters, state_table_name(instance), schedules)
+            self.alarms = Alarms(context.label, alarms, self._own).topic.arn
+        if own_glue_databases(args.spec):
+            roles = {name: each.own_role.name for name, each in clusters.items() if each.own_role is not None}
+            Catalog(context.label, CatalogArgs(context, roles), self._own)
+        return state

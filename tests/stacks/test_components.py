@@ -1,0 +1,163 @@
+"""Programs that declare lakes beside their own resources: the examples of docs/aws.md, applied to moto's server."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+
+from deployer.engine import StackRef, choose_engine, read_project
+from deployer.provider.provider import LakeProvider
+from deployer.provider.stores import Stores
+from deployer.state import open_reader
+from tests.cli.conftest import Deployer
+from tests.projects import REPOSITORY, table
+from tests.stacks.conftest import MakeProject, bucket_of
+
+pytestmark = pytest.mark.full
+
+CLUSTERS = """\
+clusters:
+  - {name: nightly, kind: emr-serverless, release: emr-7.12.0}
+  - {name: weekly, kind: emr, release: emr-7.12.0, instance_type: m7g.xlarge}
+"""
+
+
+def example(heading: str, number: int, page: str = "aws.md") -> str:
+    """A program of a page's section."""
+    text = re.split(rf"^##+ {heading}\n", (REPOSITORY / "docs" / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[
+        1
+    ]
+    return re.findall(r"```python\n(.*?)```", re.split(r"^##", text, flags=re.MULTILINE)[0], re.DOTALL)[number]
+
+
+def run_by(project: Path, program: str) -> None:
+    (project / "stacks" / "__main__.py").write_text(program, encoding="utf-8")
+
+
+def resources(project: Path) -> dict[str, dict[str, Any]]:
+    """By type and name."""
+    file = project / ".pulumi" / "stacks" / "lakes" / "dev.json"
+    found = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
+    return {f"{each['type']} {each['urn'].rpartition('::')[2]}": each for each in found}
+
+
+def test_the_program_of_init_is_the_one_of_the_page() -> None:
+    ours = (REPOSITORY / "stacks" / "__main__.py").read_text(encoding="utf-8")
+    assert ours.endswith(example("A program of your own", 0))
+
+
+def test_a_lake_is_declared_beside_the_resources_of_the_program(on_aws: MakeProject, deployer: Deployer) -> None:
+    project = on_aws(CLUSTERS + "tags: {team: data}\n")
+    run_by(project, example("A program of your own", 1))
+    shown = deployer("preview")
+    assert shown.code == 0 and "create aws:glue/catalogDatabase:CatalogDatabase reports" in shown.out, shown.err
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+
+    found = resources(project)
+    of_type = {kind: [each for each in found if each.startswith(kind)] for kind in ("aws:s3/", "aws:kms/")}
+    assert of_type == {"aws:s3/": [
+        "aws:s3/bucket:Bucket company",
+        *(each for each in found if each.startswith("aws:s3/bucketObjectv2:")),
+    ], "aws:kms/": ["aws:kms/key:Key company"]}  # fmt: skip
+    application = found["aws:emrserverless/application:Application application/nightly"]["inputs"]
+    network = {key: application["networkConfiguration"][key] for key in ("subnetIds", "securityGroupIds")}
+    assert network == {"subnetIds": ["subnet-0a", "subnet-0b"], "securityGroupIds": ["sg-0a"]}
+    assert found["aws:cloudwatch/logGroup:LogGroup logs/nightly"]["inputs"]["retentionInDays"] == 7
+    key = found["aws:kms/key:Key company"]["outputs"]["arn"]
+    [state] = (each for name, each in found.items() if name.startswith("aws:dynamodb/"))
+    assert state["inputs"]["serverSideEncryption"]["kmsKeyArn"] == key
+    assert {"team": "data", "cost-centre": "4711", "deployer:instance": "demo"}.items() <= state["inputs"][
+        "tags"
+    ].items()
+    role = found["aws:iam/role:Role jobs"]["outputs"]["arn"]
+    outputs = found["pulumi:pulumi:Stack lakes-dev"]["outputs"]
+    assert (outputs["clusters"]["nightly"]["role"], outputs["clusters"]["weekly"]["role"]) == (role, role)
+    assert outputs["clusters"]["weekly"]["template"]["Instances"]["Ec2SubnetId"] == "subnet-0a"
+    assert (outputs["bucket"], outputs["kms_key"]) == (bucket_of(project), key)
+    reports = found["aws:glue/catalogDatabase:CatalogDatabase reports"]["inputs"]
+    assert reports["description"] == f"Reports of s3://{bucket_of(project)}/demo"
+    assert found["aws:iam/instanceProfile:InstanceProfile instances/weekly"]["inputs"]["role"] == "company-jobs"
+
+    assert deployer("preview", "--exit-code").code == 0
+    (project / "rows.csv").write_text("id,delay\n1,10\n2,20\n", encoding="utf-8")
+    assert deployer("ingest", "flights", "rows.csv", "--json").json["rows"] == 2
+
+
+WITH = """
+from deployer.components import Lake, LakeArgs, project_lake
+
+spec = project_lake()
+Lake(spec.instance.name, LakeArgs(spec, {arguments})).export()
+"""
+
+
+@pytest.mark.parametrize(
+    ("specs", "arguments", "said"),
+    [
+        ("", "bucket='another'", "the program gives the lake the bucket another; write `root: s3://another/…`"),
+        (
+            "aws: {object_lock: {mode: governance, days: 7}}\n",
+            "bucket=spec.instance.root.split('/')[2]",
+            "aws.object_lock is a setting of the bucket, and the program gives the lake a bucket that it has",
+        ),
+        (
+            "aws: {kms_key: managed}\n",
+            "kms_key='arn:aws:kms:eu-central-1:123456789012:key/ours'",
+            "the program gives the lake a KMS key, and the specs say another in aws.kms_key; leave out one of them",
+        ),
+    ],
+    ids=["another bucket", "a setting of the bucket", "two keys"],
+)
+def test_arguments_that_contradict_the_specs_are_refused(
+    specs: str, arguments: str, said: str, on_aws: MakeProject, deployer: Deployer
+) -> None:
+    project = on_aws(specs)
+    run_by(project, WITH.format(arguments=arguments))
+    ran = deployer("preview")
+    assert (ran.code, said in ran.err) == (1, True), ran.err
+    assert "Traceback" not in ran.err
+    assert boto3.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_program_declares_several_lakes(on_aws: MakeProject) -> None:
+    """With clusters and tables of the same names, each in a bucket of its own."""
+    project = on_aws(CLUSTERS)
+    other = f"{bucket_of(project)}-eu"
+    instance = f"kind: Instance\nname: demo\nroot: s3://{other}/demo\n{CLUSTERS}"
+    (project / "lakes" / "eu").mkdir(parents=True)
+    (project / "lakes" / "eu" / "instance.yaml").write_text(instance, encoding="utf-8")
+    (project / "lakes" / "eu" / "flights.yaml").write_text(table("flights", "gate: string"), encoding="utf-8")
+    run_by(project, example("Several lakes", 0))
+    stack = StackRef(read_project(project), "dev")
+    stores = Stores(project)
+    engine = choose_engine(stack.project, "embedded", {"lake": LakeProvider(stores)})
+    result = engine.up(stack)
+    assert not [each for each in result.operations if each.op not in ("create", "read")]
+
+    found = resources(project)
+    assert {"lake:index:Table air.flights", "lake:index:Table eu/air.flights"} <= found.keys()
+    on_aws_ = {each.partition(" ")[2] for each in found if each.startswith("aws:")}
+    assert {
+        "application/nightly",
+        "application/eu/nightly",
+        "role/weekly",
+        "role/eu/weekly",
+        "alarm/throttled/demo",
+    } < on_aws_
+    assert {"rule/eu/failed-runs/nightly", "job-code/eu/wheel", f"bucket/{other}", "budget/eu/demo"} < on_aws_
+    for root in (f"s3://{bucket_of(project)}/demo", f"s3://{other}/demo"):
+        with closing(open_reader(root)) as store:
+            assert [entry.address for entry in store.instance().tables.values()] == ["table/air.flights"]
+    stores.close()
+    roots = [result.outputs[name] for name in ("root", "eu_root")]
+    assert roots == [f"s3://{bucket_of(project)}/demo", f"s3://{other}/demo"]
+
+    again = choose_engine(stack.project, "embedded", {"lake": LakeProvider(Stores(project))}).preview(stack)
+    assert {each.op for each in again.operations} <= {"same", "refresh", "read"}
