@@ -23,6 +23,7 @@ def test_imports_go_down_the_layers(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("deployer.engine", ("pulumi", "grpc"), id="engine"),
         pytest.param("deployer.specs", ("lance", "pulumi", "pyspark"), id="specs"),
         pytest.param("deployer.state", ("lance", "pulumi", "pyspark"), id="state"),
+        pytest.param("deployer.components", ("pulumi_aws", "lance", "pyspark"), id="components"),
     ],
 )
 def test_importing_it_loads_nothing_heavy(module: str, heavy: tuple[str, ...]) -> None:

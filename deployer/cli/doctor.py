@@ -84,6 +84,7 @@ def _write(place: Place, folder: Path, as_json: bool) -> int:
 def _checks(place: Place) -> list[Check]:
     from deployer.cli import doctor_machine as machine
     from deployer.cli.doctor_checks import Check
+    from deployer.cli.doctor_project import program
 
     project = place.workspace.project if place.workspace else None
     managed = place.workspace.values.get("aws", "all") if place.workspace else "all"
@@ -99,6 +100,7 @@ def _checks(place: Place) -> list[Check]:
         Check("machine", "lake-provider", lambda: machine.lake_provider(project, place.engine)),
         Check("project", "project", lambda: place.project),
         Check("project", "specs", lambda: place.specs),
+        Check("project", "program", lambda: program(place)),
         Check("lake", "root", lambda: _root(place)),
         Check("aws", "aws-package", lambda: machine.aws_package(unneeded)),
         Check("aws", "aws-provider", lambda: machine.aws_provider(project, place.engine, unneeded)),

@@ -24,6 +24,8 @@ MOUNTS = Path("/proc/self/mountinfo")
 _SHARED = re.compile(
     r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|lustre|gpfs|beegfs|glusterfs|fuse\.(?!lxcfs|fuse-overlayfs|portal).+"
 )
+#: What `init` of earlier releases wrote beside the program.
+_COPIED = re.compile(r"aws(_[a-z]+)?\.py|local\.py")
 _LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000  #: bytes that are free
 
 
@@ -86,6 +88,21 @@ def _declared_root(workspace: Workspace) -> str:
     except DeployerError:
         return ""
     return resolve_root(workspace.dir, root) if root else ""
+
+
+def program(place: Place) -> Finding:
+    """Whether an upgrade of deployer upgrades the program too, or the project has the copy of an earlier release."""
+    if place.workspace is None:
+        return not_applicable("there is no project")
+    folder = place.workspace.project.main
+    copied = sorted(path.name for path in folder.glob("*.py") if _COPIED.fullmatch(path.name))
+    if not {"aws.py", "local.py"} <= set(copied):
+        return ok(f"{folder}")
+    lines = "`from deployer.components import declare_project` and `declare_project()`"
+    return warning(
+        f"{folder} has the program of an earlier release ({', '.join(copied)}), which an upgrade does not change",
+        f"write {lines} into {folder / '__main__.py'}, and delete {', '.join(copied)}; then `deployer preview`",
+    )
 
 
 def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Finding:

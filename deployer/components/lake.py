@@ -1,6 +1,6 @@
 """A lake and, on a root on S3, what it stands on: its bucket, key, state table, clusters, schedules and alarms.
 
-Loaded for roots on S3 only, since the package of AWS's types is large.
+What is of AWS is imported for roots on S3 only, since the package of its types is large.
 """
 
 from __future__ import annotations
@@ -23,24 +23,6 @@ from deployer.errors import InvalidInput, NotFound
 from deployer.provider.sdk import Instance, Table
 from deployer.specs.glue import own_glue_databases
 from deployer.specs.model import Lake as LakeSpec
-
-try:
-    from deployer.components.alarms import Alarms, AlarmsArgs
-    from deployer.components.bucket import DataBucket
-    from deployer.components.catalog import Catalog, CatalogArgs
-    from deployer.components.emr import EmrCluster
-    from deployer.components.jobs import JobCode, JobCodeArgs, job_package
-    from deployer.components.key import LakeKey
-    from deployer.components.schedules import Schedules, SchedulesArgs
-    from deployer.components.serverless import ServerlessCluster
-    from deployer.components.state_table import StateTable, state_table_name
-except ModuleNotFoundError as error:
-    if not (error.name or "").startswith("pulumi_aws"):
-        raise
-    raise NotFound(
-        "a root on S3 needs the package pulumi-aws, which is not installed",
-        remedy="pip install 'pulumi-aws>=7.30,<8'; or set deployer:aws to none when bucket and table are there already",
-    ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +76,7 @@ class Lake(pulumi.ComponentResource):
         prefix = f"{name}/" if args.qualified else ""
         self._managed = args.managed or managed_on_aws()
         if instance.root.startswith("s3://") and self._managed != "none":
+            _require_aws()
             tags = lake_tags(instance, args.tags)
             keyless = LakeContext(args.spec, tags, None, prefix)
             context = LakeContext(args.spec, tags, self._key(keyless), prefix)
@@ -132,6 +115,8 @@ class Lake(pulumi.ComponentResource):
                 )
             self.kms_key = pulumi.Output.from_input(given)
         elif declared == "managed":
+            from deployer.components.key import LakeKey
+
             self.kms_key = LakeKey(context.label, context, self._own).arn
         else:
             self.kms_key = declared
@@ -148,12 +133,22 @@ class Lake(pulumi.ComponentResource):
         if self._managed == "table":
             refuse_settings_of_the_bucket(context.instance.aws, "deployer:aws is table")
             return []
+        from deployer.components.bucket import DataBucket
+
         bucket = DataBucket(name, context, self._own)
         self.bucket = bucket.name
         return [bucket]
 
     def _beside_the_bucket(self, context: LakeContext, needs: tuple[pulumi.Resource, ...]) -> pulumi.Resource:
         """The state's table, which is given, and all that works on the lake."""
+        from deployer.components.alarms import Alarms, AlarmsArgs
+        from deployer.components.catalog import Catalog, CatalogArgs
+        from deployer.components.emr import EmrCluster
+        from deployer.components.jobs import JobCode, JobCodeArgs, job_package
+        from deployer.components.schedules import Schedules, SchedulesArgs
+        from deployer.components.serverless import ServerlessCluster
+        from deployer.components.state_table import StateTable, state_table_name
+
         args, instance = self._args, context.instance
         state = StateTable(state_table_name(instance), context, self._own)
         self.state_table = state.name
@@ -187,3 +182,14 @@ class Lake(pulumi.ComponentResource):
             roles = {name: each.own_role.name for name, each in clusters.items() if each.own_role is not None}
             Catalog(context.label, CatalogArgs(context, roles), self._own)
         return state
+
+
+def _require_aws() -> None:
+    try:
+        import pulumi_aws  # noqa: F401 -- the components import it
+    except ModuleNotFoundError as error:
+        raise NotFound(
+            "a root on S3 needs the package pulumi-aws, which is not installed",
+            remedy="pip install 'pulumi-aws>=7.30,<8'; or set deployer:aws to none when bucket and table are there "
+            "already",
+        ) from error

@@ -33,7 +33,7 @@ class Table(pulumi.CustomResource):
         self, instance: Instance, spec: TableSpec, opts: pulumi.ResourceOptions | None = None, *, prefix: str = ""
     ) -> None:
         """`prefix` begins the resource's name, where a program has tables of one name in several lakes."""
-        inputs = table_inputs(spec, instance.root)
+        inputs = {**table_inputs(spec, instance.root), "table_id": None, "location": None}  # outputs are attributes too
         options = pulumi.ResourceOptions.merge(_options(spec, prefix), opts)
         super().__init__(TABLE_TYPE, f"{prefix}{spec.full_name}", inputs, options)
 

@@ -1,1 +1,1 @@
-"""`pulumi-resource-aws` for tests: the official provider's types that `stacks/aws.py` uses, over boto3."""
+"""`pulumi-resource-aws` for tests: the official provider's types that `deployer.components` uses, over boto3."""

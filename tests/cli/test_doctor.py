@@ -27,7 +27,18 @@ OK, WARNING, WRONG = Status.OK, Status.WARNING, Status.WRONG
 def test_a_lake_on_a_disk(project: Path, deployer: Deployer) -> None:
     before = deployer("doctor", "--json")
     found = {each["check"]: each for each in before.json["checks"]}
-    needed = ("python", "deployer", "packages", "java", "pulumi-cli", "project", "specs", "pulumi-state", "root")
+    needed = (
+        "python",
+        "deployer",
+        "packages",
+        "java",
+        "pulumi-cli",
+        "project",
+        "specs",
+        "program",
+        "pulumi-state",
+        "root",
+    )
     assert {found[name]["status"] for name in needed} == {"ok"}, before.out
     assert {each["status"] for name, each in found.items() if name not in needed} == {"not applicable"}
     assert (before.code, before.json["counts"]["wrong"], before.json["stack"]) == (0, 0, "dev")
@@ -48,10 +59,21 @@ def test_people_read_a_checklist(project: Path, deployer: Deployer) -> None:
     ran = deployer("doctor")
     assert ran.code == 0 and ran.err == ""
     shown = [line.split()[1] for line in ran.out.splitlines() if line.startswith("ok ")]
-    assert shown == ["python", "deployer", "packages", "java", "pulumi-cli", "project", "specs", "pulumi-state", "root"]
+    assert shown == [
+        "python",
+        "deployer",
+        "packages",
+        "java",
+        "pulumi-cli",
+        "project",
+        "specs",
+        "program",
+        "pulumi-state",
+        "root",
+    ]
     assert "ok  specs         2 tables in 3 files" in ran.out
     assert "credentials, region, identity" in ran.out and "(the root is not on S3)" in ran.out
-    assert ran.out.splitlines()[-1] == "Doctor: 9 ok, 17 not applicable"
+    assert ran.out.splitlines()[-1] == "Doctor: 10 ok, 17 not applicable"
 
 
 def test_without_home_network_or_path(project: Path) -> None:

@@ -16,7 +16,7 @@ from deployer.provider.provider import LakeProvider
 from deployer.provider.stores import Stores
 from deployer.state import open_reader
 from tests.cli.conftest import Deployer
-from tests.projects import REPOSITORY, table
+from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.stacks.conftest import MakeProject, bucket_of
 
 pytestmark = pytest.mark.full
@@ -33,7 +33,8 @@ def example(heading: str, number: int, page: str = "aws.md") -> str:
     text = re.split(rf"^##+ {heading}\n", (REPOSITORY / "docs" / page).read_text(encoding="utf-8"), flags=re.MULTILINE)[
         1
     ]
-    return re.findall(r"```python\n(.*?)```", re.split(r"^##", text, flags=re.MULTILINE)[0], re.DOTALL)[number]
+    found: list[str] = re.findall(r"```python\n(.*?)```", re.split(r"^##", text, flags=re.MULTILINE)[0], re.DOTALL)
+    return found[number]
 
 
 def run_by(project: Path, program: str) -> None:
@@ -88,6 +89,21 @@ def test_a_lake_is_declared_beside_the_resources_of_the_program(on_aws: MakeProj
     assert deployer("preview", "--exit-code").code == 0
     (project / "rows.csv").write_text("id,delay\n1,10\n2,20\n", encoding="utf-8")
     assert deployer("ingest", "flights", "rows.csv", "--json").json["rows"] == 2
+
+
+@pytest.mark.gate
+def test_a_lake_on_a_disk_needs_no_types_of_aws(
+    tmp_path: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path / "new", {"demo.yaml": INSTANCE, "flights.yaml": table("flights")})
+    monkeypatch.chdir(project)
+    without = "import sys\nsys.modules['pulumi_aws'] = None\n"  # as Python marks what is not there
+    run_by(project, without + example("Declare", 0, "python.md"))
+    ran = deployer("up", "--yes")
+    assert ran.code == 0, ran.err
+    location = resources(project)["pulumi:pulumi:Stack lakes-dev"]["outputs"]["flights"]
+    assert (project / "lakes" / "demo" / location).is_dir()
+    assert deployer("preview", "--exit-code").code == 0
 
 
 WITH = """

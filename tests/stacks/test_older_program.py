@@ -49,6 +49,10 @@ def test_an_applied_stack_shows_no_change_under_the_components(
     } <= kinds
     assert not any("deployer:aws:Lake$" in each["urn"] for each in resources(project))
 
+    [told] = [each for each in deployer("doctor", "--json").json["checks"] if each["check"] == "program"]
+    assert told["status"] == "warning" and "aws_services.py" in told["what"], told
+    assert "declare_project()" in told["remedy"]
+
     shutil.rmtree(project / "stacks")
     shutil.copytree(REPOSITORY / "stacks", project / "stacks")
     shown = deployer("preview", "--exit-code")
