@@ -22,6 +22,7 @@ REQUIREMENTS = {
     "datafusion": "datafusion",
     "datasketches": "datasketches",
     "google": "protobuf",
+    "jsonschema_rs": "jsonschema-rs",
     "lance": "pylance",
     "lance_namespace": "lance-namespace",
     "lance_namespace_urllib3_client": "lance-namespace-urllib3-client",

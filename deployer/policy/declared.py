@@ -6,15 +6,15 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
 
 from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.builtin import BUILTIN
 from deployer.policy.model import Approval, Policy
 from deployer.policy.schema import APPROVAL, policy_schema
+from deployer.specs.fault_words import shape_problems
 from deployer.specs.rules import Rule
-from deployer.specs.shape_checks import Check, Problems, compiled
+from deployer.specs.schema_faults import Shape
 from deployer.specs.words import nearest, one_of, said
 from deployer.specs.yaml import Node, parse_yaml
 
@@ -26,14 +26,14 @@ def read_declared(data: bytes, file: str, problems: list[Problem]) -> Iterator[P
     parsed = parse_yaml(data, file)
     problems += parsed.problems
     for document in parsed.documents:
-        wrong = Problems()
+        wrong: list[Problem] = []
         found = _read(document, wrong)
         problems += wrong
         if found is not None and not wrong:
             yield found
 
 
-def _read(document: Node, problems: Problems) -> Policy | Approval | None:
+def _read(document: Node, problems: list[Problem]) -> Policy | Approval | None:
     properties = document.value
     if not isinstance(properties, dict):
         what = f"a document is {said(document)} and should be a mapping"
@@ -53,7 +53,7 @@ def _read(document: Node, problems: Problems) -> Policy | Approval | None:
     return None
 
 
-def _policy(document: Node, properties: Mapping[str, Node], problems: Problems) -> Policy | None:
+def _policy(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Policy | None:
     rule = properties.get("rule")
     if rule is None:
         near = next((key for key in properties if nearest(key, ("rule",))), None)
@@ -68,11 +68,10 @@ def _policy(document: Node, properties: Mapping[str, Node], problems: Problems) 
         problems.append(Problem(rule.at, what, one_of(rule.value, tuple(BUILTIN)), Rule.UNKNOWN_VALUE))
         return None
     before = len(problems)
-    _shape(name)(document, "the policy", problems)
+    problems += shape_problems(_shape(name), document, "the policy")[0]
     if len(problems) == before and builtin.one_of and not properties.keys() & set(builtin.one_of):
         what = f"the rule {name} asks for nothing"
         problems.append(Problem(rule.at, what, f"give {' or '.join(builtin.one_of)}", Rule.MISSING_FIELD))
-    _check_patterns(builtin.properties, properties, problems)
     if len(problems) > before:
         return None
     plain = document.plain()
@@ -89,35 +88,18 @@ def _policy(document: Node, properties: Mapping[str, Node], problems: Problems) 
 
 
 @cache
-def _shape(rule: str) -> Check:
-    return compiled(policy_schema(rule))
-
-
-def _check_patterns(schema: Mapping[str, Any], properties: Mapping[str, Node], problems: list[Problem]) -> None:
-    """Regular expressions that are none are said where they stand."""
-    for key, child in schema.items():
-        node = properties.get(key)
-        nested = child.get("additionalProperties")
-        if node is None:
-            continue
-        if nested and isinstance(node.value, dict):
-            _check_patterns(dict.fromkeys(node.value, nested), node.value, problems)
-        elif child.get("format") == "regex" and isinstance(node.value, str):
-            try:
-                re.compile(node.value)
-            except re.error as error:
-                what = f"`{key}` is no regular expression: {error}"
-                problems.append(Problem(node.at, what, "write one as Python's re has them", Rule.BAD_TEXT))
+def _shape(rule: str) -> Shape:
+    return Shape(policy_schema(rule))
 
 
 @cache
-def _approval_shape() -> Check:
-    return compiled(APPROVAL)
+def _approval_shape() -> Shape:
+    return Shape(APPROVAL)
 
 
-def _approval(document: Node, properties: Mapping[str, Node], problems: Problems) -> Approval | None:
+def _approval(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> Approval | None:
     before = len(problems)
-    _approval_shape()(document, "the approval", problems)
+    problems += shape_problems(_approval_shape(), document, "the approval")[0]
     until = _date(properties.get("until"), problems)
     address = properties.get("address")
     if address and isinstance(address.value, str) and not re.match(r"(table|instance)/.", address.value):

@@ -14,7 +14,6 @@ from deployer.specs.limits import SubstitutedText, check_files
 from deployer.specs.overlays import applies, apply_overlays
 from deployer.specs.rules import Rule
 from deployer.specs.shape import check_shape, sound_part
-from deployer.specs.shape_checks import Problems
 from deployer.specs.variables import Environment, read_variables, substitute
 from deployer.specs.words import nearest
 from deployer.specs.yaml import MAX_BYTES, Node, parse_yaml
@@ -178,7 +177,7 @@ class _Reader:
             if not _shapes_others(node):
                 self.declared.append(node)
                 continue
-            found = Problems()
+            found: list[Problem] = []
             checked = check_shape(node, found)
             sources.problems += found
             if checked is None or checked[1]:
@@ -208,7 +207,7 @@ class _Reader:
         if overlays:
             documents = apply_overlays(documents, overlays, stack, sources.incomplete, sources.problems)
         for node in documents:
-            found = Problems()
+            found: list[Problem] = []
             checked = check_shape(node, found)
             sources.problems += [problem for problem in found if problem.at not in unresolved]
             if checked is None:

@@ -13,12 +13,12 @@ from deployer.errors import InvalidInput
 from deployer.specs.yaml import Node
 
 if TYPE_CHECKING:
-    from deployer.specs.shape_checks import Check
+    from deployer.specs.schema_faults import Shape
 
 T = TypeVar("T")
 
 _REQUIRED: Any = object()
-_CHECKS: dict[str, Check] = {}  # by the label of the part, made when first needed
+_SHAPES: dict[str, Shape] = {}  # by the label of the part, made when first needed
 
 
 def text(form: Mapping[str, Any], name: str, default: str = _REQUIRED) -> str:
@@ -78,12 +78,12 @@ def is_object(value: object) -> bool:
 def refuse_unfit(label: str, schema: Callable[[], Mapping[str, Any]], value: object) -> None:
     """Raises InvalidInput for a value that a part of the JSON Schema does not take. `label` names the part; behind its
     last point is what the value is called."""
-    from deployer.specs.shape_checks import Problems, compiled  # most documents have nothing that it is needed for
+    from deployer.specs.fault_words import shape_problems  # most documents have nothing that they are needed for
+    from deployer.specs.schema_faults import Shape
 
-    problems = Problems()
-    if label not in _CHECKS:
-        _CHECKS[label] = compiled(schema())
-    _CHECKS[label](as_node(value), f"`{label.rpartition('.')[2]}`", problems)
+    if label not in _SHAPES:
+        _SHAPES[label] = Shape(schema())
+    problems, _ = shape_problems(_SHAPES[label], as_node(value), f"`{label.rpartition('.')[2]}`")
     if problems:
         raise InvalidInput(problems[0].what, remedy=problems[0].remedy)
 

@@ -9,6 +9,17 @@ from deployer.specs import durations, sizes
 
 Json = dict[str, Any]
 
+DASHED_NAME = "[A-Za-z_][A-Za-z0-9_-]*"  #: the pattern of names that are not of SQL
+#: Inside of brackets in a pattern: what JavaScript, Python or Rust takes for white space.
+WHITE_SPACE = r"\s\u001c-\u001f\u0085\ufeff"
+
+TAGS: Json = {
+    "type": "object",
+    "description": "Labels for people and tools; keys and values are text.",
+    "additionalProperties": {"type": "string", "description": "A label's value."},
+    "default": {},
+}
+
 
 def object_schema(
     title: str, description: str, required: tuple[str, ...], properties: Mapping[str, Json], **more: Any

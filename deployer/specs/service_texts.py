@@ -11,10 +11,12 @@ from typing import Any
 
 from deployer.errors import InvalidInput, Position
 from deployer.specs.column_names import split_names
+from deployer.specs.fault_words import shape_problems
 from deployer.specs.model import ServiceSpec
 from deployer.specs.plain_values import as_node
 from deployer.specs.rules import Rule
 from deployer.specs.schedules import check_schedule
+from deployer.specs.schema_faults import Shape
 from deployer.specs.schema_parts import Json
 from deployer.specs.service_form import service_to_json
 from deployer.specs.service_schema import (
@@ -27,7 +29,6 @@ from deployer.specs.service_schema import (
     trigger_schema,
 )
 from deployer.specs.services import Defaults, read_services
-from deployer.specs.shape_checks import Check, Problems, compiled
 from deployer.specs.storable import is_time_zone
 from deployer.specs.target_schema import TARGETS
 from deployer.specs.types import Column
@@ -46,8 +47,8 @@ def options_from_text(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
 def options_of_values(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """As `options_from_text`, of values as specs have them or in canonical form."""
     for name, value in values.items():
-        problems = Problems()
-        compiled(_schema(kind, name))(as_node(value), f"`{name}`", problems)
+        _schema(kind, name)  # raises for an unknown option
+        problems, _ = shape_problems(_option_shape(kind, name), as_node(value), f"`{name}`")
         if problems:
             raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
     return declared_options(kind, values) if kind in KINDS else {}
@@ -93,8 +94,7 @@ def service_from_texts(
     if cluster is not None:
         form["cluster"] = cluster
     document = as_node({kind.lower(): form})
-    problems = Problems()
-    _check()(document, "services", problems)
+    problems, _ = shape_problems(_services_shape(), document, "services")
     if problems:
         raise InvalidInput(f"{kind}: {problems[0].what}", remedy=problems[0].remedy)
     (service,) = read_services(document, Defaults(clusters=clusters), columns, keys, lambda _: True, _refuse)
@@ -108,8 +108,7 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
     """
     if kind not in KINDS:
         return f"{kind} is not attached to tables"
-    problems = Problems()
-    _check()(as_node({kind.lower(): dict(form)}), "services", problems)
+    problems, _ = shape_problems(_services_shape(), as_node({kind.lower(): dict(form)}), "services")
     if problems:
         return problems[0].what
     trigger = form.get("trigger") or {}
@@ -123,8 +122,13 @@ def fault_of_service(kind: str, form: Mapping[str, Any]) -> str:
 
 
 @cache
-def _check() -> Check:
-    return compiled(services_schema())
+def _services_shape() -> Shape:
+    return Shape(services_schema())
+
+
+@cache
+def _option_shape(kind: str, name: str) -> Shape:
+    return Shape(_schema(kind, name))
 
 
 def _refuse(_at: Position, _rule: Rule, what: str, remedy: str) -> None:

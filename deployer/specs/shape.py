@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 from deployer.errors import Problem
+from deployer.specs.branches import Schema, resolved_schema
+from deployer.specs.fault_words import shape_problems
 from deployer.specs.json_schema import KINDS
 from deployer.specs.rules import Rule
-from deployer.specs.shape_checks import (
-    Check,
-    Problems,
-    Schema,
-    compiled,
-    deeper_fields,
-    missing_fields,
-    resolved_schema,
-    unknown_field,
-)
+from deployer.specs.schema_faults import Shape, definition_shape
 from deployer.specs.words import one_of, said
 from deployer.specs.yaml import Node
 
 
-def check_shape(document: Node, problems: Problems) -> tuple[str, frozenset[str]] | None:
+def check_shape(document: Node, problems: list[Problem]) -> tuple[str, frozenset[str]] | None:
     """Adds the document's problems to `problems`. Its kind and the properties that cannot be used as they are, which
     include those that are missing or likely misspelt; None when not even the kind is known."""
     if not isinstance(document.value, dict):
@@ -31,10 +24,14 @@ def check_shape(document: Node, problems: Problems) -> tuple[str, frozenset[str]
         problems.append(Problem(document.at, what, remedy, Rule.WRONG_TYPE))
         return None
     kind = _kind(document, document.value, problems)
-    return (kind, _document(kind)(document, problems)) if kind else None
+    if kind is None:
+        return None
+    found, broken = shape_problems(definition_shape(kind), document, "the document", owner=f"this {kind}")
+    problems += found
+    return kind, broken
 
 
-def _kind(document: Node, properties: Mapping[str, Node], problems: Problems) -> str | None:
+def _kind(document: Node, properties: Mapping[str, Node], problems: list[Problem]) -> str | None:
     node = properties.get("kind")
     if node is None:
         if "include" in properties:
@@ -58,56 +55,38 @@ def _kind(document: Node, properties: Mapping[str, Node], problems: Problems) ->
 def sound_part(kind: str, name: str, node: Node) -> Node:
     """A property of a document of that kind without what has problems: items of lists, and fields of mappings, whose
     lists lose only the items that have problems. Every problem of the others can be found then."""
-    return _sound(resolved_schema({"$ref": f"#/$defs/{kind}"})["properties"][name], node)
+    return _sound((kind, name), node)
 
 
-def _sound(schema: Schema, node: Node) -> Node:
-    schema = resolved_schema(schema)
+def _sound(path: tuple[str, ...], node: Node) -> Node:
+    schema = _schema(path)
     if isinstance(node.value, list) and "items" in schema:
-        check = compiled(schema["items"])
-        return node._replace(value=[item for item in node.value if _is_sound(check, item)])
+        item = _shape((*path, "items"))
+        return node._replace(value=[each for each in node.value if item.is_valid(each.plain())])
     if isinstance(node.value, dict) and "properties" in schema:
-        known: Mapping[str, Schema] = schema["properties"]
-        lists = {key for key, child in known.items() if resolved_schema(child).get("type") == "array"}
-        found = {
-            key: _sound(known[key], child) if key in lists and isinstance(child.value, list) else child
-            for key, child in node.value.items()
-            if key in known and (key in lists or _is_sound(compiled(known[key]), child))
-        }
+        found: dict[str, Node] = {}
+        for key, child in node.value.items():
+            if key not in schema["properties"]:
+                continue
+            if isinstance(child.value, list) and _schema((*path, key)).get("type") == "array":
+                found[key] = _sound((*path, key), child)
+            elif _shape((*path, key)).is_valid(child.plain()):
+                found[key] = child
         return node._replace(value=found)
     return node._replace(value=None)
 
 
-def _is_sound(check: Check, node: Node) -> bool:
-    problems = Problems()
-    check(node, "`it`", problems)
-    return not problems
-
-
 @cache
-def _document(name: str) -> Callable[[Node, Problems], frozenset[str]]:
-    """The check of a document, which keeps apart in which of its properties the problems are."""
-    schema = resolved_schema({"$ref": f"#/$defs/{name}"})
-    checks = {key: compiled(child) for key, child in schema["properties"].items()}
-    required: Sequence[str] = schema["required"]
-    anchors = "patternProperties" in schema
+def _shape(path: tuple[str, ...]) -> Shape:
+    return Shape(_schema(path))
 
-    def check(document: Node, problems: Problems) -> frozenset[str]:
-        properties = document.value
-        assert isinstance(properties, dict)  # noqa: S101
-        broken: set[str] = set()
-        for key, child in properties.items():
-            if child_check := checks.get(key):
-                before = len(problems)
-                problems.path.append(key)
-                child_check(child, f"`{key}`", problems)
-                problems.path.pop()
-                if len(problems) > before:
-                    broken.add(key)
-            elif not (anchors and key.startswith("x-")):
-                homes = deeper_fields(schema).get(key, ())
-                broken.add(unknown_field(key, child, properties, tuple(checks), name, problems, homes))
-        missing_fields(document, properties, required, broken, f"this {name}", problems)
-        return frozenset(broken)
 
-    return check
+def _schema(path: tuple[str, ...]) -> Schema:
+    """The schema of a part of a document: the kind, and names of properties below each other or `items`."""
+    kind, *names = path
+    schema = resolved_schema({"$ref": f"#/$defs/{kind}"})
+    for name in names:
+        schema = resolved_schema(
+            schema["items"] if name == "items" and "items" in schema else schema["properties"][name]
+        )
+    return schema

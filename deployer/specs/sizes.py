@@ -16,7 +16,7 @@ def bytes_of(size: object) -> int:
     if isinstance(size, str) and (parts := _PARTS.fullmatch(size)):
         base = 1024 if parts["binary"] else 1000
         found = round(float(parts["number"]) * float(base ** " KMGT".index(parts["prefix"] or " ")))
-    elif isinstance(size, int | float) and not isinstance(size, bool) and size == int(size):
+    elif (isinstance(size, int) and not isinstance(size, bool)) or (isinstance(size, float) and size.is_integer()):
         found = int(size)
     else:
         raise InvalidInput(f"{size!r} is no size", remedy="write a number of bytes, or a size such as 256MB or 1GiB")

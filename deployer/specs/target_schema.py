@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from deployer.specs.schema_parts import Json, constant, object_schema, ref, text
+from deployer.specs.schema_parts import WHITE_SPACE, Json, constant, object_schema, ref, text
 from deployer.specs.target_server import HOSTS_VARIABLE, TOKEN_PATTERN, TOKEN_PREFIX
 
 #: What a target of METASYNC may be.
 TARGETS = ("glue", "directory", "rest", "plugin")
 
 _FOLDER: Json = {
-    "pattern": "^(/.*|s3://[^@\\s]+)$",
+    "pattern": f"^(/.*|s3://[^@{WHITE_SPACE}]+)$",
     "patternErrorMessage": "write a path that begins with / or an s3:// URI without credentials",
 }
 TARGET_SCHEMAS: list[Json] = [
@@ -54,7 +54,7 @@ TARGET_SCHEMAS: list[Json] = [
             "uri": text(
                 "Address of the server: https://, or http:// where it is this machine. Which hosts a process publishes "
                 f"to is said by its own environment, in `{HOSTS_VARIABLE}`.",
-                pattern="^https?://[^@?#\\s]+$",
+                pattern=f"^https?://[^@?#{WHITE_SPACE}]+$",
                 patternErrorMessage="write http:// or https://, no credentials and no query",
                 format="server-uri",
                 examples=["https://catalog.example.com"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.errors import InvalidInput, InvalidSpecs
-from deployer.specs import load_lake
+from deployer.errors import InvalidInput, InvalidSpecs, Problem
+from deployer.policy.schema import policies_schema
+from deployer.specs import load_lake, schema_faults
+from deployer.specs.branches import ALTERNATIVES
+from deployer.specs.fault_words import KEYWORDS, shape_problems
 from deployer.specs.json_schema import KINDS, json_schema
+from deployer.specs.plain_values import as_node
+from deployer.specs.schema_faults import Shape, definition_shape
+from deployer.specs.schema_parts import choice, size, text
 from deployer.specs.shape import check_shape
-from deployer.specs.shape_checks import CHECKED, DESCRIBING, Problems
 from deployer.specs.sizes import bytes_of
 from deployer.specs.target_server import server_of
 from deployer.specs.type_text import BadType, read_type
@@ -48,7 +54,7 @@ VALIDATOR = jsonschema.Draft202012Validator(json_schema(), format_checker=format
 
 
 def agrees(document: Node) -> bool:
-    problems = Problems()
+    problems: list[Problem] = []
     check_shape(document, problems)
     return VALIDATOR.is_valid(document.plain()) == (not problems)
 
@@ -132,17 +138,24 @@ def test_any_value_is_judged_alike(value: Any) -> None:
         assert agrees(document)
 
 
-def subschemas(schema: Any) -> Iterator[dict[str, Any]]:
+def subschemas(schema: Any, unused: str = "") -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict):
         yield schema
         for key, child in schema.items():
+            if key == unused:
+                continue
             named = key in ("$defs", "properties", "patternProperties")
             for part in child.values() if named else child if isinstance(child, list) else [child]:
-                yield from subschemas(part)
+                yield from subschemas(part, unused)
 
 
-def test_the_schema_uses_only_keywords_that_are_checked() -> None:
-    assert {key for schema in subschemas(json_schema()) for key in schema} <= CHECKED | DESCRIBING
+DESCRIBING = frozenset(("$defs", "$schema", "default", "description", "examples", "patternErrorMessage", "title"))
+#: Whose errors are those of the schemas inside of them.
+APPLYING = frozenset(("$ref", "anyOf", "items", "oneOf", "patternProperties", "properties"))
+
+
+def test_every_keyword_of_the_schema_has_words() -> None:
+    assert {key for schema in subschemas(json_schema()) for key in schema} <= KEYWORDS | APPLYING | DESCRIBING
 
 
 def test_the_schema_is_a_valid_schema() -> None:
@@ -173,3 +186,107 @@ def test_an_unknown_row_key_is_found_beside_columns_with_problems(tmp_path: Path
         load_lake(tmp_path, Path("lake.yaml"))
     assert [problem.rule for problem in caught.value.problems if "row_keys" in problem.what] == ["unknown-key"]
     assert any("`ident`" in problem.what for problem in caught.value.problems)
+
+
+def test_alternatives_become_conditions() -> None:
+    """Errors of alternatives that were not meant would be reported, each with a copy of the value."""
+    checked = subschemas(definition_shape("Table").schema, unused=ALTERNATIVES)
+    assert not {key for schema in checked for key in schema} & {"anyOf", "oneOf"}
+
+
+def patterns() -> set[str]:
+    schemas = [json_schema(), policies_schema()]
+    return {found["pattern"] for schema in schemas for found in subschemas(schema) if "pattern" in found}
+
+
+SAMPLES = ("", "a", "a.b", "7d", "256MB", "4g", "emr-8", "s3://a/b", "https://a", "a@b.c", "r7g.xlarge", "eu-central-1")
+MORE_SAMPLES = (
+    "table/a.b",
+    "123456789012",
+    "DEPLOYER_TOKEN_A",
+    "glue:a",
+    "[::1]:80",
+    "arn:aws:kms:eu-central-1:1:key/a",
+)
+CHARACTERS = [*map(chr, (*range(0x250), 0x660, 0x2028, 0x2029, 0x3000, 0xFEFF, 0x1F600)), "\r\n"]
+
+
+@pytest.mark.parametrize("pattern", sorted(patterns()))
+def test_patterns_mean_the_same_to_python_and_to_the_validator(pattern: str) -> None:
+    assert pattern[0] == "^"
+    assert pattern[-1] == "$"
+    shape, expected = Shape({"type": "string", "pattern": pattern}), re.compile(pattern[:-1] + r"\Z")
+    for sample in (*SAMPLES, *MORE_SAMPLES):
+        for character in CHARACTERS:
+            for value in (sample, character + sample, sample[:2] + character + sample[2:], sample + character):
+                assert shape.is_valid(value) == bool(expected.match(value)), repr(value)
+
+
+def said(schema: dict[str, Any], value: Any) -> list[str]:
+    problems, _ = shape_problems(Shape(schema), as_node(value), "`it`")
+    return [f"{problem.what}; {problem.remedy}" for problem in problems]
+
+
+NUMBER, WHOLE = {"type": "number", "minimum": 0, "maximum": 1}, {"type": "integer", "minimum": 0, "maximum": 9}
+SIZE, SCALAR = size("A size."), {"type": ["string", "number", "boolean"]}
+HOSTILE: list[tuple[dict[str, Any], Any, str]] = [
+    (NUMBER, float("nan"), "`it` is nan and should be a finite number; write digits"),
+    (NUMBER, float("-inf"), "`it` is -inf and should be a finite number; write digits"),
+    (SCALAR, float("nan"), "`it` is nan and should be a finite number; write digits"),
+    (WHOLE, float("inf"), "`it` is inf and should be a finite number; write digits"),
+    (WHOLE, True, "`it` is `true` and should be a whole number; write digits"),
+    (WHOLE, 10**20, "`it` is 100,000,000,000,000,000,000 and out of range; use 0 to 9"),
+    (WHOLE, -(10**390), f"`it` is {-(10**390):,} and out of range; use 0 to 9"),
+    (SIZE, float("inf"), "`it` cannot be `inf`; write a number of bytes, or a size such as 256MB or 1GiB"),
+    (SIZE, 2**64, "`it` cannot be `18446744073709551616`; use 1 byte to 1 PiB"),
+    ({"const": True}, 1, "`it` is the number 1 and should be `true`; write `true`"),
+    (choice("One.", ("2.1", "2.2")), 2.1, '`it` is the number 2.1 and should be text; write "2.1" in quotes'),
+    (text("A text.", pattern="^a$", patternErrorMessage="write a"), "\ud800", "`it` cannot be `\ud800`; write a"),
+    (text("A text.", maxLength=1), "\ud800\ud800", "`it` has 2 characters; use at most 1"),
+    (
+        text("A text.", pattern="^(a+)+$", patternErrorMessage="write a"),
+        "a" * 99 + "b",
+        f"`it` cannot be `{'a' * 99}b`; write a",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "value", "words"), HOSTILE)
+def test_a_hostile_value_is_one_problem(schema: dict[str, Any], value: Any, words: str) -> None:
+    assert said(schema, value) == [words]
+
+
+def test_half_of_a_surrogate_pair_may_be_in_a_text_without_a_pattern() -> None:
+    assert said({"type": "object", "additionalProperties": text("A text.")}, {"\ud800": "\udfff"}) == []
+
+
+def test_a_value_may_be_deep() -> None:
+    deep: Any = "int8"
+    for _ in range(60):
+        deep = {"struct": [{"name": "a", "type": deep}, {"name": "b", "type": "int"}]}
+    problems = said({"$ref": "#/$defs/type"}, deep)
+    assert len(problems) == 60
+    assert set(problems) == {problems[0]}
+
+
+def test_the_parts_of_a_large_document_are_checked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns: list[Any] = [{"name": f"c{number}", "type": "int8"} for number in range(40)]
+    columns[7], columns[31] = {"name": "x"}, {"name": "y", "type": "int8", "nullable": 1}
+    table = {"kind": "Table", "name": "t", "tags": dict.fromkeys("abcdefghij", "x"), "columns": columns, "onlin": 1}
+    found = shape_problems(definition_shape("Table"), as_node(table), "it", owner="this Table")
+    monkeypatch.setattr(schema_faults, "MOST_VALUES", 30)
+    in_parts = shape_problems(definition_shape("Table"), as_node(table), "it", owner="this Table")
+    assert sorted(map(str, in_parts[0])) == sorted(map(str, found[0]))
+    assert in_parts[1] == found[1] == {"columns", "database", "online"}
+
+
+def test_a_document_with_too_many_wrong_values_says_where_checking_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_faults, "MOST_VALUES", 10)
+    wrong = {str(number): number for number in range(9)}
+    table = {"kind": "Table", "database": "d", "name": "t", "columns": [5] * 20, "tags": wrong, "online": "yes"}
+    problems, broken = shape_problems(definition_shape("Table"), as_node(table), "it", owner="this Table")
+    whats = [problem.what for problem in problems]
+    assert "item 11 of `columns` was not checked, as the document has too many values with problems" in whats
+    assert "`tags` was not checked, as the document has too many values with problems" in whats
+    assert sum("should be a mapping" in what for what in whats) == 10
+    assert broken == {"columns", "tags", "online"}

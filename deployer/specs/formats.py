@@ -1,0 +1,73 @@
+"""The formats of texts in our JSON Schemas: whether a text has one, and what to say of a text that has not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+from deployer.errors import InvalidInput
+from deployer.specs.column_names import NameFault, name_fault, path_fault
+from deployer.specs.rules import Rule
+from deployer.specs.sizes import bytes_of
+from deployer.specs.target_server import server_of
+from deployer.specs.type_text import BadType, read_type
+
+
+class FormatFault(NamedTuple):
+    """What is wrong with a text, which `what` calls by its label, and what to do."""
+
+    what: str
+    remedy: str
+    rule: Rule = Rule.BAD_TEXT
+
+
+def _column_type(text: object, label: str) -> FormatFault | None:
+    read = read_type(str(text))
+    return FormatFault(read.what, read.remedy, Rule(read.rule)) if isinstance(read, BadType) else None
+
+
+def _column_name(fault_of: Callable[[str], NameFault | None], text: object, label: str) -> FormatFault | None:
+    fault = fault_of(str(text))  # `_row` is a later check
+    return FormatFault(f"{label}: {fault.what}", fault.remedy, fault.rule) if fault else None
+
+
+def _size(size: object, label: str) -> FormatFault | None:
+    try:
+        bytes_of(size)
+    except InvalidInput as error:
+        return FormatFault(f"{label} cannot be `{size}`", error.remedy)
+    return None
+
+
+def _server(text: object, label: str) -> FormatFault | None:
+    try:
+        server_of(str(text))
+    except InvalidInput as error:
+        return FormatFault(f"{label} cannot be `{text}`: {error.what}", error.remedy)
+    return None
+
+
+def _regex(text: object, label: str) -> FormatFault | None:
+    try:
+        re.compile(str(text))
+    except re.error as error:
+        what = f"{label} is not a valid regular expression: {error}"
+        return FormatFault(what, "write one as Python's re has them")
+    return None
+
+
+#: By the name of the format: the fault of a text (of `bytes`, also of a number), None for one that has the format.
+FORMATS: Mapping[str, Callable[[object, str], FormatFault | None]] = {
+    "bytes": _size,
+    "column-name": partial(_column_name, partial(name_fault, nested=True)),
+    "column-path": partial(_column_name, path_fault),
+    "column-type": _column_type,
+    "regex": _regex,
+    "server-uri": _server,
+}
+
+
+def has_format(name: str, text: object) -> bool:
+    return FORMATS[name](text, "") is None
