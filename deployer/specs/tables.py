@@ -21,7 +21,8 @@ from deployer.specs.storable import NEWER, newer_findings
 from deployer.specs.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.words import nearest
 from deployer.specs.yaml import Node
-from deployer.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.sql.one_expression import NotOneExpression
+from deployer.sql.parsing import check_expression
 from deployer.state.location import RESERVED
 
 LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
@@ -247,7 +248,7 @@ def _check_sql(declared: Declared, report: Report) -> None:
     for name, text in (("default", column.default), ("using", column.using)):
         try:
             if text:
-                check_one_expression(text, LONGEST_EXPRESSION)
+                check_expression(text, LONGEST_EXPRESSION)
         except NotOneExpression as wrong:
             what = f"`{name}` of column `{column.name}` is not one SQL expression: it has {wrong}"
             report(declared.place_of(name), Rule.SQL_EXPRESSION, what, "write one value, such as CAST(delay AS INT)")

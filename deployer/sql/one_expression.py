@@ -4,7 +4,7 @@ Lance reads a condition as the end of a statement: it takes the WHERE and leaves
 or `LIMIT 1`. So `1=1) OR (1=1` ends the brackets around it. Here the text is cut into tokens as Lance and DataFusion
 cut it (sqlparser's generic dialect, with names in backticks). What their dialects may cut differently is refused:
 comments, strings with a prefix, `$...$`, placeholders. Brackets must be balanced. Whether the text then is an
-expression, the parser finds out, which gets it in brackets.
+expression, a parser finds out: `deployer.sql.parsing.check_expression` asks both.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _COMMENT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*"|`(?:[^`]|``)*`)|--[^\n]*|/\*.*?\*/""", re.DOTALL)
+_NEXT = re.compile(r"\s*(\S)")
 _PAIRS = {")": "(", "]": "["}
 _CONNECTIVES = frozenset(("and", "or", "when", "then", "else"))
 # What each adds to the depth. Chains of AND and OR are cheaper; BETWEEN is made of two copies of its left side.
@@ -103,6 +104,8 @@ def check_one_expression(text: str, longest: int = LONGEST, *, lenient: bool = F
             raise NotOneExpression(f"the character {text[place]!r}", place + 1)
         kind, piece = str(found.lastgroup), found[0]
         _refuse(kind, piece, place + 1)
+        if not lenient and before == "open" and _opens_subquery(kind, piece, text, found.end(), len(levels)):
+            raise NotOneExpression(f"a subquery (`{piece}`)", place + 1)
         is_sign = kind == "operator" and before in ("open", "comma")
         if kind in ("word", "operator", "cast") and not is_sign:
             operators += 1
@@ -142,6 +145,22 @@ def _refuse(kind: str, piece: str, at: int) -> None:
             raise NotOneExpression(f"the placeholder `{piece}`", at)
         case "other":
             raise NotOneExpression("the end of a statement (`;`)" if piece == ";" else f"the character {piece!r}", at)
+
+
+def _opens_subquery(kind: str, piece: str, text: str, end: int, depth: int) -> bool:
+    """Whether a query stands in brackets where a value could; `values` and `with` may be names of columns, too."""
+    if kind != "word" or depth == 1:
+        return False
+    following = _NEXT.match(text, end)
+    match piece.lower():
+        case "select":
+            return True
+        case "values":
+            return following is not None and following[1] == "("
+        case "with" | "table":
+            return following is not None and (following[1].isalnum() or following[1] in '_"`')
+        case _:
+            return False
 
 
 def _count(levels: list[_Level], kind: str, piece: str, at: int) -> None:

@@ -10,7 +10,8 @@ import pyarrow as pa
 from deployer.errors import DeployerError, InvalidInput
 from deployer.live.lance_failures import first_line
 from deployer.specs.column_names import alike
-from deployer.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.sql.one_expression import NotOneExpression
+from deployer.sql.parsing import check_expression
 from deployer.tables.key_values import unknown_column
 from deployer.tables.parsed_condition import parse_condition
 
@@ -28,7 +29,7 @@ def check_condition(where: str, address: str, schema: pa.Schema) -> None:
     Also when it has a column's name in double quotes: Lance takes those for text, as it does single quotes.
     """
     try:
-        check_one_expression(where)
+        check_expression(where)
     except NotOneExpression as wrong:
         raise InvalidInput(
             f"the condition {_short(where)} is not one SQL expression: it has {wrong}",

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from deployer.errors import InvalidInput
 from deployer.sql.one_expression import NotOneExpression, check_one_expression
+from deployer.sql.parsing import check_expression as check_syntax
 from deployer.sql.process import OverLimit, SqlFailed, compute
 from deployer.tables.ingest.casts import lossless
 
@@ -120,7 +121,7 @@ def check_expression(schema: pa.Schema, expression: str, where: object, renamed:
     `renamed` are the names that columns get in the same change, by those that they have before it.
     """
     try:
-        check_one_expression(expression)
+        check_syntax(expression)
         compute(pa.Table.from_batches([], schema), expression)
     except (NotOneExpression, SqlFailed) as failure:
         remedy = 'write one SQL value over the table\'s columns, such as CAST(delay AS INT) or "Delay" * 60'

@@ -77,7 +77,7 @@ def test_what_is_more_than_one_expression_is_refused(where: str, table: Table) -
         ("1=1) OR (1=1", r"it has `\)` without its other half at character 4"),
         ("flight = 1 AS foo", r"it has a name for the value \(`AS`\) at character 12"),
         ("flight = 1; drop", r"the end of a statement \(`;`\) at character 11"),
-        ("flight = 1 LIMIT 5", r"cannot be used: `LIMIT` at character 12 stands where end of expression is expected"),
+        ("flight = 1 LIMIT 5", r"it has `LIMIT` where the end of the expression is expected at character 12"),
     ],
 )
 def test_the_error_says_what_and_where(where: str, says: str, table: Table) -> None:

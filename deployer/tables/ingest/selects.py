@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.errors import InvalidInput
-from deployer.sql.one_expression import NotOneExpression, check_one_expression, names_in
+from deployer.sql.one_expression import NotOneExpression, names_in
+from deployer.sql.parsing import check_expression
 from deployer.sql.process import OverLimit, SqlFailed, compute
 from deployer.tables.sql_value import computed_here, reason_of
 
@@ -51,7 +52,7 @@ def select_of(text: str) -> Select:
     if name[0] in '"`':
         name = name[1:-1].replace('""', '"')
     try:
-        check_one_expression(expression)
+        check_expression(expression)
     except NotOneExpression as wrong:
         raise InvalidInput(
             f"--select {text!r} is not one SQL expression: it has {wrong}",
