@@ -13,7 +13,6 @@ from deployer.specs.column_names import alike
 from deployer.sql.one_expression import NotOneExpression
 from deployer.sql.parsing import check_expression
 from deployer.tables.key_values import unknown_column
-from deployer.tables.parsed_condition import parse_condition
 
 _REMEDY = (
     "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; a name with other than letters, digits "
@@ -59,7 +58,7 @@ def filter_failure(failure: BaseException, where: str, schema: pa.Schema, addres
         return InvalidInput(found.what, where=address, remedy=quotes) if quotes else found
     said = first_line(failure).strip(" .")
     if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
-        said = _place_of(where, schema) or parsed[1]
+        said = parsed[1]
     elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", said):
         said = value[1]  # without the condition, which has another form by now
     remedy = _quotes_needed(where, schema) or _REMEDY
@@ -81,18 +80,6 @@ def _names(schema: pa.Schema) -> Iterator[str]:
         yield field.name
         if pa.types.is_struct(field.type):
             pending += [field.type.field(i) for i in range(field.type.num_fields)]
-
-
-def _place_of(where: str, schema: pa.Schema) -> str:
-    """What DataFusion's parser finds wrong, and where in the text, which Lance does not say; else an empty string."""
-    try:
-        parse_condition(where, schema)
-    except Exception as failure:  # of what kind DataFusion does not say
-        found = re.search(r"Expected: (.*?), found: (.*?) at Line: (\d+), Column: (\d+)", str(failure))
-        if found:
-            line = "" if found[3] == "1" else f" of line {found[3]}"
-            return f"`{found[2]}` at character {found[4]}{line} stands where {found[1]} is expected"
-    return ""
 
 
 def _short(where: str) -> str:

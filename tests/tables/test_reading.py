@@ -141,7 +141,7 @@ def test_columns_limit_and_conditions(lake: Lake) -> None:
     ("arguments", "error", "says"),
     [
         ({"where": "carier = 'UA'"}, InvalidInput, "there is no column 'carier'; did you mean 'carrier'?"),
-        ({"where": "carrier = "}, InvalidInput, "the condition 'carrier = ' cannot be used"),
+        ({"where": "carrier = "}, InvalidInput, "the condition 'carrier = ' is not one SQL expression"),
         ({"where": "flight = 'x'"}, InvalidInput, "cannot be used"),
         ({"columns": ["fligt"]}, InvalidInput, "did you mean 'flight'?"),
         ({"keys": [(1,)]}, InvalidInput, "column 'carrier': 1 is not a value of string"),
