@@ -41,7 +41,12 @@ def shape_problems(shape: Shape, root: Node, label: str, owner: str = "") -> tup
     problems: list[Problem] = []
     broken: set[str] = set()
     faults = _by_path(shape.faults(root.plain()))
-    torn = {(*path, field) for path, found in faults.items() if _keywords(found) for field in _torn(root, path, found)}
+    torn = {
+        (*path, field)
+        for path, found in faults.items()
+        if _has_unknown_fields(found)
+        for field in _torn(root, path, found)
+    }
     for path, found in faults.items():
         if torn and any(path[:end] in torn for end in range(1, len(path) + 1)):
             continue
@@ -67,7 +72,7 @@ def _by_path(faults: Iterable[Fault]) -> dict[Path, list[Fault]]:
     return found
 
 
-def _keywords(faults: Sequence[Fault]) -> bool:
+def _has_unknown_fields(faults: Sequence[Fault]) -> bool:
     return any(fault.keyword == "additionalProperties" for fault in faults)
 
 
@@ -77,15 +82,16 @@ def _torn(root: Node, path: Path, faults: Sequence[Fault]) -> Iterable[str]:
 
 
 def _node(root: Node, path: Path) -> Node:
+    """The value behind a path; the mapping itself for a key with half of a surrogate pair, which paths do not have."""
     node = root
     for part in path:
         value = node.value
         match part:
             case NameOf(key) if isinstance(value, dict):
-                child = value[key]
+                child = value.get(key, node)
                 node = Node(key, child.file, child.key_line, child.key_column)
             case str() if isinstance(value, dict):
-                node = value[part]
+                node = value.get(part, node)
             case int() if isinstance(value, list):
                 node = value[part]
     return node

@@ -260,6 +260,12 @@ def test_half_of_a_surrogate_pair_may_be_in_a_text_without_a_pattern() -> None:
     assert said({"type": "object", "additionalProperties": text("A text.")}, {"\ud800": "\udfff"}) == []
 
 
+def test_half_of_a_surrogate_pair_may_be_in_the_name_of_a_wrong_value() -> None:
+    names = {"type": "string", "pattern": "^a$", "patternErrorMessage": "write a"}
+    schema = {"type": "object", "propertyNames": names, "additionalProperties": text("A text.")}
+    assert len(said(schema, {"\ud800": 5})) == 2
+
+
 def test_a_value_may_be_deep() -> None:
     deep: Any = "int8"
     for _ in range(60):
