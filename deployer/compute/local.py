@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,6 +23,15 @@ from deployer.files.temporary import make_temporary_folder, remove_temporary_fol
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+DEFAULT_MEMORY = "2g"
+#: A session of the default size is short: most of what the optimising compiler and the parallel collector cost is their
+#: start. Rows are read, sorted and written by Arrow and Lance, outside of Java.
+SHORT_COMPILER = "-XX:TieredStopAtLevel=1"
+SHORT_COLLECTOR = "-XX:+UseSerialGC"
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+
 LOG4J = """rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = console
 appender.console.type = Console
@@ -37,7 +47,7 @@ class LocalCluster:
     """Sizes of the local cluster: `cores` (None: all of the machine) and `memory` of its Java, such as `4g`."""
 
     cores: int | None = None
-    memory: str = "2g"
+    memory: str = DEFAULT_MEMORY
 
     @staticmethod
     def of(options: Mapping[str, object]) -> LocalCluster:
@@ -47,7 +57,7 @@ class LocalCluster:
             raise InvalidInput(
                 f"a local cluster has no option {', '.join(map(repr, unknown))}", remedy="use `cores` and `memory`"
             )
-        cores, memory = options.get("cores"), options.get("memory", "2g")
+        cores, memory = options.get("cores"), options.get("memory", DEFAULT_MEMORY)
         if cores is not None and (not isinstance(cores, int) or isinstance(cores, bool) or cores < 1):
             raise InvalidInput(f"`cores` of a local cluster is {cores!r}", remedy="give a whole number from 1")
         return LocalCluster(cores, str(memory))
@@ -114,8 +124,21 @@ def settings(cluster: LocalCluster, folder: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.shuffle.partitions": str(2 * (cluster.cores or os.cpu_count() or 2)),
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} -Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": " ".join(
+            [*java_options(cluster), f"-Djava.io.tmpdir={folder}", f"-Dderby.system.home={folder}"]
+        ),
     }
+
+
+def java_options(cluster: LocalCluster, environ: Mapping[str, str] = os.environ) -> list[str]:
+    """Options that shorten the start of a session of the default memory; a larger one keeps Java's own choices.
+
+    Java refuses to start with two collectors, so one that the environment names is left alone.
+    """
+    if cluster.memory != DEFAULT_MEMORY:
+        return []
+    chosen = any(_COLLECTOR.search(environ.get(name, "")) for name in _JAVA_VARIABLES)
+    return [SHORT_COMPILER] if chosen else [SHORT_COMPILER, SHORT_COLLECTOR]
 
 
 def _start(cluster: LocalCluster, folder: Path) -> SparkSession:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deployer.compute.local import LocalCluster, local_session, settings
+from deployer.compute.local import LocalCluster, java_options, local_session, settings
 from deployer.compute.progress import Tasks, job_group, run_job
 from deployer.errors import DeployerError, InvalidInput
 from deployer.services.work import collected
@@ -120,3 +120,17 @@ def test_options_of_a_cluster(options: dict[str, object], expected: LocalCluster
 def test_options_that_are_none(options: dict[str, object], says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         LocalCluster.of(options)
+
+
+@pytest.mark.parametrize(
+    ("memory", "environ", "expected"),
+    [
+        ("2g", {}, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
+        ("2g", {"JAVA_TOOL_OPTIONS": "-Xss2m -XX:+UseZGC"}, ["-XX:TieredStopAtLevel=1"]),
+        ("2g", {"JAVA_TOOL_OPTIONS": "-XX:+UseStringDeduplication"}, ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]),
+        ("16g", {}, []),
+    ],
+    ids=["short", "another collector", "another option", "large"],
+)
+def test_java_of_a_session(memory: str, environ: dict[str, str], expected: list[str]) -> None:
+    assert java_options(LocalCluster(memory=memory), environ) == expected
