@@ -22,13 +22,13 @@ import pyarrow as pa
 from benchmarks.report import print_figure, print_heading, print_table
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.metrics import AgentMetrics
-from deployer.services.attached import create_service
-from deployer.services.runs import queue_run, start_run
-from deployer.specs.arrow import columns_of
+from deployer.services.api.attachments import create_service
+from deployer.services.runs.records import queue_run, start_run
 from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store, open_store
-from deployer.state.services import Figures, Service
-from deployer.tables.admin import create_table
+from deployer.state.model.services import Figures, Service
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
 
 ROUND_SECONDS = 1.0

@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.compact import compared, make, timing
 from benchmarks.report import print_heading, print_ratio, print_table
-from deployer.specs.sizes import bytes_of
+from deployer.specs.values.sizes import bytes_of
 
 COLUMNS = ["dest", "time_hour"]
 ZORDER, HILBERT, KEYED, DELTA = (
@@ -52,7 +52,7 @@ def cluster(where: str, name: str, target: int) -> Callable[[], object]:
 
     from deployer.services import cluster as service
     from deployer.services.cluster import job  # noqa: F401
-    from deployer.services.running import as_run  # noqa: F401
+    from deployer.services.runs.runner import as_run  # noqa: F401
 
     table, curve = OURS[name]
     options = {"columns": COLUMNS, "curve": curve, "target_file_bytes": target}
@@ -68,7 +68,7 @@ def with_delta(where: str) -> Callable[[], object]:
 
 def left(name: str, where: str) -> tuple[int, int]:
     """Files and rows that there are afterwards."""
-    from deployer.tables.table import open_table
+    from deployer.tables.read.table import open_table
 
     if name == DELTA:
         from deltalake import DeltaTable
@@ -100,8 +100,8 @@ def read(name: str, where: str, target: int) -> None:
 
 def _read(table: str, where: str) -> tuple[int, int]:
     """How many flights of RANGES there are, and how many bytes reading them took."""
-    from deployer.tables.key_values import Interval
-    from deployer.tables.table import open_table
+    from deployer.tables.read.key_values import Interval
+    from deployer.tables.read.table import open_table
 
     opened = open_table(where, f"bench.{table}")
     dataset = opened.dataset()

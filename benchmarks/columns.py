@@ -29,12 +29,12 @@ from benchmarks.projects import REPOSITORY
 from benchmarks.report import print_figure, print_heading, print_table
 from deployer.live.reader import read_table
 from deployer.specs import load_lake
-from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import TableSpec
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.types import Column, Scalar
 from deployer.state import open_store
-from deployer.tables.admin import create_table, update_table
-from deployer.tables.instance import create_instance
+from deployer.tables.admin.instance import create_instance
+from deployer.tables.admin.tables import create_table, update_table
 
 OWNER = "bench/dev"
 HOUR = 3_600_000_000  # in microseconds

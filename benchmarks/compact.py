@@ -66,9 +66,9 @@ def parts_of_flights(copies: int, files: int) -> list[pa.Table]:
 
 def make_table(store: StateStore, root: str, name: str, keys: Sequence[str], parts: Sequence[pa.Table]) -> None:
     """The table `bench.NAME` with a file of each part."""
-    from deployer.specs.arrow import columns_of
     from deployer.specs.model import TableSpec
-    from deployer.tables.admin import create_table
+    from deployer.specs.types.arrow import columns_of
+    from deployer.tables.admin.tables import create_table
     from deployer.tables.append import open_appender
 
     create_table(store, root, TableSpec("bench", name, columns_of(parts[0].schema), tuple(keys)), "bench")
@@ -106,7 +106,7 @@ def make_tiny(folder: Path, writes: int) -> None:
 
     from benchmarks.peers import batch
     from deployer.state import create_store
-    from deployer.tables.import_adopt import adopt, adoptable
+    from deployer.tables.importing.adopt import adopt, adoptable
 
     root = folder / "tiny"
     store = create_store(str(root))
@@ -121,7 +121,7 @@ def compact(where: str, table: str) -> Callable[[], object]:
 
     from deployer.services import compact as service
     from deployer.services.compact import job  # noqa: F401
-    from deployer.services.running import as_run  # noqa: F401
+    from deployer.services.runs.runner import as_run  # noqa: F401
 
     return lambda: service.compact_table(where, f"bench.{table}")
 
@@ -214,7 +214,7 @@ def left(name: str, where: str) -> tuple[int, int]:
     """Files and rows that there are afterwards."""
     import lance
 
-    from deployer.tables.table import open_table
+    from deployer.tables.read.table import open_table
 
     if name in (KEYED, KEYLESS, TINY):
         table = {KEYED: "keyed", KEYLESS: "keyless", TINY: "tiny"}[name]

@@ -25,11 +25,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from deployer.compute.local import LocalCluster, local_session, stop_session
-from deployer.specs.arrow import columns_of
+from deployer.compute.spark.local import LocalCluster, local_session, stop_session
 from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from deployer.tables.ingest.job import IngestRequest
 from spark_jobs.ingest import run
 

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.ingest import KEYS, flights
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.key_values import Interval
-from deployer.tables.table import Rows, open_table
+from deployer.tables.read.key_values import Interval
+from deployer.tables.read.table import Rows, open_table
 from spark_jobs.ingest import run
 
 

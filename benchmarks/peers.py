@@ -16,12 +16,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet  # what the first snapshot imports is no append's cost
 
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import Appender, open_appender
-from deployer.tables.table import open_table
+from deployer.tables.read.table import open_table
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), ("part", pa.string()), ("value", pa.float64())])
 BATCH = 10  #: rows
@@ -107,7 +107,7 @@ class Lance:
 
 
 def _lance_options(where: str) -> dict[str, str] | None:
-    from deployer.live.lance_storage import storage_options
+    from deployer.datasets.storage.options import storage_options
 
     return storage_options(where)
 

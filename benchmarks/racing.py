@@ -27,7 +27,7 @@ from benchmarks.peers import BATCH, ENGINES, batch, present, versions
 from benchmarks.report import print_heading, print_ratio, print_table
 from benchmarks.small_commits import TABLE, create_state, file_of
 from deployer.state import open_store
-from deployer.state.updates import FilesAdded
+from deployer.state.log.updates import FilesAdded
 
 STATE = "state commits"
 

@@ -29,7 +29,7 @@ ALONE, BESIDE = "alone", "beside COMPACT"
 
 def read_on_demand() -> None:
     """The reader: reads `bench.TABLE` of each ROOT that it is told, and prints its seconds."""
-    from deployer.services.reading import leased
+    from deployer.services.savepoints.read_lease import leased
 
     for line in sys.stdin:
         root, table = line.split()
@@ -76,11 +76,11 @@ def reader() -> Iterator[Reader]:
 
 def beside(source: Path, copy: Path, table: str, by: Reader) -> float | None:
     """Seconds of one reading while COMPACT rewrites; None when COMPACT was over before it."""
-    from deployer.live.lance_io import dataset_location
-    from deployer.services.processes import start_local_run
-    from deployer.services.runs import queue_run
+    from deployer.datasets.dataset import dataset_location
+    from deployer.services.runs.processes import start_local_run
+    from deployer.services.runs.records import queue_run
     from deployer.state import open_store
-    from deployer.tables.dataset import find_entry
+    from deployer.tables.open_table import find_entry
 
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(source, copy)

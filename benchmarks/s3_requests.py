@@ -23,7 +23,7 @@ from benchmarks.peers import ENGINES, Engine, Pyiceberg, batch, present, version
 from benchmarks.report import print_figure, print_heading, print_table
 from benchmarks.small_commits import TABLE, create_state, file_of
 from deployer.state import open_store
-from deployer.state.updates import FilesAdded
+from deployer.state.log.updates import FilesAdded
 from tests.state.aws_server import moto_server
 from tests.state.faults import Proxy, proxy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from deployer.state import create_store
-from deployer.state.model import File, TableProperties
-from deployer.state.updates import CreateTable
+from deployer.state.log.updates import CreateTable
+from deployer.state.model.entities import File, TableProperties
 
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 

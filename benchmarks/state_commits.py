@@ -22,8 +22,8 @@ from benchmarks.peers import ENGINES, batch, present, versions
 from benchmarks.report import print_heading, print_ratio, print_table
 from benchmarks.small_commits import TABLE, create_state, file_of
 from deployer.state import open_store
-from deployer.state.requirements import JobNotDone
-from deployer.state.updates import FilesAdded
+from deployer.state.log.requirements import JobNotDone
+from deployer.state.log.updates import FilesAdded
 
 TURN, WINDOW = 10, 100
 

@@ -28,8 +28,8 @@ import pyarrow.parquet  # imports are measured apart from opening
 from benchmarks.report import print_figure, print_heading
 from benchmarks.small_commits import TABLE
 from deployer.state import create_store, open_store
-from deployer.state.model import File, TableProperties
-from deployer.state.updates import CreateTable, FilesAdded
+from deployer.state.log.updates import CreateTable, FilesAdded
+from deployer.state.model.entities import File, TableProperties
 
 
 def _key(number: int, last: int = 0) -> bytes:

@@ -32,7 +32,7 @@ def write_datasets(project: Path) -> None:
     import lance
 
     from deployer.specs import load_lake
-    from deployer.specs.arrow import arrow_schema
+    from deployer.specs.types.arrow import arrow_schema
 
     for table in load_lake(project, project / SPECS).tables:
         lance.write_dataset(

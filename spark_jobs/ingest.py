@@ -14,31 +14,31 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from deployer.compute.failures import job_failed
-from deployer.compute.interrupts import TERMINATED, Terminated, raising_terminated
-from deployer.compute.local import LocalCluster
-from deployer.compute.progress import Tasks, run_job
-from deployer.compute.session import job_session
+from deployer.compute.spark.failures import job_failed
+from deployer.compute.spark.local import LocalCluster
+from deployer.compute.spark.progress import Tasks, run_job
+from deployer.compute.spark.session import job_session
 from deployer.errors import DeployerError, Interrupted
-from deployer.services.after_load import run_due_services
+from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
-from deployer.tables.commit import find_job
-from deployer.tables.dataset import find_entry, open_entry
-from deployer.tables.ingest.bad_rows import BadRowLimit
-from deployer.tables.ingest.distributed import SparkLoad, first_error
-from deployer.tables.ingest.field_map import rename_of
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.signals import TERMINATED, Terminated, raising_terminated
+from deployer.tables.ingest.commit.append import find_job
+from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan
-from deployer.tables.ingest.selects import select_of
-from deployer.tables.ingest.sources import Format, ReadOptions
-from deployer.tables.ingest.time_texts import date_format
-from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.tables.ingest.rows.bad_rows import BadRowLimit
+from deployer.tables.ingest.rows.field_map import rename_of
+from deployer.tables.ingest.rows.selects import select_of
+from deployer.tables.ingest.rows.time_texts import date_format
+from deployer.tables.ingest.spark import SparkLoad, first_error
+from deployer.tables.open_table import find_entry, open_entry
 from spark_jobs.program import run_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from deployer.state.model import TableEntry
+    from deployer.state.model.entities import TableEntry
     from deployer.state.store import StateStore
 
 

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from deployer import masking
-from deployer.compute.local import LocalCluster
-from deployer.compute.session import job_session, was_submitted
-from deployer.compute.submission import MINUTES
-from deployer.compute.told import Told, is_to_end, tell
+from deployer.compute.emr.settings import MINUTES
+from deployer.compute.jobs.status import Told, is_to_end, tell
+from deployer.compute.spark.local import LocalCluster
+from deployer.compute.spark.session import job_session, was_submitted
 from deployer.errors import DeployerError, Interrupted
-from deployer.masked_streams import masked_streams
-from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.text import masking
+from deployer.text.masked_streams import masked_streams
 
 INTERVAL = 5.0  #: seconds between two words on how far the job is
 

@@ -1,7 +1,7 @@
 """The job that rewrites a table in other keys, split points or another file format, as `deployer up` asks for.
 
 As a Spark application: `spark-submit spark_jobs/rewrite.py --root ROOT --job-id ID`. What it is to do lies below the
-root (see `deployer.compute.rewriting`), as a table's declaration may be longer than a command line.
+root (see `deployer.compute.running.remote_rewrite`), as a table's declaration may be longer than a command line.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from deployer.compute.interrupts import raising_terminated
-from deployer.compute.local import LocalCluster, local_session
-from deployer.compute.rewriting import RewriteRequest, rewrite_request
-from deployer.compute.session import job_session
+from deployer.compute.running.remote_rewrite import RewriteRequest, rewrite_request
+from deployer.compute.spark.local import LocalCluster, local_session
+from deployer.compute.spark.session import job_session
 from deployer.state import open_store
+from deployer.system.progress import OnProgress, untold
+from deployer.system.signals import raising_terminated
 from deployer.tables.ingest.loading import Loaded, LoadPlan
-from deployer.tables.progress import OnProgress, untold
-from deployer.tables.rewrite import rewrite_table
-from deployer.tables.rewrite_lock import Holder
+from deployer.tables.rewrite.lock import Holder
+from deployer.tables.rewrite.rewrite import rewrite_table
 from spark_jobs.ingest import load_with_spark
 from spark_jobs.program import run_program
 

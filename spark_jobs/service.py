@@ -13,19 +13,19 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from deployer.compute.local import LocalCluster
+from deployer.compute.spark.local import LocalCluster
 from deployer.errors import Conflict, NotFound
-from deployer.services.attached import find_service
-from deployer.services.due import SCHEDULE, scheduled_run_id
-from deployer.services.run import run_service
-from deployer.services.running import Asked, ending_unbegun
-from deployer.services.runs import fail_dead_runs, queue_run
-from deployer.specs.service_schema import KINDS
+from deployer.services.api.attachments import find_service
+from deployer.services.registry import run_service
+from deployer.services.runs.records import fail_dead_runs, queue_run
+from deployer.services.runs.runner import Asked, ending_unbegun
+from deployer.services.triggers.due import SCHEDULE, scheduled_run_id
+from deployer.specs.schema.services import KINDS
 from deployer.state import open_store
-from deployer.state.services import Run, ServiceKind
+from deployer.state.model.services import Run, ServiceKind
 from deployer.state.store import StateStore
-from deployer.tables.dataset import find_entry
-from deployer.tables.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.open_table import find_entry
 from spark_jobs.program import run_program
 
 ON_DEMAND = "on demand"  #: cause of a run

@@ -96,7 +96,7 @@ def update_golden() -> bool:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of this worker."""
-    from deployer.compute.local import LocalCluster, local_session, stop_session
+    from deployer.compute.spark.local import LocalCluster, local_session, stop_session
 
     yield local_session(LocalCluster(cores=2, memory="1g"))
     stop_session()

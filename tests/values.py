@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from deployer.specs.types import (
+from deployer.specs.types.types import (
     Blob,
     Column,
     ColumnType,
@@ -21,7 +21,7 @@ from deployer.specs.types import (
     Struct,
 )
 
-#: Types that Lance stores beside those of `deployer.specs.type_table`: combinations of them.
+#: Types that Lance stores beside those of `deployer.specs.types.table`: combinations of them.
 ALSO_STORED = (
     "list<list<int32>>",
     "struct<a: struct<b: int8 not null> not null, c: list<struct<d: string>>>",

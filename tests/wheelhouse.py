@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.job_requirements import pins
+from deployer.compute.packaging.requirements import pins
 
 REQUIREMENTS = "requirements.txt"
 

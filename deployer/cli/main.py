@@ -16,42 +16,24 @@ import typer
 from typer.exceptions import TyperException
 from typer.main import get_command
 
-from deployer import __version__, masking
-from deployer.cli import (
-    agent,
-    cost,
-    describe,
-    destroy,
-    doctor,
-    drift,
-    follow,
-    graph,
-    history,
-    import_table,
-    ingest,
-    init,
-    package,
-    plugin_group,
-    preview,
-    query,
-    render,
-    report,
-    restore,
-    savepoint_group,
-    schema,
-    service_group,
-    sql,
-    stack_group,
-    state_group,
-    table_group,
-    tables,
-    up,
-    validate,
-)
-from deployer.cli.output import print_error, stderr
-from deployer.cli.streams import own_streams, shown_streams
+from deployer import __version__
+from deployer.cli.agent import command as agent
+from deployer.cli.data import describe, history, import_table, ingest, query, report, sql, tables
+from deployer.cli.deploy import cost, destroy, doctor, drift, preview, up
+from deployer.cli.deploy import plugin as plugin_group
+from deployer.cli.groups import restore
+from deployer.cli.groups import savepoint as savepoint_group
+from deployer.cli.groups import stack as stack_group
+from deployer.cli.project import graph, init, package, render, schema, validate
+from deployer.cli.remote import follow
+from deployer.cli.service import group as service_group
+from deployer.cli.state import group as state_group
+from deployer.cli.table import group as table_group
+from deployer.console.output import print_error, stderr
+from deployer.console.streams import own_streams, shown_streams
 from deployer.errors import DeployerError, EngineFailed, Interrupted
 from deployer.files.full_disk import DISK_FULL
+from deployer.text import masking
 
 app = typer.Typer(
     name="deployer",
@@ -195,7 +177,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _of_the_lake(error: EngineFailed) -> EngineFailed:
     """The engine's error with addresses for URNs, and with what to do about errors of AWS in it."""
-    from deployer.cli.aws_remedies import remedies_for
+    from deployer.cli.deploy.aws_remedies import remedies_for
     from deployer.provider.urn import without_urns
 
     remedy = ": ".join(filter(None, (error.remedy, remedies_for(error.what))))
@@ -214,7 +196,7 @@ def _of_the_system(error: OSError) -> DeployerError | None:
         return DeployerError(
             error.strerror or str(error), where=error.filename, remedy="look at the path and its rights"
         )
-    from deployer.state.s3_words import refusal_in
+    from deployer.storage.s3_errors import refusal_in
 
     refusal = refusal_in(str(error))
     return None if refusal is None else DeployerError(refusal.what, remedy=refusal.remedy)

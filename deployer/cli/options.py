@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -79,3 +80,11 @@ def refuse_without_aws(**given: object) -> None:
         if value:
             option = f"--{name.replace('_', '-')}"
             raise InvalidInput(f"{option} is for clusters on AWS", remedy="name one with --cluster, or leave it out")
+
+
+class EngineName(StrEnum):
+    """Where the load runs."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    DRIVER = "driver"

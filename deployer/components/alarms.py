@@ -10,12 +10,13 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from deployer.aws.names import own_name, own_names
 from deployer.components.context import LakeContext, after
 from deployer.components.emr import EmrCluster
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.components.schedules import Schedules, encrypted_queue
 from deployer.components.serverless import ServerlessCluster
-from deployer.compute.aws_alarms import (
+from deployer.compute.schedules.alarms import (
     HOUR,
     Told,
     budget_filter,
@@ -29,8 +30,7 @@ from deployer.compute.aws_alarms import (
     succeeded_steps,
     topic_policy,
 )
-from deployer.compute.aws_names import own_name, own_names
-from deployer.compute.aws_schedules import tls_only_queue
+from deployer.compute.schedules.schedules import tls_only_queue
 from deployer.cost.budget import monthly_budget
 
 ALARM_SECONDS = 300

@@ -10,8 +10,8 @@ import pulumi
 import pulumi_aws as aws
 
 from deployer.components.context import LakeContext
-from deployer.compute.aws_schedules import glue_policy
-from deployer.specs.glue import own_glue_databases
+from deployer.compute.schedules.schedules import glue_policy
+from deployer.specs.values.glue import own_glue_databases
 
 
 @dataclass(frozen=True, slots=True)

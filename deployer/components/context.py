@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from deployer.compute.aws_names import INSTANCE_TAG, LAKE_TAG, lake_id
+from deployer.aws.names import INSTANCE_TAG, LAKE_TAG, lake_id
 from deployer.specs.model import InstanceSpec
 from deployer.specs.model import Lake as LakeSpec
 

@@ -9,12 +9,12 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from deployer.aws.names import EMR_TAG, name_on_aws, own_name
 from deployer.components.clusters import ClusterArgs
 from deployer.components.context import after
 from deployer.components.roles import LakeRole, LakeRoleArgs
-from deployer.compute import emr_flow
-from deployer.compute.aws_names import name_on_aws, own_name
-from deployer.compute.emr_access import (
+from deployer.compute.emr import flow as emr_flow
+from deployer.compute.iam.emr import (
     emr_service_policy_arn,
     emr_trust,
     instance_policy,
@@ -160,7 +160,7 @@ class EmrCluster(pulumi.ComponentResource):
             configurations_json=json.dumps(emr_flow.CONFIGURATIONS),
             auto_termination_policy={"idle_timeout": idle * 60} if idle else None,
             keep_job_flow_alive_when_no_steps=True,
-            tags={**self._tags, **emr_flow.EMR_TAG},
+            tags={**self._tags, **EMR_TAG},
             # EMR changes these as it scales
             opts=pulumi.ResourceOptions.merge(
                 after(self._own, *needed), pulumi.ResourceOptions(ignore_changes=_SCALED if limits else None)

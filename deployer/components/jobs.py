@@ -11,8 +11,15 @@ import pulumi
 import pulumi_aws as aws
 
 from deployer.components.context import after, below
-from deployer.compute.job_code import PREFIX
-from deployer.compute.job_package import FOLDER, JobPackage, PackagedFile, architectures, build_package, read_package
+from deployer.compute.jobs.code import PREFIX
+from deployer.compute.packaging.package import (
+    FOLDER,
+    JobPackage,
+    PackagedFile,
+    architectures,
+    build_package,
+    read_package,
+)
 from deployer.specs.model import InstanceSpec
 
 #: A job that runs may still ask for the code that it was started with, so objects of earlier builds stay.

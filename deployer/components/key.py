@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from deployer.components.context import GUARD, KEPT, LakeContext, below
-from deployer.compute.key_access import key_alias, key_policy
+from deployer.compute.iam.key import key_alias, key_policy
 
 #: Without the key the data is lost: it is kept as long as AWS allows, should somebody schedule its end.
 DELETION_DAYS = 30

@@ -16,13 +16,13 @@ from deployer.components.context import LakeContext, lake_tags
 from deployer.components.given import existing_bucket, refuse_settings_of_the_bucket
 from deployer.components.project import managed_on_aws, project_dir
 from deployer.components.tables import declare_tables
-from deployer.compute.aws_schedules import scheduled_services
-from deployer.compute.connect import OUTPUT as CLUSTERS
-from deployer.compute.job_code import OUTPUT as CODE
+from deployer.compute.jobs.code import OUTPUT as CODE
+from deployer.compute.running.connect import OUTPUT as CLUSTERS
+from deployer.compute.schedules.schedules import scheduled_services
 from deployer.errors import InvalidInput, NotFound
 from deployer.provider.sdk import Instance, Table
-from deployer.specs.glue import own_glue_databases
 from deployer.specs.model import Lake as LakeSpec
+from deployer.specs.values.glue import own_glue_databases
 
 
 @dataclass(frozen=True, slots=True)

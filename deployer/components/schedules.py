@@ -10,15 +10,16 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from deployer.aws.arns import partition_of
+from deployer.aws.names import lake_id, own_name
 from deployer.components.context import LakeContext, after
 from deployer.components.emr import EmrCluster
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.components.serverless import ServerlessCluster
-from deployer.compute import submission
-from deployer.compute.arns import partition_of
-from deployer.compute.aws_cron import aws_expressions
-from deployer.compute.aws_names import lake_id, own_name
-from deployer.compute.aws_schedules import (
+from deployer.compute.emr import settings as submission
+from deployer.compute.jobs.code import JobCode, architecture_of
+from deployer.compute.schedules.cron import aws_expressions
+from deployer.compute.schedules.schedules import (
     Scheduled,
     add_steps,
     scheduler_policy,
@@ -27,7 +28,6 @@ from deployer.compute.aws_schedules import (
     target_arn,
     tls_only_queue,
 )
-from deployer.compute.job_code import JobCode, architecture_of
 
 RETRIES, RETRY_SECONDS = 5, 3600
 SET_ASIDE_SECONDS = 14 * 24 * 3600  # the most that SQS keeps

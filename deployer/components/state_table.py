@@ -7,8 +7,8 @@ import pulumi_aws as aws
 
 from deployer.components.context import KEPT, LakeContext, below
 from deployer.specs.model import InstanceSpec
-from deployer.state.dynamodb_items import TABLE_SCHEMA
-from deployer.state.dynamodb_table import table_name
+from deployer.state.backends.dynamodb.items import TABLE_SCHEMA
+from deployer.state.backends.dynamodb.table import table_name
 
 
 def state_table_name(instance: InstanceSpec) -> str:

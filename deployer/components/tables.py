@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from deployer.graph import build_graph
+from deployer.plan.graph import build_graph
 from deployer.provider.sdk import Instance, Table
 from deployer.specs.model import Lake as LakeSpec
 from deployer.specs.model import TableSpec

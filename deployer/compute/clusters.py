@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from deployer.compute.local import LocalCluster
+from deployer.compute.spark.local import LocalCluster
 from deployer.errors import InvalidInput, NotFound, Refused
 from deployer.specs.model import Cluster
 
@@ -61,3 +62,17 @@ def _sizes(cluster: Cluster, where: str) -> LocalCluster:
             remedy="name a cluster of kind local",
         )
     return LocalCluster.of(cluster.options)
+
+
+#: The most workers of an application whose `max_workers` is not declared, and the minutes of a job: ceilings of cost.
+MAX_WORKERS, TIMEOUT_MINUTES = 10, 720
+
+
+def most_workers(options: Mapping[str, Any]) -> int:
+    """The most workers of a cluster of kind emr-serverless."""
+    return int(options.get("max_workers", max(MAX_WORKERS, options.get("initial_workers", 0))))
+
+
+def timeout_minutes(options: Mapping[str, Any]) -> int:
+    """How many minutes a job of a cluster on AWS may take."""
+    return int(options.get("timeout_minutes", TIMEOUT_MINUTES))

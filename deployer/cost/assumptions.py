@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from deployer.errors import InvalidInput
-from deployer.specs.words import nearest
+from deployer.specs.yaml.suggestions import nearest
 
 
 def _assumed(default: float, meaning: str) -> Any:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from deployer.cost.estimate import Estimate, Held, Holding, Line
 from deployer.live.model import LiveLake, LiveTable
-from deployer.plan.monthly import MonthlyCost
-from deployer.plan.plan import Plan
+from deployer.plan.cost_delta import MonthlyCost
+from deployer.plan.model import Plan
 from deployer.specs.model import Lake
 
 

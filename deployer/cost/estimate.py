@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from deployer.compute.aws_access import CORES, LOG_DAYS, MEMORY, most_workers, worker_gigabytes
-from deployer.compute.aws_alarms import hours_without_success
-from deployer.compute.aws_schedules import default_cluster
-from deployer.compute.emr_flow import idle_minutes, shape_of
-from deployer.compute.job_code import REMOTE_KINDS
+from deployer.compute.clusters import most_workers
+from deployer.compute.emr.flow import idle_minutes, shape_of
+from deployer.compute.iam.jobs import CORES, LOG_DAYS, MEMORY, worker_gigabytes
+from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.compute.schedules.alarms import hours_without_success
+from deployer.compute.schedules.schedules import default_cluster
 from deployer.cost.assumptions import Assumptions
 from deployer.cost.prices import PriceList, amount, unit_of
 from deployer.cost.runs import MONTH, runs_a_month
 from deployer.specs.model import Cluster, InstanceSpec, TableSpec
-from deployer.state.dynamodb_table import table_name
+from deployer.state.backends.dynamodb.table import table_name
 
 GB = 1024**3  #: bytes that AWS counts as a GB
 _HOURS = MONTH * 24  #: of a month

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deployer.cost import words
 from deployer.cost.estimate import Estimate
-from deployer.plan.escaping import markdown_code, markdown_text
+from deployer.plan.render.escaping import markdown_code, markdown_text
 
 
 def as_markdown(instance: str, estimate: Estimate) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployer.errors import InvalidInput, NotFound
 from deployer.files.reading import read_limited
-from deployer.specs.yaml import parse_yaml
+from deployer.specs.yaml.nodes import parse_yaml
 
 MAX_BYTES = 1024 * 1024  #: of a price file
 FORMAT_VERSION = 1

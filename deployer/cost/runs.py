@@ -6,7 +6,7 @@ import datetime as dt
 from functools import cache
 from itertools import takewhile
 
-from deployer.specs.schedules import firing_times
+from deployer.specs.values.schedules import firing_times
 
 MONTH = 365.25 / 12  #: days of a month
 _YEARS = 4  #: with one leap day

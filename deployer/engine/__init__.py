@@ -4,7 +4,7 @@ Nothing here knows of lakes. Importing this package loads neither Pulumi nor gRP
 """
 
 from deployer.engine.choose import choose_engine, hold_stack, prepare_program
-from deployer.engine.model import (
+from deployer.engine.interfaces.engine import (
     Diagnostic,
     Engine,
     Event,
@@ -19,7 +19,7 @@ from deployer.engine.model import (
     StepStarted,
     UpResult,
 )
-from deployer.engine.project import Project, StackRef, read_project
+from deployer.engine.project.project import Project, StackRef, read_project
 
 __all__ = [
     "Diagnostic",

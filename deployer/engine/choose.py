@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal
 
-from deployer.engine.model import Engine
-from deployer.engine.project import Project, StackRef
+from deployer.engine.interfaces.engine import PROGRAM_PROCESS, Engine
+from deployer.engine.project.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
 from deployer.isolation.process import prepare
-
-PROGRAM_PROCESS = "deployer.engine.program_process"  #: the module that a process for the program runs
 
 
 def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Any] | None = None) -> Engine:
@@ -23,7 +21,7 @@ def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str
     their plugin executables instead, which have to be installed.
     """
     if chosen_engine(project, prefer) == "cli":
-        from deployer.engine.cli_engine import CliEngine
+        from deployer.engine.cli.engine import CliEngine
 
         return CliEngine(frozenset(providers or ()))
     from deployer.engine.embedded import EmbeddedEngine
@@ -48,9 +46,9 @@ def hold_stack(stack: StackRef, prefer: str = "auto") -> AbstractContextManager[
     runs keep each other off, and a bare `pulumi up` may come between. Where state is neither in a folder nor on S3,
     nobody is kept off.
     """
-    from deployer.engine.backend import stack_files
-    from deployer.engine.backend_url import is_known
-    from deployer.engine.locks import locked
+    from deployer.engine.persistence.backend import stack_files
+    from deployer.engine.persistence.locks import locked
+    from deployer.engine.project.backend_url import is_known
 
     if chosen_engine(stack.project, prefer) == "embedded":
         return locked(stack_files(stack))

@@ -12,34 +12,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer import masking
-from deployer.engine.backend import stack_files
-from deployer.engine.checkpoint_shape import fault_of_deployment
-from deployer.engine.choose import PROGRAM_PROCESS
-from deployer.engine.config import StackConfig, read_config, read_keys
-from deployer.engine.deletion import delete_unseen
-from deployer.engine.deployment import has_plaintext, open_deployment, to_deployment
-from deployer.engine.leaks import Leaks
-from deployer.engine.locks import break_locks, locked
-from deployer.engine.model import OnEvent, Operation, PlanResult, UpResult
-from deployer.engine.monitor import Monitor
-from deployer.engine.program import run_program
-from deployer.engine.project import StackRef
-from deployer.engine.providers import Providers
-from deployer.engine.refresh import refresh_all
-from deployer.engine.refreshed import Refreshed
-from deployer.engine.run import Run, Settings
-from deployer.engine.service import EngineService
-from deployer.engine.serving import Served
-from deployer.engine.stack_reference import StackReferences
-from deployer.engine.store import StackStore
-from deployer.engine.threads import busy_interpreter
-from deployer.engine.unfinished import settle_unfinished
-from deployer.engine.unsaved import saved_or_kept
-from deployer.engine.values import blinded
+from deployer.engine.interfaces.engine import PROGRAM_PROCESS, OnEvent, Operation, PlanResult, UpResult
+from deployer.engine.interfaces.refreshed import Refreshed
+from deployer.engine.persistence.backend import stack_files
+from deployer.engine.persistence.deployment import has_plaintext, open_deployment, to_deployment
+from deployer.engine.persistence.locks import break_locks, locked
+from deployer.engine.persistence.rescued_state import saved_or_kept
+from deployer.engine.persistence.stack_reference import StackReferences
+from deployer.engine.persistence.store import StackStore
+from deployer.engine.program.monitor import Monitor
+from deployer.engine.program.program import run_program
+from deployer.engine.program.service import EngineService
+from deployer.engine.program.serving import Served
+from deployer.engine.project.config import StackConfig, read_config, read_keys
+from deployer.engine.project.project import StackRef
+from deployer.engine.providers.registry import Providers
+from deployer.engine.steps.deletion import delete_unseen
+from deployer.engine.steps.leaks import Leaks
+from deployer.engine.steps.pending_operations import settle_unfinished
+from deployer.engine.steps.refresh import refresh_all
+from deployer.engine.steps.run import Run, Settings
+from deployer.engine.steps.scheduling import busy_interpreter
+from deployer.engine.values.checkpoint_shape import fault_of_deployment
+from deployer.engine.values.values import blinded
 from deployer.errors import DeployerError, EngineFailed, InvalidInput
 from deployer.isolation.process import prepare
 from deployer.isolation.surroundings import close_memory
+from deployer.text import masking
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from deployer.errors import DeployerError, EngineFailed, InvalidSpecs, Position, Problem
-from deployer.masking import masked_values
+from deployer.text.masking import masked_values
 
 _LONGEST = 20_000
 _MOST_PROBLEMS = 10_000

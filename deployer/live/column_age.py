@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from deployer.specs.arrow import columns_of, stored_schema
-from deployer.specs.types import Column, children
-from deployer.state.updates import CreateTable, SetSchema, TableRebuilt, TableRestored, TableRewritten
+from deployer.specs.types.arrow import columns_of, stored_schema
+from deployer.specs.types.types import Column, children
+from deployer.state.log.updates import CreateTable, SetSchema, TableRebuilt, TableRestored, TableRewritten
 
 if TYPE_CHECKING:
     from deployer.state.reader import StateReader

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from deployer.live.former import FormerDataset
+from deployer.live.former_datasets import FormerDataset
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.state.model import TableEntry
+from deployer.state.model.entities import TableEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,32 +10,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from deployer.datasets.dataset import dataset_location
+from deployer.datasets.indexes import live_indexes
+from deployer.datasets.local_files import require_whole
+from deployer.datasets.recovery.as_recorded import as_recorded
+from deployer.datasets.recovery.unrecorded import recorded_schema
 from deployer.errors import Corrupt, DeployerError, Interrupted, InvalidInput, NotFound
-from deployer.live.as_recorded import as_recorded
-from deployer.live.dataset_files import require_whole
-from deployer.live.former import former_datasets
-from deployer.live.indexes import live_indexes
-from deployer.live.lance_io import dataset_location
+from deployer.live.former_datasets import former_datasets
 from deployer.live.model import LiveLake, LiveTable, TableStatistics, UnfinishedTable, Unreadable
 from deployer.live.services import live_services
-from deployer.live.unrecorded import recorded_schema
-from deployer.specs.arrow import columns_of
-from deployer.specs.json_form import instance_from_json, key_from_json, storage_from_json
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.specs.plain_values import flag, lists, optional_whole
-from deployer.state.envelope import FORGED
-from deployer.state.model import InstanceState, TableEntry, TableState
-from deployer.state.names import shortened
+from deployer.specs.serialized.specs import instance_from_json, key_from_json, storage_from_json
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.validation.plain_values import flag, lists, optional_whole
+from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, OWNER, SPEC, SPLIT_POINTS, UNIQUE
+from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.reader import StateReader
-
-#: Properties of the instance: its spec as last applied, and who applied it.
-SPEC, OWNER = "spec", "owner"
-#: What a table's `declared` remembers beside its owner: the split points that were asked for.
-SPLIT_POINTS = "split_points"
-#: And how many rows a leaf may hold before it is split.
-MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
-#: And whether no two rows may have the same row keys.
-UNIQUE = "unique"
+from deployer.storage.envelope import FORGED
+from deployer.text.visible import shortened
 
 T = TypeVar("T")
 

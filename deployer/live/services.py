@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deployer.specs.model import ServiceSpec, Trigger
-from deployer.specs.service_form import service_from_json, service_to_json, trigger_from_json, trigger_to_json
-from deployer.specs.service_schema import KINDS, kind_named
-from deployer.specs.service_texts import fault_of_service
-from deployer.state.services import Service
+from deployer.specs.schema.services import KINDS, kind_named
+from deployer.specs.serialized.service_options import fault_of_service
+from deployer.specs.serialized.services import service_from_json, service_to_json, trigger_from_json, trigger_to_json
+from deployer.state.model.services import Service
 
 if TYPE_CHECKING:
-    from deployer.state.model import TableState
+    from deployer.state.model.entities import TableState
 
 
 def live_services(state: TableState) -> tuple[ServiceSpec, ...]:

@@ -1,7 +1,8 @@
 """Pure planning: what must change, how risky it is, what caused it, and how to show it."""
 
-from deployer.plan.diff import diff
-from deployer.plan.plan import Foreign, Plan, PlannedChange, ResourcePlan, make_plan
-from deployer.plan.risk import Risk, assess
+from deployer.plan.assess.risk import Risk, assess
+from deployer.plan.diff.lakes import diff
+from deployer.plan.model import Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.planning.planner import make_plan
 
 __all__ = ["Foreign", "Plan", "PlannedChange", "ResourcePlan", "Risk", "assess", "diff", "make_plan"]

@@ -1,8 +1,9 @@
 """What can change in a lake: one frozen class for each kind of change, in one closed union.
 
-A change says what is different, never how it is applied (deployer.tables) or how it is shown (deployer.plan.words).
-`kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays when the class is renamed.
-`address` is the resource; `column` is the path of names from the table's top-level column to the nested field.
+A change says what is different, never how it is applied (deployer.tables) or how it is shown
+(deployer.plan.render.changes). `kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays
+when the class is renamed. `address` is the resource; `column` is the path of names from the table's top-level column to
+the nested field.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from deployer.specs.model import (
     TableSpec,
     Trigger,
 )
-from deployer.specs.types import Column, ColumnType
+from deployer.specs.types.types import Column, ColumnType
 
 ColumnPath = tuple[str, ...]
 SplitPoints = tuple[tuple[KeyValue, ...], ...]

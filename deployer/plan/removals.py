@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from deployer.plan.words import count, size
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.plan.plan import Plan
+    pass
 
 #: `replaced`: a rewrite or an emptying took its place; `unfinished`: a rewrite that was cut off; `deleted`: of a table
 #: that is deleted; `creating`, `deleting`: of a table whose creation or deletion was cut off.
@@ -43,13 +43,6 @@ def removal_words(removal: Removal) -> str:
     """`nyc/flights-0a1b2c3d.lance (336,776 rows, 11.8 MiB): replaced on 2030-01-31 and kept until 2030-02-07`."""
     rows = f"{count(removal.rows, 'row')}, " if removal.rows is not None else ""
     return f"{removal.location} ({rows}{size(removal.bytes)}): {removal.why}"
-
-
-def removal_total(plan: Plan) -> str:
-    """`2 datasets to remove (11.8 MiB)`; empty without any."""
-    if not plan.removals:
-        return ""
-    return f"{count(len(plan.removals), 'dataset')} to remove ({size(sum(each.bytes for each in plan.removals))})"
 
 
 def removal_as_json(removal: Removal) -> dict[str, Any]:

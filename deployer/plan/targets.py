@@ -11,9 +11,9 @@ from typing import Any
 from deployer.errors import InvalidInput
 from deployer.live.model import LiveLake
 from deployer.plan import changes as c
-from deployer.plan.words import count
 from deployer.specs.model import Lake
-from deployer.specs.plain_values import optional_text, optional_whole, texts, whole
+from deployer.specs.validation.plain_values import optional_text, optional_whole, texts, whole
+from deployer.text.formatting import count
 
 _KINDS = ("instance/", "table/")
 _NAMED = 5  #: of the addresses and globs, how many the words show

@@ -12,11 +12,11 @@ from deployer.plan.verdict import Enforcement
 from deployer.policy.builtin import BUILTIN
 from deployer.policy.model import Approval, Policy
 from deployer.policy.schema import APPROVAL, policy_schema
-from deployer.specs.fault_words import shape_problems
 from deployer.specs.rules import Rule
-from deployer.specs.schema_faults import Shape
-from deployer.specs.words import nearest, one_of, said
-from deployer.specs.yaml import Node, parse_yaml
+from deployer.specs.validation.faults import Shape
+from deployer.specs.validation.messages import shape_problems
+from deployer.specs.yaml.nodes import Node, parse_yaml
+from deployer.specs.yaml.suggestions import nearest, one_of, said
 
 KINDS = ("Policy", "Approval")
 

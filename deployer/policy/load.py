@@ -14,7 +14,7 @@ from deployer.policy.declared import read_declared, repeated_name, unknown_rule
 from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import Approval, Policies, Policy
 from deployer.policy.sql_rules import read_sql_rule
-from deployer.specs.yaml import MAX_BYTES
+from deployer.specs.yaml.nodes import MAX_BYTES
 
 FOLDER = "policies"  #: beside Pulumi.yaml
 MAX_FILES = 1_000

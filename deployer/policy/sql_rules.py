@@ -23,7 +23,7 @@ from deployer.errors import Position, Problem
 from deployer.plan.verdict import Enforcement
 from deployer.policy.model import NAME, Check, Policy, RuleFailed
 from deployer.policy.rows import ChangeRow, ColumnRow, Finding, PlanView, ResourceRow
-from deployer.specs.words import nearest, one_of
+from deployer.specs.yaml.suggestions import nearest, one_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

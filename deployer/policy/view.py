@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from deployer.errors import Position
-from deployer.graph.build import Spec
 from deployer.live.column_age import Since
 from deployer.live.model import LiveLake, Unreadable
 from deployer.plan import changes as c
-from deployer.plan.as_json import value_as_json
-from deployer.plan.outside import begins_to_send
-from deployer.plan.plan import Plan, PlannedChange, ResourcePlan
-from deployer.plan.words import describe, dotted
+from deployer.plan.graph.build import Spec
+from deployer.plan.model import Plan, PlannedChange, ResourcePlan
+from deployer.plan.outside_targets import begins_to_send
+from deployer.plan.render.changes import describe, dotted
+from deployer.plan.render.json_form import value_as_json
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.specs.types import Column, ColumnType, children, format_type
+from deployer.specs.types.types import Column, ColumnType, children, format_type
 
 #: Since when a table has a column, by the table's address as it is live; None when nobody knows.
 ColumnSince = Callable[[str, c.ColumnPath], Since | None]

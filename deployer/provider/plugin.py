@@ -28,13 +28,13 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
 
 from deployer import __version__
 from deployer.errors import DeployerError
-from deployer.provider import stores as variables
 from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
-from deployer.provider.deletions import Deletions
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import Stores
+from deployer.provider.resources import run_context as variables
+from deployer.provider.resources.deletions import Deletions
+from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import UnplannedRun
-from deployer.tables.progress import in_words
+from deployer.system.progress import in_words
 
 STATUS_SECONDS = 0.5  #: between two messages of how far one step is
 _LOOK_SECONDS = 0.5  #: between two looks whether the engine is there

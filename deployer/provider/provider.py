@@ -13,13 +13,13 @@ from pulumi.provider.experimental import provider as sdk
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 
 from deployer.errors import InvalidInput, Refused
-from deployer.provider.instance_kind import InstanceKind
-from deployer.provider.kinds import UNKNOWN, DiffKind, Kind
-from deployer.provider.stores import Stores
-from deployer.provider.table_kind import TableKind
+from deployer.provider.resources.instance import InstanceKind
+from deployer.provider.resources.kind import UNKNOWN, DiffKind, Kind
+from deployer.provider.resources.run_context import Stores
+from deployer.provider.resources.table import TableKind
 from deployer.provider.unplanned import UnplannedRun
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE, address_of, type_of
-from deployer.tables.progress import OnProgress
+from deployer.system.progress import OnProgress
 
 KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pulumi
 
-from deployer.provider.table_inputs import table_inputs
+from deployer.provider.resources.inputs import table_inputs
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
-from deployer.specs.json_form import instance_to_json
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.serialized.specs import instance_to_json
 
 
 class Instance(pulumi.CustomResource):

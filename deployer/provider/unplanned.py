@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deployer.provider.urn import owner_of
-from deployer.specs.known import lake_from_json
+from deployer.specs.loading.known import lake_from_json
 
 if TYPE_CHECKING:
-    from deployer.provider.declared import Declared
+    from deployer.provider.resources.declared import Declared
 
 POLICIES = "policies"  #: the folder of policies, beside Pulumi.yaml
-MODULE = "deployer.cli.unplanned"  #: what the process runs
+MODULE = "deployer.app.planning.unplanned"  #: what the process runs
 
 
 def has_policies(project: Path) -> bool:
@@ -77,7 +77,7 @@ class UnplannedRun:
         except ValueError:
             what = f"the policies could not be asked: the process ended with {ran.returncode}"
             return Judgement((f"{what}; `deployer preview` shows why",))
-        from deployer.provider.declared import Declared  # it loads Arrow, which `has_policies` can do without
+        from deployer.provider.resources.declared import Declared  # it loads Arrow, which `has_policies` can do without
 
         for line in found.get("advice", ()):
             self._warn(line)

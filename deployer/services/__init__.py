@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deployer.services.client import TableServicesClient
+    from deployer.services.api.client import TableServicesClient
 
 __all__ = ["TableServicesClient"]
 
@@ -13,7 +13,7 @@ __all__ = ["TableServicesClient"]
 def __getattr__(name: str) -> Any:
     # The client stands on all services, and who wants one of them loads no others.
     if name == "TableServicesClient":
-        from deployer.services.client import TableServicesClient
+        from deployer.services.api.client import TableServicesClient
 
         return TableServicesClient
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

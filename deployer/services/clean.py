@@ -8,21 +8,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.live.lance_io import versions_written
-from deployer.plan.words import count, size
-from deployer.specs.durations import hours_of
-from deployer.specs.service_schema import all_options, declared_options
-from deployer.state.json_values import JSON
-from deployer.state.services import Figures, FinalStatus
-from deployer.tables.collect import GRACE, Collected, collect
-from deployer.tables.collect_versions import OldVersions
-from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.deletion import stored
-from deployer.tables.progress import OnProgress, Progress, untold
-from deployer.tables.storage import dataset_uri
+from deployer.datasets.dataset import versions_written
+from deployer.datasets.storage.places import dataset_uri
+from deployer.files.json_values import JSON
+from deployer.specs.schema.services import all_options, declared_options
+from deployer.specs.values.durations import hours_of
+from deployer.state.model.services import Figures, FinalStatus
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.tables.admin.deletion import stored
+from deployer.tables.collect.garbage import GRACE, Collected, collect
+from deployer.tables.collect.versions import OldVersions
+from deployer.tables.open_table import OpenTable, open_entry
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.services.running import Asked
+    from deployer.services.runs.runner import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def clean_table(
     queued already, or says why one is wanted. Raises NotFound, InvalidInput, and Conflict when one is running already;
     Interrupted when it was cancelled: what was removed until then is gone.
     """
-    from deployer.services.running import run_on_table
+    from deployer.services.runs.runner import run_on_table
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Cleaned]:
         chosen = CleanOptions.of(declared)

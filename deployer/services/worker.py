@@ -12,17 +12,17 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 
-from deployer import masking
 from deployer.compute.clusters import local_cluster
-from deployer.compute.local import LocalCluster
+from deployer.compute.spark.local import LocalCluster
 from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
-from deployer.masked_streams import masked_streams
-from deployer.services.run import run_service
-from deployer.services.running import Asked
-from deployer.services.runs import find_run
+from deployer.services.registry import run_service
+from deployer.services.runs.records import find_run
+from deployer.services.runs.runner import Asked
 from deployer.state import open_store
-from deployer.tables.dataset import find_entry
+from deployer.tables.open_table import find_entry
+from deployer.text import masking
+from deployer.text.masked_streams import masked_streams
 
 NICENESS = 10
 

@@ -8,11 +8,11 @@ from functools import partial
 from typing import NamedTuple
 
 from deployer.errors import InvalidInput
-from deployer.specs.column_names import NameFault, name_fault, path_fault
 from deployer.specs.rules import Rule
-from deployer.specs.sizes import bytes_of
-from deployer.specs.target_server import server_of
-from deployer.specs.type_text import BadType, read_type
+from deployer.specs.types.column_names import NameFault, name_fault, path_fault
+from deployer.specs.types.parser import BadType, read_type
+from deployer.specs.values.sizes import bytes_of
+from deployer.specs.values.target_server import server_of
 
 
 class FormatFault(NamedTuple):

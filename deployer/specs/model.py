@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deployer.errors import Position
-from deployer.specs.types import Column
+from deployer.specs.types.types import Column
 
-# A row-key value as `deployer.state.keys` encodes it: numbers, text, bytes and booleans as themselves; dates, times,
-# timestamps and durations as the integers that Arrow stores; decimals as text. See `deployer.specs.keys`.
+# A row-key value as `deployer.state.model.keys` encodes it: numbers, text, bytes and booleans as themselves; dates,
+# times, timestamps and durations as the integers that Arrow stores; decimals as text. See `deployer.specs.values.keys`.
 KeyValue = bool | int | float | str | bytes
 Sources = Mapping[str, Position]
 
@@ -61,7 +61,8 @@ class ReplicateTo:
 
 @dataclass(frozen=True, slots=True)
 class AwsSettings:
-    """What the stack makes of a lake on S3 otherwise than unless said; `deployer.specs.aws_settings` describes each."""
+    """What the stack makes of a lake on S3 otherwise than unless said; `deployer.specs.schema.aws_settings` describes
+    each."""
 
     kms_key: str | None = None  #: `managed` for a key of the lake's own, or an ARN; None: AWS's own keys
     state_capacity: tuple[int, int] | None = None  #: read and write units of the state's table; None: paid by request

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from deployer.specs.json_schema import KINDS, json_schema
-from deployer.specs.keys import KEY_TYPES
 from deployer.specs.reference_prose import COLUMN_NAMES, INTRODUCTION, KEYS, TYPES
-from deployer.specs.type_names import INSTEAD, REFUSED_BY_LANCE
-from deployer.specs.type_table import TYPE_ROWS
+from deployer.specs.schema.document import KINDS, json_schema
+from deployer.specs.types.names import INSTEAD, REFUSED_BY_LANCE
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.values.keys import KEY_TYPES
 
 Schema = Mapping[str, Any]
 

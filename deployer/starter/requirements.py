@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, distribution
 
 from deployer import DISTRIBUTION, __version__
-from deployer.compute.job_wheel import NAME, build_wheel
-from deployer.compute.package_lock import AWS, BUILD, PACKAGES, lock_text
+from deployer.compute.packaging.lock_file import AWS, BUILD, PACKAGES, lock_text
+from deployer.compute.packaging.wheel import NAME, build_wheel
 from deployer.errors import NotFound
 
 VENDOR = "vendor"

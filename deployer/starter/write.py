@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
-from deployer.compute.package_lock import PACKAGES, lock_text, version_in
+from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
 from deployer.errors import InvalidInput, NotFound, Refused
 from deployer.starter.requirements import OLD_WHEELS, VENDOR, requirement_files
 

@@ -24,7 +24,7 @@ _REMOVED = "_state-removed"
 def open_store(root: str | Path) -> StateStore:
     """The state store of the instance at `root`, a folder or s3://bucket/prefix. Raises NotFound when there is none."""
     if _is_on_s3(root):
-        from deployer.state.on_s3 import open_on_s3
+        from deployer.state.open_s3 import open_on_s3
 
         return open_on_s3(str(root))
     return _store(_local_folder(root) / _FOLDER, create=False)
@@ -33,12 +33,12 @@ def open_store(root: str | Path) -> StateStore:
 def open_reader(root: str | Path) -> StateReader:
     """As `open_store`, for who only reads: nothing is written, not even by SQLite, and no right to write is needed."""
     if _is_on_s3(root):
-        from deployer.state.on_s3 import open_on_s3_to_read
+        from deployer.state.open_s3 import open_on_s3_to_read
 
         return open_on_s3_to_read(str(root))
-    from deployer.state.objects import LocalObjects
+    from deployer.state.backends.sqlite.reading import open_to_read
     from deployer.state.reader import StateReader
-    from deployer.state.sqlite_reading import open_to_read
+    from deployer.storage.objects import LocalObjects
 
     folder = _local_folder(root) / _FOLDER
     return StateReader(open_to_read(folder / "state.db"), LocalObjects(folder / "snapshots"))
@@ -51,7 +51,7 @@ def create_store(root: str | Path, options: Mapping[str, object] | None = None, 
     table is named after `instance` and the root unless it is declared, and made unless it is there.
     """
     if _is_on_s3(root):
-        from deployer.state.on_s3 import create_on_s3
+        from deployer.state.open_s3 import create_on_s3
 
         return create_on_s3(str(root), options or {}, instance)
     folder = _local_folder(root) / _FOLDER
@@ -70,10 +70,10 @@ def remove_store(root: str | Path) -> None:
 
     All logs are closed first, so that a writer that still has the store open cannot commit to what is being removed.
     """
-    from deployer.state.model import INSTANCE_LOG
+    from deployer.state.model.entities import INSTANCE_LOG
 
     if _is_on_s3(root):
-        from deployer.state.on_s3 import remove_on_s3
+        from deployer.state.open_s3 import remove_on_s3
 
         remove_on_s3(str(root))
         return
@@ -95,10 +95,10 @@ def remove_store(root: str | Path) -> None:
 
 
 def _store(folder: Path, *, create: bool) -> StateStore:
-    from deployer.state.objects import LocalObjects
-    from deployer.state.record_files import LocalRecords
-    from deployer.state.sqlite import SqliteBackend
+    from deployer.state.backends.sqlite.backend import SqliteBackend
+    from deployer.state.records.files import LocalRecords
     from deployer.state.store import StateStore
+    from deployer.storage.objects import LocalObjects
 
     objects = LocalObjects(folder / "snapshots", private=folder)
     backend = SqliteBackend(folder / "state.db", create=create)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, InvalidInput, OutcomeUnknown
-from deployer.state.backend import Backend, Record
-from deployer.state.cache import Known, StateCache
-from deployer.state.clock import Clock
-from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
-from deployer.state.failpoints import reached
-from deployer.state.inapplicable import Inapplicable
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.reducer import apply
-from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
-from deployer.state.updates import CommitStarted, Update
+from deployer.state.backends.protocol import Backend, Record
+from deployer.state.log.cache import Known, StateCache
+from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
+from deployer.state.log.inapplicable import Inapplicable
+from deployer.state.log.reducer import apply
+from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
+from deployer.state.log.updates import CommitStarted, Update
+from deployer.state.model.entities import INSTANCE_LOG
+from deployer.system.clock import Clock
+from deployer.system.failpoints import reached
 
 T = TypeVar("T")
 

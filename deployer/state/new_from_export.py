@@ -8,7 +8,7 @@ from pathlib import Path
 
 from deployer.errors import NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
-from deployer.state.portable import Exported, read_export
+from deployer.state.transfer.export import Exported, read_export
 
 
 def import_into(path: Path, root: str, options: Mapping[str, object] | None = None, *, instance: str = "") -> Exported:

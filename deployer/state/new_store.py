@@ -14,10 +14,10 @@ from pathlib import Path
 
 from deployer.errors import Corrupt, NotFound, Refused
 from deployer.files.private import refuse_link, sync_folder
-from deployer.state.entries import LogEntry, to_record
-from deployer.state.failpoints import reached
-from deployer.state.model import INSTANCE_LOG
+from deployer.state.log.entries import LogEntry, to_record
+from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.store import StateStore
+from deployer.system.failpoints import reached
 
 _FOLDER = "_state"
 _NEW, _ASIDE = "_state-rebuilt-", "_state-damaged-"
@@ -63,8 +63,8 @@ def write_store(
 
 
 def _local_store(folder: Path) -> StateStore:
-    from deployer.state.objects import LocalObjects
-    from deployer.state.sqlite import SqliteBackend
+    from deployer.state.backends.sqlite.backend import SqliteBackend
+    from deployer.storage.objects import LocalObjects
 
     return StateStore(
         SqliteBackend(folder / "state.db", create=True), LocalObjects(folder / "snapshots", private=folder)
@@ -82,7 +82,7 @@ def _instance_last(log: str) -> tuple[bool, str]:
 
 def _write_on_s3(root: str, logs: Logs, options: Mapping[str, object], instance: str) -> str | None:
     from deployer.state import open_store, remove_store
-    from deployer.state.on_s3 import create_on_s3, put_sign_aside
+    from deployer.state.open_s3 import create_on_s3, put_sign_aside
 
     try:
         with closing(open_store(root)) as found:

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
-from deployer.state.backend import LogReader
-from deployer.state.cache import StateCache
-from deployer.state.clock import Clock
-from deployer.state.entries import Damaged, LogEntry, from_record, read_or_damaged
-from deployer.state.history import At, state_at
-from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
-from deployer.state.objects import ObjectReader
-from deployer.state.snapshots import SnapshotReader
+from deployer.state.backends.protocol import LogReader
+from deployer.state.log.cache import StateCache
+from deployer.state.log.entries import Damaged, LogEntry, from_record, read_or_damaged
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
+from deployer.state.snapshots.files import SnapshotReader
+from deployer.state.snapshots.history import At, state_at
+from deployer.storage.objects import ObjectReader
+from deployer.system.clock import Clock
 
 if TYPE_CHECKING:
-    from deployer.state.audit import LogAudit
-    from deployer.state.portable import Exported
+    from deployer.state.audit.logs import LogAudit
+    from deployer.state.transfer.export import Exported
 
 
 class StateReader:
@@ -81,13 +81,13 @@ class StateReader:
 
     def audit(self, log: str) -> LogAudit:
         """Folds the log from its beginning and compares (see `audit`): nothing is taken from what was read before."""
-        from deployer.state.audit import audit_log  # this and the next are for people: no writer loads them
+        from deployer.state.audit.logs import audit_log  # this and the next are for people: no writer loads them
 
         return audit_log(checked_log(log), self._logs, self._snapshots, self._objects)
 
     def export_to(self, path: Path) -> Exported:
         """Writes all that is kept into one file, as of one moment (see `portable`)."""
-        from deployer.state.portable import export_store
+        from deployer.state.transfer.export import export_store
 
         return export_store(path, self._logs, self._objects, self._clock.now())
 

@@ -8,26 +8,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from deployer.errors import Conflict
-from deployer.state.backend import Backend, Record
-from deployer.state.clock import Clock
+from deployer.state.backends.group_commit import Turn
+from deployer.state.backends.protocol import Backend, Record
 from deployer.state.commits import Committer, Part, longest_pause
-from deployer.state.history import At, Time
-from deployer.state.line import Turn
-from deployer.state.model import InstanceState, State, TableState
-from deployer.state.objects import ObjectStore
+from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
+from deployer.state.log.updates import InstanceUpdate, TableUpdate, Update
+from deployer.state.model.entities import InstanceState, State, TableState
 from deployer.state.reader import StateReader, checked_log
-from deployer.state.record_keeper import RecordKeeper
-from deployer.state.requirements import InstanceRequirement, Requirement, TableRequirement
-from deployer.state.retention import Retention, SnapshotPolicy
-from deployer.state.snapshots import SnapshotWriter
-from deployer.state.updates import InstanceUpdate, TableUpdate, Update
-from deployer.state.user import local_user
+from deployer.state.records.keeper import RecordKeeper
+from deployer.state.snapshots.files import SnapshotWriter
+from deployer.state.snapshots.history import At, Time
+from deployer.state.snapshots.retention import Retention, SnapshotPolicy
+from deployer.storage.objects import ObjectStore
+from deployer.system.clock import Clock
+from deployer.system.user import local_user
 
 if TYPE_CHECKING:
-    from deployer.state.audit import LogAudit
-    from deployer.state.mend import Step
-    from deployer.state.portable import Exported
-    from deployer.state.record_files import RecordFiles
+    from deployer.state.audit.logs import LogAudit
+    from deployer.state.audit.repair import Step
+    from deployer.state.records.files import RecordFiles
+    from deployer.state.transfer.export import Exported
 
 __all__ = ["At", "Part", "StateStore", "Time"]
 
@@ -182,7 +182,7 @@ class StateStore(StateReader):
 
     def mend(self, audit: LogAudit, *, dry_run: bool = False, drop_history: bool = False) -> list[Step]:
         """Puts right what the audit found, as far as nothing that was committed is lost by it (see `mend`)."""
-        from deployer.state.mend import mend_log
+        from deployer.state.audit.repair import mend_log
 
         steps = list(mend_log(audit, self._backend, self._snapshot_writer, dry_run=dry_run, drop_history=drop_history))
         self._cache.forget(audit.log)
@@ -190,7 +190,7 @@ class StateStore(StateReader):
 
     def import_from(self, path: Path) -> Exported:
         """Fills this store, which must be empty, from an export."""
-        from deployer.state.portable import import_store
+        from deployer.state.transfer.export import import_store
 
         return import_store(path, self._backend, self._files)
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from deployer.datasets.sort_order import Splitter
+from deployer.datasets.writer import Layout, Written, write_stream
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
-from deployer.state.model import Job
-from deployer.tables.commit import Committed, commit_append, discard, find_job
-from deployer.tables.dataset import OpenTable, open_to_change
-from deployer.tables.ingest.bad_rows import BadRows, refusal
-from deployer.tables.ingest.check import SourceRows, check, match_columns
+from deployer.state.model.entities import Job
+from deployer.tables.ingest.commit.append import Committed, commit_append, discard, find_job
 from deployer.tables.ingest.driver import Flushed, Held, hold
-from deployer.tables.ingest.ranges import Ranges
-from deployer.tables.order import Splitter
-from deployer.tables.unique_keys import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
-from deployer.tables.writer import Layout, Written, write_stream
+from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
+from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
+from deployer.tables.ingest.rows.check import SourceRows, check, match_columns
+from deployer.tables.open_table import OpenTable, open_to_change
+from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     import lance

@@ -12,8 +12,8 @@ import lance
 import pyarrow as pa
 
 from deployer.state import open_reader, open_store
-from deployer.state.model import INSTANCE_LOG, TableEntry
-from deployer.state.updates import SetTableProperties, SetTableStatus
+from deployer.state.log.updates import SetTableProperties, SetTableStatus
+from deployer.state.model.entities import INSTANCE_LOG, TableEntry
 from tests.cli.console import ran
 
 #: What plain Lance raises for a change that the table of that moment does not take.

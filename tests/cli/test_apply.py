@@ -127,7 +127,7 @@ def test_the_provider_keeps_protection_by_itself(
     from deployer.engine import StackRef, read_project
     from deployer.engine.embedded import EmbeddedEngine
     from deployer.errors import EngineFailed
-    from deployer.provider.deletions import DELETIONS_VARIABLE
+    from deployer.provider.resources.deletions import DELETIONS_VARIABLE
 
     deployer("up", "--yes")
     add_rows(project, "flights")

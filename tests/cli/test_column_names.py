@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from deployer.state import open_store
-from deployer.tables.table import open_table
+from deployer.tables.read.table import open_table
 from tests.cli.conftest import Deployer
 from tests.column_names import NAMES, WORST
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.state import open_store
-from deployer.state.updates import SetTableProperties
+from deployer.state.log.updates import SetTableProperties
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project
 

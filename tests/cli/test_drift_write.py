@@ -19,11 +19,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.services.attached import alter_service, create_service, remove_service
+from deployer.services.api.attachments import alter_service, create_service, remove_service
 from deployer.state import open_store
-from deployer.state.services import Service, ServiceKind
-from deployer.state.updates import RenameTable, SetInstanceProperties
-from deployer.tables import admin
+from deployer.state.log.updates import RenameTable, SetInstanceProperties
+from deployer.state.model.services import Service, ServiceKind
+from deployer.tables.admin import tables as admin
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project
 

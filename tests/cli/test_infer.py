@@ -15,7 +15,7 @@ import pytest
 
 from deployer.specs import load_lake
 from deployer.specs.model import TableSpec
-from deployer.specs.types import format_type
+from deployer.specs.types.types import format_type
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from deployer.specs.column_names import legal_names
-from deployer.specs.types import Column
+from deployer.specs.types.column_names import legal_names
+from deployer.specs.types.types import Column
 from tests.cli.conftest import Deployer
 
 from .test_infer import spec_of

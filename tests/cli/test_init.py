@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deployer.cli.doctor_machine import lake_provider
+from deployer.app.doctor.machine import lake_provider
 from deployer.engine import read_project
 from deployer.starter.write import FILES, PROGRAM, packaged
 from tests.cli.conftest import Deployer

@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deployer.cli.service_done import print_done
-from deployer.cli.service_remote import show
-from deployer.services.remote import service_job
-from deployer.services.run import run_service
-from deployer.state.asdict_json import from_asdict
+from deployer.cli.remote.service import show
+from deployer.cli.summaries.service_run import print_done
+from deployer.files.dataclass_json import from_asdict
+from deployer.services.registry import run_service
+from deployer.services.runs.remote import service_job
 from deployer.tables.append import open_appender
 from spark_jobs.service import main
 from tests.tables.lakes import Lake, flights

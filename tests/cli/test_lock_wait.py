@@ -18,8 +18,8 @@ pytestmark = pytest.mark.full
 HOLDER = """
 import sys
 from pathlib import Path
-from deployer.cli.stack_engine import held
-from deployer.cli.workspace import open_workspace
+from deployer.app.stack.engine import held
+from deployer.app.workspace import open_workspace
 
 workspace = open_workspace(Path(sys.argv[1]), "dev", None)
 with held(workspace, workspace.lake()):

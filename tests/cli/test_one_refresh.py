@@ -64,7 +64,7 @@ def new_column(project: Path) -> None:
 
 
 def new_tag(project: Path) -> None:
-    from deployer.state.updates import SetTableProperties
+    from deployer.state.log.updates import SetTableProperties
 
     with closing(open_store(str(project / "lakes" / "demo"))) as store:
         entry = store.instance().by_name("air.flights")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.table_flags import offline, online
-from deployer.specs.json_schema import json_schema
+from deployer.cli.table.flags import offline, online
+from deployer.specs.schema.document import json_schema
 from deployer.state import open_store
-from deployer.state.model import TableState
+from deployer.state.model.entities import TableState
 from spark_jobs.service import run_scheduled
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, table

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.job_wheel import NAME
+from deployer.compute.packaging.wheel import NAME
 from tests.cli.conftest import Deployer
 from tests.projects import make_project
 from tests.wheelhouse import make_wheelhouse, trust_wheelhouse, use_wheelhouse

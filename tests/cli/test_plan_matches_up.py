@@ -23,13 +23,13 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidSpecs
-from deployer.plan.words import describe
-from deployer.specs.arrow import arrow_schema
-from deployer.specs.lake import load_lake
+from deployer.plan.render.changes import describe
+from deployer.specs.editing.write import lake_to_yaml
+from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import Cluster, InstanceSpec, TableSpec
 from deployer.specs.model import Lake as LakeSpec
-from deployer.specs.write import lake_to_yaml
-from deployer.tables import admin
+from deployer.specs.types.arrow import arrow_schema
+from deployer.tables.admin import tables as admin
 from tests.cli.console import ran
 from tests.cli.manual_changes import CHANGES, dataset, live_tables
 from tests.plan.edits import EDITS, MORE, TABLE, Edit

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from deployer.cli import meter
-from deployer.cli.meter import INTERVAL, Meter
-from deployer.cli.progress import StepView
+from deployer.console import progress_display as meter
+from deployer.console.progress_display import INTERVAL, Meter
+from deployer.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
-from deployer.tables.progress import in_words
+from deployer.system.progress import in_words
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 
@@ -166,7 +166,7 @@ def test_other_long_work_tells_too(
 INTERRUPTED = """
 import os, signal, time
 from deployer.__main__ import main
-from deployer.tables.rewrite_progress import RangeLedger
+from deployer.tables.rewrite.progress import RangeLedger
 before, record = signal.getsignal(signal.SIGINT), RangeLedger.record
 def recorded(self, number, written):
     record(self, number, written)

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.skipif(
 #: What runs in a process of its own, as a fork is only made where nothing else runs yet.
 READ = """
 import os
-from deployer.cli.read_ahead import reading_ahead
-from deployer.cli.workspace import open_workspace
+from deployer.app.planning.prefetch import reading_ahead
+from deployer.app.workspace import open_workspace
 
 def no_child():
     try:
@@ -58,10 +58,10 @@ def applied(project: Path) -> Path:
 
 def test_what_is_read_ahead_is_the_live_lake(applied: Path) -> None:
     code = """
-from deployer.cli.settled import read_recorded
+from deployer.app.stack.fast_path import read_recorded
 with reading_ahead(workspace) as received:
     ahead = received()
-from deployer.provider.stores import Stores
+from deployer.provider.resources.run_context import Stores
 root = workspace.root(workspace.lake())
 print(ahead.root == root, ahead.live == Stores(workspace.dir).live_lake(root),
       ahead.recorded == read_recorded(workspace.stack_ref), sorted(ahead.live.tables), no_child())
@@ -83,7 +83,7 @@ except KeyboardInterrupt:
 def test_nothing_comes_of_a_second_process_that_is_killed(applied: Path) -> None:
     code = """
 import signal
-import deployer.cli.read_ahead as module
+import deployer.app.planning.prefetch as module
 real = module._pickled
 def cut(found):
     os.write(cut.sender, real(found)[:-20])

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.report_services import DRAWN, runs_drawn
-from deployer.services.health import depth, meets
-from deployer.services.runs import queue_run, start_run
+from deployer.app.report.services import DRAWN, runs_drawn
+from deployer.services.runs.records import queue_run, start_run
+from deployer.services.triggers.health import depth, meets
 from deployer.state import open_store
-from deployer.state.location import Location
-from deployer.state.model import Dataset, File, TableState
-from deployer.state.services import Figures, Run, RunStatus, ServiceKind
+from deployer.state.model.entities import Dataset, File, TableState
+from deployer.state.model.location import Location
+from deployer.state.model.services import Figures, Run, RunStatus, ServiceKind
 from tests.cli.conftest import Deployer
 from tests.cli.test_review_report import HOSTILE, parsed
 from tests.projects import table

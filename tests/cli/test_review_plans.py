@@ -11,7 +11,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.plan.plan_file import _checksum
+from deployer.plan.saved.file import _checksum
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, table
 

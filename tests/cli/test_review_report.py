@@ -18,11 +18,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.cli.report_page import key_space, timeline
+from deployer.app.report.page import key_space, timeline
 from deployer.state import open_store
-from deployer.state.updates import SetTableProperties
-from deployer.tables.report import TableReport, lake_report, leaf_spans
-from deployer.tables.versions import TableVersion
+from deployer.state.log.updates import SetTableProperties
+from deployer.tables.inspect.report import TableReport, lake_report, leaf_spans
+from deployer.tables.inspect.versions import TableVersion
 from tests.cli.conftest import Deployer
 from tests.projects import table
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from deployer.errors import Refused
-from deployer.provider.stores import Stores
-from deployer.provider.table_kind import TableKind
+from deployer.provider.resources.run_context import Stores
+from deployer.provider.resources.table import TableKind
 from deployer.provider.urn import urn_of
-from deployer.services.autosavepoint import autosavepoint_table
+from deployer.services.savepoints.autosavepoint import autosavepoint_table
 from deployer.state import open_reader
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)
 

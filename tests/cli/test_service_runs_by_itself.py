@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.agent_signals import obeyed
+from deployer.cli.agent.signals import obeyed
 from deployer.services.agent.agent import Agent, Settings
-from deployer.services.runs import queue_run, start_run
+from deployer.services.runs.records import queue_run, start_run
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
 from tests.projects import table

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deployer.services.attached import pause_service
-from deployer.services.runs import queue_run, start_run
+from deployer.services.api.attachments import pause_service
+from deployer.services.runs.records import queue_run, start_run
 from deployer.state import open_store
-from deployer.state.services import Service
+from deployer.state.model.services import Service
 from deployer.state.store import StateStore
 from tests.cli.conftest import Deployer
 from tests.cli.test_apply import edit

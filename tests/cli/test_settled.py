@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deployer.cli import stack_engine
+from deployer.app.stack import engine as stack_engine
 from deployer.engine import choose_engine
 from tests.cli.conftest import Deployer
 from tests.projects import table

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deployer.live.reader import OWNER
 from deployer.state import open_store
-from deployer.state.updates import SetTableProperties
+from deployer.state.log.updates import SetTableProperties
+from deployer.state.model.declared_properties import OWNER
 from tests.cli.conftest import Deployer
 
 OTHERS_LAKE = (

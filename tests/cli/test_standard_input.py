@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deployer.cli.standard_input import refuse_standard_input
+from deployer.cli.inputs.standard_input import refuse_standard_input
 from deployer.errors import InvalidInput
 from tests.cli.conftest import Deployer
 

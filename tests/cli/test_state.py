@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.services.attached import create_service, pause_service
-from deployer.services.runs import queue_run
-from deployer.services.savepoints import take_savepoint
+from deployer.services.api.attachments import create_service, pause_service
+from deployer.services.runs.records import queue_run
+from deployer.services.savepoints.savepoints import take_savepoint
 from deployer.state import open_store
-from deployer.state.services import Service
-from deployer.state.updates import CommitStarted
+from deployer.state.log.updates import CommitStarted
+from deployer.state.model.services import Service
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE
 

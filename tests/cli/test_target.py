@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from deployer.live.model import LiveTable
-from deployer.plan.plan_file import _checksum
-from deployer.provider.stores import Stores
+from deployer.plan.saved.file import _checksum
+from deployer.provider.resources.run_context import Stores
 from deployer.state import open_store
+from deployer.state.log.updates import SetTableProperties
 from deployer.state.reader import StateReader
-from deployer.state.updates import SetTableProperties
 from tests.cli.conftest import Deployer
 from tests.cli.target_project import ALL, actions, change_all, untouched
 from tests.cli.test_policy import approval

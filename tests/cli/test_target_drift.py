@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deployer.state import open_store
-from deployer.state.updates import SetTableProperties
-from deployer.tables.admin import delete_table
+from deployer.state.log.updates import SetTableProperties
+from deployer.tables.admin.tables import delete_table
 from tests.cli.conftest import Deployer
 from tests.cli.target_project import untouched
 from tests.security.foreign.lake_damage import entry_is_rubbish, folder_is_gone

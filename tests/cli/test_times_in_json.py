@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from deployer.cli.agent_log import AgentLog
+from deployer.cli.agent.log import AgentLog
 from deployer.cli.main import app
-from deployer.state.times import iso_utc
+from deployer.state.model.times import iso_utc
 from tests.tables.test_commands import Run, command, loaded  # noqa: F401 (fixtures)
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00")

@@ -13,8 +13,8 @@ import pytest
 
 from deployer.live.reader import live_table
 from deployer.state import open_store
-from deployer.tables.admin import update_table
-from deployer.tables.table import open_table
+from deployer.tables.admin.tables import update_table
+from deployer.tables.read.table import open_table
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import boto3
 
-from deployer.compute.emr_serverless import EmrServerless
-from deployer.compute.job_code import JobCode
-from deployer.compute.remote import RemoteJob
-from deployer.state.clock import Clock
+from deployer.compute.emr.serverless import EmrServerless
+from deployer.compute.jobs.cluster import RemoteJob
+from deployer.compute.jobs.code import JobCode
+from deployer.system.clock import Clock
 
 ROLE = "arn:aws:iam::123456789012:role/jobs"
 CODE = JobCode("arm64", "3.11", "s3://b/wheel.zip", "s3://b/environment.tar.gz", {"ingest": "s3://b/ingest.py"})

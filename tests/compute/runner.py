@@ -23,8 +23,8 @@ from typing import IO
 import boto3
 import pyspark
 
-from deployer.compute import submission
-from deployer.compute.java import java_home
+from deployer.compute.emr import settings as submission
+from deployer.compute.spark.java import java_home
 from tests.archives import unpack
 from tests.compute.aws_runs import runs_of, set_state
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from deployer.compute.aws_cron import aws_expressions
+from deployer.compute.schedules.cron import aws_expressions
 from deployer.errors import InvalidInput, Refused
-from deployer.specs.schedules import firing_times
+from deployer.specs.values.schedules import firing_times
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 DAYS = 800

@@ -11,10 +11,10 @@ import pytest
 
 from deployer.cli.main import run
 from deployer.compute.clusters import local_cluster
-from deployer.compute.local import LocalCluster
+from deployer.compute.spark.local import LocalCluster
 from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
 from deployer.specs.model import Cluster
-from deployer.tables import rewrite_load
+from deployer.tables.rewrite import load as rewrite_load
 from tests.projects import INSTANCE, make_project, table
 
 SMALL = Cluster("small", "local", {"cores": 1, "memory": "1g"})
@@ -82,7 +82,7 @@ def asked(spark: Any, monkeypatch: pytest.MonkeyPatch) -> list[LocalCluster | No
         return spark
 
     monkeypatch.setattr("spark_jobs.rewrite.local_session", session)
-    monkeypatch.setattr("deployer.compute.session.local_session", session)
+    monkeypatch.setattr("deployer.compute.spark.session.local_session", session)
     return found
 
 

@@ -8,7 +8,7 @@ import botocore.session
 import pytest
 from botocore.validate import ParamValidator
 
-from deployer.compute.emr_flow import idle_minutes, job_flow, scaling_limits, security_configuration, shape_of
+from deployer.compute.emr.flow import idle_minutes, job_flow, scaling_limits, security_configuration, shape_of
 
 GROUPS = {"release": "emr-7.12.0", "instance_type": "r7g.xlarge", "instances": 2}
 FLEETS = {"release": "emr-7.12.0", "fleets": {"types": ["r7g.xlarge", "r6g.xlarge"], "on_demand": 1, "spot": 3}}

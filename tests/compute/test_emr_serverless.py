@@ -9,10 +9,10 @@ from datetime import timedelta
 import boto3
 import pytest
 
-from deployer.compute import aws_calls
-from deployer.compute.aws_calls import CallFailed, Cause
-from deployer.compute.emr_serverless import ROLE_PATIENCE, role_is_not_ready
-from deployer.compute.remote import RemoteJob, RunState
+from deployer.aws import calls as aws_calls
+from deployer.aws.calls import CallFailed, Cause
+from deployer.compute.emr.serverless import ROLE_PATIENCE, role_is_not_ready
+from deployer.compute.jobs.cluster import RemoteJob, RunState
 from deployer.errors import DeployerError
 from tests.compute.aws_runs import JOB, ROLE, Hands, cluster_at, runs_of, set_state
 from tests.compute.conftest import PutBetween
@@ -54,7 +54,7 @@ def test_a_run_that_failed_before_is_not_taken_for_a_new_one(
     set_state(aws, first.run_id, "FAILED")
     at_once = cluster_at(application).start(JOB)  # AWS may well have ended it already: the caller is told of that
     assert at_once == first
-    monkeypatch.setattr("deployer.compute.emr_serverless.OLD", -timedelta(days=1))
+    monkeypatch.setattr("deployer.compute.emr.serverless.OLD", -timedelta(days=1))
     second = cluster_at(application).start(JOB)
     assert (second.attempt, second.run_id != first.run_id, second.key != first.key) == (2, True, True)
 

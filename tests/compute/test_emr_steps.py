@@ -9,11 +9,11 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_calls import CallFailed, Cause
-from deployer.compute.emr_flow import job_flow
-from deployer.compute.emr_steps import PATIENCE, EmrSteps
-from deployer.compute.remote import RemoteJob, RunState
-from deployer.compute.step_logs import INTERVAL, StepLogs
+from deployer.aws.calls import CallFailed, Cause
+from deployer.compute.emr.flow import job_flow
+from deployer.compute.emr.step_logs import INTERVAL, StepLogs
+from deployer.compute.emr.steps import PATIENCE, EmrSteps
+from deployer.compute.jobs.cluster import RemoteJob, RunState
 from deployer.errors import NotFound
 from tests.compute.aws_runs import CODE, JOB, Hands, set_state
 from tests.compute.conftest import PutBetween

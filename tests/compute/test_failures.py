@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deployer.compute.failures import job_failed
+from deployer.compute.spark.failures import job_failed
 
 TEXTS = {
     "an error of a Python worker": (

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import boto3
 import pytest
 
-from deployer.compute import aws_calls
-from deployer.compute.aws_calls import CallFailed, Cause
-from deployer.compute.emr_serverless import EmrServerless
-from deployer.compute.following import PATIENCE, TooEarly, Watcher, follow
-from deployer.compute.remote import Run, RunStatus
-from deployer.compute.told import Told, tell
+from deployer.aws import calls as aws_calls
+from deployer.aws.calls import CallFailed, Cause
+from deployer.compute.emr.serverless import EmrServerless
+from deployer.compute.jobs.cluster import Run, RunStatus
+from deployer.compute.jobs.status import Told, tell
+from deployer.compute.running.follow import PATIENCE, TooEarly, Watcher, follow
 from deployer.errors import DeployerError, Interrupted, NotFound, Refused
-from deployer.tables.progress import Progress
+from deployer.system.progress import Progress
 from tests.compute.aws_runs import JOB, Hands, cluster_at, set_state
 from tests.compute.conftest import PutBetween
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.java import java_home
+from deployer.compute.spark.java import java_home
 from deployer.errors import NotFound
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deployer.compute.job_code import JobCode, architecture_of
+from deployer.compute.jobs.code import JobCode, architecture_of
 from deployer.errors import NotFound
 from deployer.specs.model import Cluster
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from deployer.compute.java import java_home
-from deployer.compute.job_archive import pack
-from deployer.compute.job_code import JobCode
-from deployer.compute.job_wheel import build_wheel
+from deployer.compute.jobs.code import JobCode
+from deployer.compute.packaging.archive import pack
+from deployer.compute.packaging.wheel import build_wheel
+from deployer.compute.spark.java import java_home
 from tests.wheelhouse import make_wheel
 
 PROGRAM = """\

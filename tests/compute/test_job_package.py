@@ -15,14 +15,15 @@ from pathlib import Path
 import pytest
 
 from deployer import DISTRIBUTION
-from deployer.compute import job_package, job_wheel
-from deployer.compute.job_archive import EPOCH, build_archive, pack, platforms_of
-from deployer.compute.job_package import MANIFEST, architectures, build_package, read_package
-from deployer.compute.job_wheel import NAME, build_wheel, job_programs
-from deployer.compute.package_lock import hashes_of
+from deployer.compute.packaging import package as job_package
+from deployer.compute.packaging import wheel as job_wheel
+from deployer.compute.packaging.archive import EPOCH, build_archive, pack, platforms_of
+from deployer.compute.packaging.lock_file import hashes_of
+from deployer.compute.packaging.package import MANIFEST, architectures, build_package, read_package
+from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import DeployerError, Interrupted, InvalidInput
 from deployer.specs.model import Cluster
-from deployer.tables.progress import Progress
+from deployer.system.progress import Progress
 from tests.archives import unpack
 from tests.tables.lakes import Lake, flights
 from tests.wheelhouse import make_wheel, make_wheelhouse, sha256, use_wheelhouse
@@ -200,7 +201,9 @@ def test_the_wheel_is_one_that_pip_installs(tmp_path: Path) -> None:
     assert any(file.name == "LICENSE" for file in installed.files or ())
     # What is installed from the wheel builds the same wheel, so a project's requirements pin one file.
     (there / "bin").rename(tmp_path / "bin")
-    code = "import sys; from deployer.compute.job_wheel import build_wheel; sys.stdout.buffer.write(build_wheel())"
+    code = (
+        "import sys; from deployer.compute.packaging.wheel import build_wheel; sys.stdout.buffer.write(build_wheel())"
+    )
     environment = {**os.environ, "PYTHONPATH": str(there), "PYTHONDONTWRITEBYTECODE": "1"}
     again = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True)
     assert again.stdout == build_wheel()

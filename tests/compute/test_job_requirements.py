@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.job_requirements import ON_CLUSTERS, REQUIREMENTS, pins
+from deployer.compute.packaging.requirements import ON_CLUSTERS, REQUIREMENTS, pins
 from deployer.errors import NotFound
 from tests.projects import REPOSITORY
 

@@ -15,14 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deployer.compute.local import LocalCluster, java_options, local_session, settings
-from deployer.compute.progress import Tasks, job_group, run_job
+from deployer.compute.spark.local import LocalCluster, java_options, local_session, settings
+from deployer.compute.spark.progress import Tasks, job_group, run_job
 from deployer.errors import DeployerError, InvalidInput
-from deployer.services.work import collected
+from deployer.services.rewriting.executor import collected
 
 PROGRAM = """
 import sys, pathlib
-from deployer.compute import local
+from deployer.compute.spark import local
 session = local.local_session(local.LocalCluster(cores=1, memory="512m"))
 assert local.local_session() is session
 print(session.range(0, 10, 1, 2).mapInArrow(lambda batches: batches, "id long").count())

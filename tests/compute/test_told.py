@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.told import FOLDER, Started, Told, read_told, remember, remembered, tell
+from deployer.compute.jobs.status import FOLDER, Started, Told, read_told, remember, remembered, tell
 from deployer.errors import Corrupt
-from deployer.tables.progress import Progress
+from deployer.system.progress import Progress
 
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:

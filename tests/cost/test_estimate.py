@@ -14,12 +14,12 @@ from deployer.cost.estimate import GB, Estimate, Held, Holding, estimate
 from deployer.cost.prices import UNITS, PriceList, Tier
 from deployer.cost.runs import MONTH, runs_a_month
 from deployer.errors import InvalidInput
-from deployer.graph import build_graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import Plan, make_plan
+from deployer.plan.graph import build_graph
 from deployer.specs.model import AwsSettings, Cluster, InstanceSpec, Lake, ServiceSpec, StateBackend, TableSpec, Trigger
-from deployer.specs.schedules import firing_times
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.types import Column, Scalar
+from deployer.specs.values.schedules import firing_times
 
 PRICES = PriceList(
     "test",

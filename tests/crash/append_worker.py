@@ -13,11 +13,11 @@ from pathlib import Path
 
 import deployer.state.store
 from deployer.live.reader import read_table
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
 from deployer.state import open_store
-from deployer.state.retention import SnapshotPolicy
-from deployer.tables.admin import update_table
+from deployer.state.snapshots.retention import SnapshotPolicy
+from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.job import IngestRequest
 from spark_jobs.ingest import run
 

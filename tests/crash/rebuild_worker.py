@@ -22,15 +22,15 @@ from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
-from deployer.services.tagged_savepoints import make_savepoint
+from deployer.services.savepoints.tagged import make_savepoint
 from deployer.specs.model import KeyValue, TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
 from deployer.state import open_store
-from deployer.tables.admin import update_table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.table import open_table
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.read.table import open_table
 from spark_jobs.ingest import run
 from tests.tables.lakes import flights
 

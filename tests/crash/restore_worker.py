@@ -8,12 +8,12 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from deployer.live import restored_together
+from deployer.datasets.recovery import restored_together
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
 from deployer.state import open_store
-from deployer.state.clock import Clock
-from deployer.tables.dataset import find_entry, open_entry
+from deployer.system.clock import Clock
+from deployer.tables.open_table import find_entry, open_entry
 
 if __name__ == "__main__":
     root, *names = sys.argv[1:]

@@ -11,9 +11,9 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.services.runs import runs_of
-from deployer.services.savepoints import take_savepoint
-from deployer.state.updates import CommitStarted
+from deployer.services.runs.records import runs_of
+from deployer.services.savepoints.savepoints import take_savepoint
+from deployer.state.log.updates import CommitStarted
 from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run
 from tests.tables.lakes import Lake, flights, sorted_rows

@@ -14,7 +14,7 @@ import lance
 import pytest
 
 from deployer.state import open_store
-from deployer.tables.verify import repair, verify
+from deployer.tables.verify.verify import repair, verify
 from tests.tables.lakes import Lake, flights
 
 WORKER = str(Path(__file__).with_name("append_worker.py"))

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.cli.drift_found import find_drift
+from deployer.app.drift.find import find_drift
+from deployer.app.workspace import open_workspace
 from deployer.cli.main import run
-from deployer.cli.workspace import open_workspace
 from deployer.state import open_store
 from tests.crash.test_kill_up import killed
 from tests.projects import INSTANCE, make_project, table

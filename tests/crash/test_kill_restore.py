@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.errors import Conflict
-from deployer.live.restored_together import end_dead_restores
-from deployer.services.runs import runs_of
-from deployer.services.tagged_savepoints import make_savepoint
-from deployer.state.clock import Clock
-from deployer.tables.reinitialise import reinitialise_table
+from deployer.services.runs.records import runs_of
+from deployer.services.savepoints.tagged import make_savepoint
+from deployer.system.clock import Clock
+from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.crash.test_kill_compact import clean as verified
 from tests.crash.test_kill_compact import end_dead_run
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -83,7 +83,7 @@ def test_a_dead_restore_keeps_loads_off_until_its_lease_is_over(
     state = lake.store.table(lake.open().opened.entry.table_id)
     assert not end_dead_restores(lake.store, lake.root, state)
     later = Clock().now() + 120_000
-    monkeypatch.setattr("deployer.live.restored_together.Clock", lambda: Clock(now=lambda: later))
+    monkeypatch.setattr("deployer.datasets.recovery.restored_together.Clock", lambda: Clock(now=lambda: later))
     with pytest.raises(Conflict, match="run the ingest again"):
         lake.ingest(file, job_id="later")
     assert lake.ingest(file, job_id="later").rows == 40

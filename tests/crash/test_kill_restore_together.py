@@ -14,13 +14,13 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.live.lance_storage import storage_options
-from deployer.services.tagged_savepoints import make_savepoint
+from deployer.datasets.storage.options import storage_options
+from deployer.services.savepoints.tagged import make_savepoint
 from deployer.state import open_reader
-from deployer.tables.dataset import open_to_change, read_entry
-from deployer.tables.reinitialise import reinitialise_table
-from deployer.tables.table import open_table
-from deployer.tables.verify import verify
+from deployer.tables.open_table import open_to_change, read_entry
+from deployer.tables.read.table import open_table
+from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 WORKER = str(Path(__file__).with_name("restore_worker.py"))

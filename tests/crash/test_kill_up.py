@@ -16,8 +16,8 @@ import pytest
 
 from deployer.cli.main import run
 from deployer.state import open_store
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.updates import RegisterTable
+from deployer.state.log.updates import RegisterTable
+from deployer.state.model.entities import INSTANCE_LOG
 from tests.projects import INSTANCE, make_project, table
 
 TABLES = 20

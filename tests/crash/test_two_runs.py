@@ -18,9 +18,9 @@ import pyarrow as pa
 import pytest
 
 from deployer.cli.main import run
-from deployer.engine.running import is_running, start_of
 from deployer.state import open_store
-from deployer.state.updates import SetTableProperties
+from deployer.state.log.updates import SetTableProperties
+from deployer.system.processes import is_running, start_of
 from tests.projects import INSTANCE, make_project, table
 
 COMMAND = [sys.executable, "-m", "deployer"]

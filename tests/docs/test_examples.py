@@ -15,8 +15,8 @@ from typer.core import TyperGroup
 from deployer.cli.main import app
 from deployer.cli.reference import groups, reference
 from deployer.cost.prices import read_prices
-from deployer.engine.aws_kms import parse_kms
-from deployer.engine.backend_url import s3_place
+from deployer.engine.project.backend_url import s3_place
+from deployer.engine.secrets.aws_kms import parse_kms
 from deployer.policy.load import load_policies
 from deployer.specs import load_lake
 from tests.projects import INSTANCE, REPOSITORY

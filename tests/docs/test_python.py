@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
-from deployer.tables.admin import create_table
+from deployer.tables.admin.instance import create_instance
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
-from deployer.tables.instance import create_instance
 from tests.projects import REPOSITORY
 
 

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from deployer.specs import load_lake
-from deployer.specs.service_schema import CONDITIONS, KINDS, default_trigger, option_names, option_schema
+from deployer.specs.schema.services import CONDITIONS, KINDS, default_trigger, option_names, option_schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "services.md").read_text(encoding="utf-8")
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choose_engine, read_project
-from deployer.engine.backend_url import open_backend
-from deployer.state.objects import ObjectStore
+from deployer.engine.project.backend_url import open_backend
+from deployer.storage.objects import ObjectStore
 from tests.engine.provider_files import FileProvider, files_of, log_of
 
 PRELUDE = """

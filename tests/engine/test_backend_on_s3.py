@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from deployer.engine.backend_url import s3_place
+from deployer.engine.project.backend_url import s3_place
 from deployer.errors import Conflict, DeployerError, EngineFailed, InvalidInput
-from deployer.state.s3_bucket import S3Access
+from deployer.storage.s3_client import S3Access
 from tests.engine.conftest import CHECKPOINT, Lab, backend_url_of, lab_in
 from tests.state.faults import Proxy, proxy
 

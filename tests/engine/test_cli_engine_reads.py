@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pulumi import automation
 
-from deployer.engine.backend import read_checkpoint, stack_files
-from deployer.engine.cli_engine import CliEngine
-from deployer.engine.project import StackRef, read_project
+from deployer.engine.cli.engine import CliEngine
+from deployer.engine.persistence.backend import read_checkpoint, stack_files
+from deployer.engine.project.project import StackRef, read_project
 from tests.projects import make_project
 
 

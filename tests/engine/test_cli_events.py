@@ -18,8 +18,8 @@ from deployer.engine import (
     StepStarted,
     choose_engine,
 )
-from deployer.engine.cli_engine import CliEngine
-from deployer.engine.cli_events import Collected
+from deployer.engine.cli.engine import CliEngine
+from deployer.engine.cli.events import Collected
 from deployer.errors import InvalidInput, NotFound
 from tests.engine.conftest import Lab
 

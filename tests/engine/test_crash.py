@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from deployer.engine import StackRef, choose_engine, read_project
-from deployer.engine.backend import stack_files
+from deployer.engine.persistence.backend import stack_files
 from deployer.errors import Conflict, Corrupt
-from deployer.state import failpoints
+from deployer.system import failpoints
 from tests.engine.conftest import CHECKPOINT, PRELUDE, Lab, backend_url_of, check_state, lab_in
 from tests.engine.provider_files import FileProvider
 
@@ -206,7 +206,7 @@ def test_the_journal_of_another_checkpoint_is_not_applied(any_lab: Lab) -> None:
 
 
 def test_the_cli_engine_takes_the_journal_over_before_the_cli_reads(any_lab: Lab) -> None:
-    from deployer.engine.cli_engine import _take_over_journal
+    from deployer.engine.cli.engine import _take_over_journal
 
     any_lab.program(TWENTY)
     assert killed_up(any_lab, "engine.step.end@8")

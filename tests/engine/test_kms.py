@@ -13,9 +13,9 @@ import pytest
 import yaml
 from moto import mock_aws
 
-from deployer.engine.aws_kms import KmsUrl, parse_kms
-from deployer.engine.crypter import Crypter
-from deployer.engine.rekey import change_keeper
+from deployer.engine.persistence.rekey import change_keeper
+from deployer.engine.secrets.aws_kms import KmsUrl, parse_kms
+from deployer.engine.secrets.crypter import Crypter
 from deployer.errors import Corrupt, DeployerError, InvalidInput, Refused
 from tests.engine.conftest import Lab, lab_in
 

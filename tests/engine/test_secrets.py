@@ -7,9 +7,9 @@ import json
 import pytest
 import yaml
 
-from deployer.engine.keepers import ByPassphrase
-from deployer.engine.passphrase import new_salt, open_salt
-from deployer.engine.secrets import Secrets, StackKeys
+from deployer.engine.secrets.encryption import Secrets, StackKeys
+from deployer.engine.secrets.keepers import ByPassphrase
+from deployer.engine.secrets.passphrase import new_salt, open_salt
 from deployer.errors import EngineFailed, InvalidInput, Refused
 from tests.engine.conftest import Lab
 

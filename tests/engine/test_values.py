@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.engine import values as v
-from deployer.engine.assets import hashed, with_hashes
-from deployer.engine.paths import contains, parse_path, with_old_values
-from deployer.engine.property_values import from_property, to_property
-from deployer.engine.requests import parse_duration
-from deployer.engine.resource import ResourceState
-from deployer.engine.service import RefusedCall
-from deployer.engine.snapshot import in_dependency_order
+from deployer.engine.program.requests import parse_duration
+from deployer.engine.program.service import RefusedCall
+from deployer.engine.values import values as v
+from deployer.engine.values.assets import hashed, with_hashes
+from deployer.engine.values.property_paths import contains, parse_path, with_old_values
+from deployer.engine.values.property_values import from_property, to_property
+from deployer.engine.values.resource import ResourceState
+from deployer.engine.values.snapshot import in_dependency_order
 from deployer.errors import NotFound, Refused
 
 SCALARS = (

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deployer.errors import InvalidInput, Refused
-from deployer.tables.ingest.distributed import murmur3, partition_keys
-from deployer.tables.progress import Progress
+from deployer.system.progress import Progress
+from deployer.tables.ingest.spark import murmur3, partition_keys
 from spark_jobs.ingest import main
 from tests.tables.lakes import Lake, flights
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from deployer.compute.told import Told, ask_to_end, read_told
+from deployer.compute.jobs.status import Told, ask_to_end, read_told
 from deployer.errors import DeployerError, Interrupted, Refused
+from deployer.system.progress import OnProgress, Progress
+from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.ingest.selects import Select
-from deployer.tables.ingest.sources import Format, ReadOptions
-from deployer.tables.progress import OnProgress, Progress
+from deployer.tables.ingest.rows.selects import Select
 from spark_jobs import ingest as ingest_program
 from spark_jobs import program
 from spark_jobs.program import run_program

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from deployer.compute.aws_calls import CallFailed, Cause
-from deployer.compute.remote import RemoteJob, Run, RunState, RunStatus
-from deployer.compute.rewriting import RewriteCluster, rewrite_on
+from deployer.aws.calls import CallFailed, Cause
+from deployer.compute.jobs.cluster import RemoteJob, Run, RunState, RunStatus
+from deployer.compute.running.remote_rewrite import RewriteCluster, rewrite_on
 from deployer.errors import DeployerError, Interrupted, Refused
-from deployer.live.rollforward import recorded_table
 from deployer.specs.model import TableSpec
-from deployer.state.clock import Clock
-from deployer.tables.admin import update_table
-from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.system.clock import Clock
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.tables.admin.tables import update_table
+from deployer.tables.inspect.recorded import recorded_table
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 KEYS = {"row_keys": ("flight", "carrier"), "split_points": ((300,), (600,))}
@@ -68,8 +68,8 @@ class Processes:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Processes]:
-    monkeypatch.setattr("deployer.compute.following.LAST_LINES", 0.0)
-    monkeypatch.setattr("deployer.compute.rewriting.PAUSE", 0.2)
+    monkeypatch.setattr("deployer.compute.running.follow.LAST_LINES", 0.0)
+    monkeypatch.setattr("deployer.compute.running.remote_rewrite.PAUSE", 0.2)
     found = Processes()
     yield found
     for process in found.runs.values():
@@ -143,7 +143,7 @@ def stop_at_first(_: Progress) -> None:
 def test_an_up_that_is_interrupted_ends_the_job_and_the_next_one_starts_it_again(
     filled: Lake, cluster: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.compute.rewriting.TO_END", 0.0)
+    monkeypatch.setattr("deployer.compute.running.remote_rewrite.TO_END", 0.0)
     cluster.failpoint = "tables.rewrite.started=stop"  # it hears of nothing
     with pytest.raises(Interrupted, match="was asked to end; the table is as it was"):
         up(filled, cluster, stop_at_first)

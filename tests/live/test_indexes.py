@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.live.indexes import Observed, Remembered, live_indexes, reconciled, remembered_indexes, with_indexes
+from deployer.datasets.indexes import Observed, Remembered, live_indexes, reconciled, remembered_indexes, with_indexes
 from deployer.specs.model import IndexSpec
-from deployer.state.location import Location
-from deployer.state.model import TableProperties, TableState
+from deployer.state.model.entities import TableProperties, TableState
+from deployer.state.model.location import Location
 
 WANTED = IndexSpec("v", ("e",), "ivf_pq", {"num_partitions": 4, "num_sub_vectors": 8})
 PLAIN = replace(WANTED, parameters={"num_sub_vectors": 8})
@@ -64,6 +64,6 @@ def test_declarations_stand_while_the_dataset_fits_them(case: str) -> None:
 
 
 def _in_dataset_2(properties: TableProperties) -> TableState:
-    from deployer.state.model import Dataset
+    from deployer.state.model.entities import Dataset
 
     return TableState(properties=properties, datasets=(Dataset(2, Location("air/t-g2.lance"), "current", 0, 1),))

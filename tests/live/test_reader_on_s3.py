@@ -9,11 +9,11 @@ import pytest
 
 from deployer.live.reader import active_tables, read_lake
 from deployer.specs.model import TableSpec
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.types import Column, Scalar
 from deployer.state import create_store, open_store
-from deployer.state.s3_bucket import bucket_of
 from deployer.state.store import StateStore
-from deployer.tables.admin import create_table
+from deployer.storage.s3_client import bucket_of
+from deployer.tables.admin.tables import create_table
 from tests.state.faults import Asked, Interpose
 
 TABLES = 6

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
-from deployer.tables.ingest.sources import ReadOptions
+from deployer.tables.ingest.files.model import ReadOptions
 
 Row = Sequence[Any]
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pytest
 
-from deployer.cli.infer import spec_text
+from deployer.cli.project.infer import spec_text
 from deployer.errors import DeployerError, InvalidInput
 from deployer.specs import load_lake
 from deployer.specs.model import TableSpec
-from deployer.tables.admin import create_table
-from deployer.tables.import_infer import infer
-from deployer.tables.ingest.sources import ReadOptions
+from deployer.tables.admin.tables import create_table
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files.model import ReadOptions
 from tests.packages.compare import differences, expected_rows
 from tests.packages.data_files import downloaded
 from tests.projects import INSTANCE

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from deployer.plan import changes as c
 from deployer.specs.model import IndexSpec, ServiceSpec, Storage, TableSpec, Trigger
-from deployer.specs.service_schema import KINDS
-from deployer.specs.types import Column, Scalar, Struct
+from deployer.specs.schema.services import KINDS
+from deployer.specs.types.types import Column, Scalar, Struct
 
 TEXT, INT64 = Scalar("string"), Scalar("int64")
 

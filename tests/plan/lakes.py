@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from deployer.graph import build_graph
-from deployer.graph.build import Graph
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.plan.graph import build_graph
+from deployer.plan.graph.build import Graph
 from deployer.specs.model import Cluster, InstanceSpec, Lake, ServiceSpec, TableSpec, Trigger
-from deployer.specs.types import Column, ListOf, MapOf, Scalar, Struct
+from deployer.specs.types.types import Column, ListOf, MapOf, Scalar, Struct
 
 OWNER = "lakes/dev"
 

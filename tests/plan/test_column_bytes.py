@@ -7,12 +7,12 @@ import pytest
 from deployer.live.model import TableStatistics
 from deployer.plan import changes as c
 from deployer.plan import make_plan
-from deployer.plan.column_bytes import Bytes, column_bytes
-from deployer.plan.plan import Plan
-from deployer.plan.risk import Risk
-from deployer.plan.totals import extent
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
+from deployer.plan.assess.column_bytes import Bytes, column_bytes
+from deployer.plan.assess.risk import Risk
+from deployer.plan.model import Plan
+from deployer.plan.render.totals import extent
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
 from tests.plan.lakes import FLIGHTS, LIVE, graph, with_column, without_column
 
 ADDRESS = "table/air.t"

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from deployer.plan import diff, make_plan
-from deployer.plan.as_json import plan_as_json
 from deployer.plan.changes import Change, CreateIndex, DropIndex, RebuildIndex, RenameIndex
-from deployer.plan.terminal import plan_as_tree
-from deployer.plan.words import describe
+from deployer.plan.render.changes import describe
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.render.terminal import plan_as_tree
 from deployer.specs.model import Cluster, InstanceSpec, ServiceSpec, StateBackend, Storage, TableSpec, Trigger
-from deployer.specs.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
+from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph, with_column, without_column
 
 GOLDEN = Path(__file__).parent / "golden"

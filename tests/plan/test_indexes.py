@@ -11,15 +11,15 @@ from rich.console import Console
 
 from deployer.errors import Position
 from deployer.plan import diff, make_plan
-from deployer.plan.as_json import plan_as_json
-from deployer.plan.cause import cause
+from deployer.plan.assess.risk import Risk
 from deployer.plan.changes import CreateIndex, DropIndex, IndexChange, RebuildIndex, RenameColumn, RenameIndex
-from deployer.plan.indexes import index_changes
-from deployer.plan.risk import Risk
-from deployer.plan.terminal import plan_as_tree
-from deployer.provider.paths import property_paths
+from deployer.plan.diff.indexes import index_changes
+from deployer.plan.planning.cause import cause
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.render.terminal import plan_as_tree
+from deployer.provider.resources.property_paths import property_paths
 from deployer.specs.model import IndexSpec, TableSpec
-from deployer.specs.types import Column, FixedSizeList, Scalar, Struct
+from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct
 from tests.plan.lakes import FLIGHTS, LIVE, OWNER, graph
 from tests.plan.test_diff import check
 

@@ -9,8 +9,8 @@ import pytest
 
 from deployer.live.model import LiveLake, LiveTable, Unreadable
 from deployer.plan import make_plan
-from deployer.plan.plan import Plan
-from deployer.plan.words import describe
+from deployer.plan.model import Plan
+from deployer.plan.render.changes import describe
 from tests.plan.lakes import EMPTY, INSTANCE, OWNER, graph
 
 A, B, C = (replace(EMPTY, name=name) for name in "abc")

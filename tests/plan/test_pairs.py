@@ -18,11 +18,11 @@ from deployer.errors import InvalidSpecs
 from deployer.live.model import LiveLake, LiveTable, TableStatistics
 from deployer.plan import changes as c
 from deployer.plan import make_plan
-from deployer.plan.diff import diff
-from deployer.plan.words import describe
-from deployer.specs.lake import load_lake
+from deployer.plan.diff.lakes import diff
+from deployer.plan.render.changes import describe
+from deployer.specs.editing.write import lake_to_yaml
+from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import Lake, TableSpec
-from deployer.specs.write import lake_to_yaml
 from tests.plan.edits import EDITS, MORE, TABLE, Edit
 from tests.plan.lakes import INSTANCE, OWNER, graph
 from tests.plan.test_diff import check

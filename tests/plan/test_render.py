@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from deployer.live.model import LiveLake, TableStatistics
 from deployer.plan import Foreign, Plan, make_plan
-from deployer.plan.as_json import plan_as_json
-from deployer.plan.escaping import markdown_code, markdown_text, plain
-from deployer.plan.html import plan_as_html
-from deployer.plan.markdown import COMMENT_LIMIT, plan_as_markdown
+from deployer.plan.render.escaping import markdown_code, markdown_text, plain
+from deployer.plan.render.html import plan_as_html
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown
 from deployer.plan.targets import Targets
 from deployer.specs.model import TableSpec
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.types import Column, Scalar
 from tests.plan.lakes import EMPTY, FLIGHTS, INSTANCE, LIVE, OWNER, graph
 from tests.plan.test_diff import INSTANCES, TABLES
 

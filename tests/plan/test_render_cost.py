@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from deployer.plan import Plan
-from deployer.plan.as_json import plan_as_json
-from deployer.plan.html import plan_as_html
-from deployer.plan.markdown import COMMENT_LIMIT, plan_as_markdown
-from deployer.plan.monthly import MonthlyCost, cost_words
-from deployer.plan.terminal import plan_as_tree
+from deployer.plan.cost_delta import MonthlyCost, cost_words
+from deployer.plan.render.html import plan_as_html
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown
+from deployer.plan.render.terminal import plan_as_tree
 from tests.plan.lakes import EMPTY, FLIGHTS
 from tests.plan.test_diff import TABLES
 from tests.plan.test_render import HOSTILE, LONG, many, plan_of

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from rich.console import RenderableType
 
-from deployer.cli.output import ShownConsole
+from deployer.console.output import ShownConsole
 from deployer.errors import Position
 from deployer.plan import Plan
-from deployer.plan.as_json import plan_as_json, verdict_document
-from deployer.plan.html import plan_as_html, verdict_as_html
-from deployer.plan.markdown import COMMENT_LIMIT, plan_as_markdown, verdict_as_markdown
-from deployer.plan.terminal import plan_as_tree, verdict_as_tree
+from deployer.plan.render.html import plan_as_html, verdict_as_html
+from deployer.plan.render.json_form import plan_as_json, verdict_document
+from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown, verdict_as_markdown
+from deployer.plan.render.terminal import plan_as_tree, verdict_as_tree
 from deployer.plan.verdict import AskedRule, Enforcement, Verdict, Violation, sorted_violations
-from deployer.visible import json_text
+from deployer.text.visible import json_text
 from tests.plan.lakes import EMPTY, FLIGHTS
 from tests.plan.test_diff import TABLES
 from tests.plan.test_render import HOSTILE, many, parsed, plan_of

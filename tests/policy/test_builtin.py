@@ -12,7 +12,7 @@ from deployer.plan.verdict import Verdict
 from deployer.policy.builtin import BUILTIN
 from deployer.policy.rows import PlanView
 from deployer.specs.model import ServiceSpec, TableSpec
-from deployer.specs.types import Column, Scalar, Struct
+from deployer.specs.types.types import Column, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, with_column, without_column
 from tests.policy.plans import aged, unknown, verdict_in, view_of, without_sizes
 

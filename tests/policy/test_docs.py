@@ -11,7 +11,7 @@ import pytest
 from deployer.plan.verdict import Verdict
 from deployer.policy.builtin import BUILTIN
 from deployer.policy.rows import ChangeRow, ColumnRow, PlanView, ResourceRow
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.types import Column, Scalar
 from tests.plan.lakes import EMPTY, FLIGHTS, LIVE
 from tests.policy.plans import verdict_in, view_of
 from tests.projects import REPOSITORY

@@ -11,7 +11,7 @@ from deployer.policy.rows import PlanView
 from deployer.policy.sql_rules import plan_tables
 from deployer.policy.view import plan_view
 from deployer.specs.model import IndexSpec
-from deployer.specs.types import Column, Scalar, Struct
+from deployer.specs.types.types import Column, Scalar, Struct
 from tests.plan.lakes import EMPTY, FLIGHTS, LIVE, OWNER, graph, with_column
 from tests.plan.test_diff import INSTANCES, TABLES
 from tests.policy.plans import NOW, aged, view_of

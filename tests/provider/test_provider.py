@@ -13,14 +13,14 @@ import pytest
 from pulumi.provider.experimental import provider as sdk
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
-from deployer.provider.deletions import DELETIONS_VARIABLE, Deletions
-from deployer.provider.kinds import UNKNOWN
 from deployer.provider.provider import LakeProvider, _plain, _properties
-from deployer.provider.stores import Stores
-from deployer.provider.table_inputs import table_inputs
+from deployer.provider.resources.deletions import DELETIONS_VARIABLE, Deletions
+from deployer.provider.resources.inputs import table_inputs
+from deployer.provider.resources.kind import UNKNOWN
+from deployer.provider.resources.run_context import Stores
 from deployer.provider.urn import address_of, owner_of, type_of
-from deployer.specs.json_form import instance_to_json
-from deployer.specs.types import Column, Scalar
+from deployer.specs.serialized.specs import instance_to_json
+from deployer.specs.types.types import Column, Scalar
 from tests.plan.lakes import INSTANCE, with_column, without_column
 
 FLIGHTS = without_column("notes")  # maps need file version 2.2

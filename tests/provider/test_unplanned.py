@@ -18,9 +18,9 @@ from deployer.cli.main import run
 from deployer.engine import Diagnostic, Event, StackRef, read_project
 from deployer.engine.embedded import EmbeddedEngine
 from deployer.errors import EngineFailed
-from deployer.provider.deletions import DELETIONS_VARIABLE, Deletions
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import Stores
+from deployer.provider.resources.deletions import DELETIONS_VARIABLE, Deletions
+from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import Judgement, UnplannedRun
 from tests.projects import INSTANCE, make_project, table
 

@@ -16,9 +16,9 @@ from typing import Annotated, Any, Literal, cast, get_args, get_origin, get_type
 
 from hypothesis import strategies as st
 
-from deployer.state.codec import Kinds
-from deployer.state.location import Location, rewrite_location
-from deployer.state.updates import InstanceUpdate, TableUpdate, Update
+from deployer.state.log.codec import Kinds
+from deployer.state.log.updates import InstanceUpdate, TableUpdate, Update
+from deployer.state.model.location import Location, rewrite_location
 
 from . import forge
 

@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.compute.aws_access import most_workers, timeout_minutes
-from deployer.compute.aws_alarms import (
+from deployer.compute.clusters import most_workers, timeout_minutes
+from deployer.compute.emr.flow import idle_minutes, security_configuration
+from deployer.compute.jobs.code import JobCode
+from deployer.compute.schedules.alarms import (
     events_trust,
     failed_clusters,
     failed_runs,
@@ -17,9 +19,7 @@ from deployer.compute.aws_alarms import (
     succeeded_runs,
     topic_policy,
 )
-from deployer.compute.aws_schedules import Scheduled, start_job_run
-from deployer.compute.emr_flow import idle_minutes, security_configuration
-from deployer.compute.job_code import JobCode
+from deployer.compute.schedules.schedules import Scheduled, start_job_run
 from deployer.cost.budget import LEAST, monthly_budget
 from deployer.specs.model import AwsSettings, Cluster, InstanceSpec, Lake, ServiceSpec, Trigger
 from tests.plan.lakes import FLIGHTS

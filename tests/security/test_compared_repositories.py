@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deployer.cli.git_files import extract_specs
-from deployer.cli.git_repository import Repository, find_repository
+from deployer.app.spec_diff.git_files import extract_specs
+from deployer.app.spec_diff.git_repository import Repository, find_repository
 from deployer.errors import InvalidInput
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
@@ -542,7 +542,7 @@ def test_too_many_files_are_refused(mono: Path, tmp_path: Path, monkeypatch: pyt
     repository = find_repository(mono)
     for name in ("_MOST_FILES", "_MOST_BYTES"):
         with monkeypatch.context() as limited:
-            limited.setattr(f"deployer.cli.git_files.{name}", 1)
+            limited.setattr(f"deployer.app.spec_diff.git_files.{name}", 1)
             with pytest.raises(InvalidInput, match="the project has more than"):
                 extract_specs(repository, repository.resolve("main"), mono / "lake", tmp_path / "target")
     assert not (tmp_path / "target").exists()
@@ -551,7 +551,7 @@ def test_too_many_files_are_refused(mono: Path, tmp_path: Path, monkeypatch: pyt
 def test_a_git_folder_of_another_user_is_refused(mono: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """F1: a folder that everybody may write, such as /tmp, holds the `.git` of anybody."""
     owners = {mono / ".git": 1234, mono / "lake": os.geteuid()}
-    monkeypatch.setattr("deployer.cli.git_repository._owner", owners.__getitem__)
+    monkeypatch.setattr("deployer.app.spec_diff.git_repository._owner", owners.__getitem__)
     with pytest.raises(InvalidInput, match="belongs to another user"):
         find_repository(mono / "lake")
     owners[mono / "lake"] = 1234  # a container's user in a checkout of the machine's

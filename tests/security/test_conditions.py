@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
 from deployer.sql.one_expression import LONGEST, NotOneExpression, check_one_expression
-from deployer.tables.table import Table
+from deployer.tables.read.table import Table
 from tests.tables.lakes import Lake, flights
 
 

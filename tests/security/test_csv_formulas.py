@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.tables.export import write_csv
+from deployer.tables.read.export import write_csv
 from tests.cli.conftest import Deployer, project  # noqa: F401
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.cli.live_state import read_live
+from deployer.app.live_state import read_live
 from deployer.tables.append import open_appender
 from tests.security.repository import PASSPHRASE, VARIABLES, Repository, make_template
 from tests.security.workflow_runner import Run
@@ -84,7 +84,7 @@ def test_exactly_the_approved_plan_is_applied_by_the_deploying_role(repository: 
 
 def tampered(plan: Path) -> None:
     """Another plan of the same project, valid in itself."""
-    from deployer.plan import plan_file
+    from deployer.plan.saved import file as plan_file
 
     document = json.loads(plan.read_text(encoding="utf-8"))
     document["desired"]["tables"] = []

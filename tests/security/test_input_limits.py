@@ -15,21 +15,24 @@ import pyarrow as pa
 import pytest
 
 from deployer.cost.prices import read_prices
-from deployer.engine.project import load_yaml
+from deployer.engine.project.project import load_yaml
 from deployer.errors import Corrupt, DeployerError, InvalidInput, InvalidSpecs
 from deployer.files import archives
 from deployer.files.reading import MAX_JSON_DEPTH, NotAFile, TooLarge, parse_json, read_limited
-from deployer.plan.plan_file import read_plan
+from deployer.plan.saved.file import read_plan
 from deployer.policy.load import load_policies
-from deployer.specs import limits, load_lake, yaml
-from deployer.specs.yaml import MAX_BYTES, parse_yaml
-from deployer.state.envelope import FORMAT, MAGIC, digest, seal, unseal
-from deployer.state.objects import LocalObjects
-from deployer.state.portable import read_export
-from deployer.tables.ingest import dialects, text_blocks
-from deployer.tables.ingest.read_json import _is_too_deep
-from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources
-from deployer.tables.ingest.text_blocks import line_blocks
+from deployer.specs import load_lake
+from deployer.specs.sources import limits
+from deployer.specs.yaml import nodes as yaml
+from deployer.specs.yaml.nodes import MAX_BYTES, parse_yaml
+from deployer.state.transfer.export import read_export
+from deployer.storage.envelope import FORMAT, MAGIC, digest, seal, unseal
+from deployer.storage.objects import LocalObjects
+from deployer.tables.ingest.files import dialects, text_blocks
+from deployer.tables.ingest.files.find import find_sources
+from deployer.tables.ingest.files.model import Format, ReadOptions, Source
+from deployer.tables.ingest.files.text_blocks import line_blocks
+from deployer.tables.ingest.readers.json import _is_too_deep
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.projects import INSTANCE, table
 

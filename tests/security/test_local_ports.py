@@ -17,10 +17,10 @@ import pytest
 from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
 
-from deployer.engine.process import PluginProcess
-from deployer.engine.remote import RemoteProvider
-from deployer.engine.service import EngineService
-from deployer.engine.serving import Served
+from deployer.engine.program.service import EngineService
+from deployer.engine.program.serving import Served
+from deployer.engine.providers.process import PluginProcess
+from deployer.engine.providers.remote import RemoteProvider
 from deployer.provider import callers
 from deployer.provider.callers import TOKEN_KEY, TOKEN_VARIABLE, Callers, user_of
 
@@ -77,7 +77,7 @@ def started(monkeypatch: pytest.MonkeyPatch, folder: Path, *, token: bool) -> It
         def without_token(*arguments: Any, env: dict[str, str], **more: Any) -> Any:
             return popen(*arguments, env={key: env[key] for key in env if key != TOKEN_VARIABLE}, **more)
 
-        monkeypatch.setattr("deployer.engine.process.subprocess.Popen", without_token)
+        monkeypatch.setattr("deployer.engine.providers.process.subprocess.Popen", without_token)
     process = PluginProcess(PLUGIN, "127.0.0.1:1", folder, lambda severity, line: None)
     monkeypatch.undo()
     try:

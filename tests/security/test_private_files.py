@@ -11,18 +11,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deployer.cli.query import RowFormat, write_rows
+from deployer.cli.data.query import RowFormat, write_rows
 from deployer.errors import InvalidInput, Refused
 from deployer.files.private import open_lock, replacing, write_private
 from deployer.state import create_store, open_reader, open_store, remove_store
-from deployer.state.line import Line
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.objects import LocalObjects
-from deployer.state.turns import Turns
-from deployer.tables.export import write_parquet
-from deployer.tables.ingest.bad_row_files import write_bad_rows
-from deployer.tables.ingest.bad_rows import BadRows, Problem
-from deployer.tables.table import Rows
+from deployer.state.backends.fair_lock import Turns
+from deployer.state.backends.group_commit import Line
+from deployer.state.model.entities import INSTANCE_LOG
+from deployer.storage.objects import LocalObjects
+from deployer.tables.ingest.rows.bad_row_files import write_bad_rows
+from deployer.tables.ingest.rows.bad_rows import BadRows, Problem
+from deployer.tables.read.export import write_parquet
+from deployer.tables.read.table import Rows
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.security import forge
 from tests.state.samples import TABLE, creation

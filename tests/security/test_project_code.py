@@ -55,17 +55,17 @@ def prepend(project: Path, text: str) -> None:
 #: What a program does to its own process; it comes to its end afterwards, or not.
 HARMLESS = {
     "the_reproduction": """
-import deployer.cli.planning as _p
+import deployer.app.planning.plan as _p
 from dataclasses import replace as _r
 _p.judged = lambda w, plan, *a, **k: _r(plan, resources=())
 _p.with_cost = lambda w, plan, *a, **k: plan
 _p.with_foreign = lambda plan, ops: _r(plan, resources=())
 """,
     "the_planner": """
-import deployer.plan, deployer.plan.plan, deployer.plan.diff, deployer.plan.risk
-deployer.plan.plan.diff = deployer.plan.diff.diff = lambda *a, **k: ()
+import deployer.plan, deployer.plan.planning.planner, deployer.plan.diff.lakes, deployer.plan.assess.risk
+deployer.plan.planning.planner.diff = deployer.plan.diff.lakes.diff = lambda *a, **k: ()
 deployer.plan.make_plan = lambda *a, **k: None
-deployer.plan.plan.Plan.refused = property(lambda self: ())
+deployer.plan.planning.planner.Plan.refused = property(lambda self: ())
 """,
     "the_printer": """
 import builtins, sys, json, rich.console
@@ -152,7 +152,7 @@ def test_a_program_cannot_change_the_rules_that_judge_its_plan(branch: Path, dep
     ],
 )
 def test_no_type_hides_a_resource_that_a_provider_has(type_: str, custom: bool, shown: bool) -> None:
-    from deployer.cli.foreign import with_foreign
+    from deployer.app.planning.foreign import with_foreign
     from deployer.engine import Operation
     from deployer.plan import Plan
 
@@ -389,7 +389,7 @@ def test_the_memory_of_the_command_is_closed_from_when_a_program_runs(project: P
     """Who is not root can read neither its environment nor its memory, nor trace it; the kernel tells by the owner."""
     from deployer.engine import Event
     from deployer.engine.embedded import EmbeddedEngine
-    from deployer.engine.project import StackRef, read_project
+    from deployer.engine.project.project import StackRef, read_project
     from deployer.isolation.surroundings import _GET_DUMPABLE, _prctl
 
     (project / PROGRAM).write_text("print('now')")
@@ -426,8 +426,8 @@ def test_bytecode_beside_the_program_is_never_run(project: Path, deployer: Deplo
     "beside", ["json/__init__.py", "decimal.py", "local.cpython-311-x86_64-linux-gnu.so", "aws.pyc"]
 )
 def test_a_module_beside_the_packaged_program_makes_it_another(beside: str, project: Path, deployer: Deployer) -> None:
-    from deployer.cli.settled import is_packaged_program
-    from deployer.cli.workspace import open_workspace
+    from deployer.app.stack.fast_path import is_packaged_program
+    from deployer.app.workspace import open_workspace
 
     assert is_packaged_program(open_workspace(project, "dev", None))
     file = project / "stacks" / beside
@@ -547,7 +547,7 @@ RULES = {
     "the_reproduction": (
         "import deployer.policy.evaluate as e, deployer.plan.verdict as v\n"
         "e._violation = lambda *a: None\nv.Verdict.denied = property(lambda self: ())\n"
-        "import deployer.cli.policies as p\np.judged = lambda w, plan, *a, **k: plan\n"
+        "import deployer.app.planning.policies as p\np.judged = lambda w, plan, *a, **k: plan\n"
     ),
     "the_other_rules": (
         "import deployer.policy.builtin as b\nb.BUILTIN = {}\n"

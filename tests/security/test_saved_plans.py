@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from deployer.plan.plan_file import _checksum, read_plan
+from deployer.plan.saved.file import _checksum, read_plan
 from tests.cli.conftest import Deployer, project  # noqa: F401
 from tests.cli.test_apply import add_rows
 
@@ -179,7 +179,7 @@ def test_a_plan_is_read_once(project: Path, deployer: Deployer, monkeypatch: pyt
         edited(project / PLAN, drop_planes)
         return result
 
-    monkeypatch.setattr("deployer.cli.saved_plan.read_plan", read_and_swap)
+    monkeypatch.setattr("deployer.app.planning.saved_plan.read_plan", read_and_swap)
     assert deployer("up", PLAN, "--expect", found).code == 0
     assert tables(project) == {"flights", "planes"}
 

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
-from deployer import masking
-from deployer.compute.told import Told, read_told, tell
-from deployer.engine import passphrase
-from deployer.engine.passphrase import new_salt
+from deployer.compute.jobs.status import Told, read_told, tell
+from deployer.engine.secrets import passphrase
+from deployer.engine.secrets.passphrase import new_salt
 from deployer.errors import DeployerError, InvalidInput
-from deployer.services.runs import find_run, queue_run, start_run
-from deployer.state.services import Figures
+from deployer.services.runs.records import find_run, queue_run, start_run
+from deployer.state.model.services import Figures
 from deployer.tables.ingest.job import IngestRequest
+from deployer.text import masking
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, REPOSITORY, make_project, table
 from tests.tables.lakes import Lake

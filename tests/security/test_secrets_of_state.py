@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 import yaml
 
-from deployer import masking
 from deployer.engine import Diagnostic, ProgramOutput, StackRef
-from deployer.engine import passphrase as by_passphrase
-from deployer.engine.backend import stack_files
-from deployer.engine.config import read_keys
-from deployer.engine.crypter import Crypter, WrongKey
-from deployer.engine.locks import locked
-from deployer.engine.passphrase import crypter_of, new_salt
-from deployer.engine.rekey import change_keeper
-from deployer.engine.snapshot import End
-from deployer.engine.store import StackStore
+from deployer.engine.persistence.backend import stack_files
+from deployer.engine.persistence.locks import locked
+from deployer.engine.persistence.rekey import change_keeper
+from deployer.engine.persistence.store import StackStore
+from deployer.engine.project.config import read_keys
+from deployer.engine.secrets import passphrase as by_passphrase
+from deployer.engine.secrets.crypter import Crypter, WrongKey
+from deployer.engine.secrets.passphrase import crypter_of, new_salt
+from deployer.engine.values.snapshot import End
 from deployer.errors import Conflict, Corrupt, DeployerError, EngineFailed, Refused
+from deployer.text import masking
 from tests.engine.conftest import Lab, lab_in
 
 VARIABLE = "PULUMI_CONFIG_PASSPHRASE"
@@ -394,7 +394,7 @@ def test_a_stack_that_another_run_holds_is_not_given_another_key(lab: Lab, monke
     monkeypatch.setenv("DEPLOYER_NEW_PASSPHRASE", "battery staple")
     code = (
         "import sys; from pathlib import Path; from deployer.engine import StackRef, read_project; "
-        "from deployer.engine.rekey import change_keeper; "
+        "from deployer.engine.persistence.rekey import change_keeper; "
         "change_keeper(StackRef(read_project(Path(sys.argv[1])), 'dev'), 'passphrase')"
     )
     before = lab.checkpoint.read_bytes()

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from deployer.state.model import TableEntry
+from deployer.state.model.entities import TableEntry
 
 from . import forge
 from .strategies import NUMBERS, atoms_of, entries, texts
@@ -126,10 +126,10 @@ def lived_in(made_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake that has something to remove: a replaced dataset whose time is over, and an unfinished rewrite."""
     from contextlib import closing
 
-    from deployer.services.savepoints import take_savepoint
+    from deployer.services.savepoints.savepoints import take_savepoint
     from deployer.state import open_store
-    from deployer.state.location import rewrite_location
-    from deployer.tables.reinitialise import reinitialise_table
+    from deployer.state.model.location import rewrite_location
+    from deployer.tables.rewrite.truncate import reinitialise_table
 
     folder = tmp_path_factory.mktemp("lived") / "project"
     shutil.copytree(made_once, folder, symlinks=True)

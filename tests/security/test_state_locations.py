@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
+from deployer.datasets.storage.places import erase_dataset
+from deployer.datasets.storage.removal import remove_dataset
 from deployer.errors import Corrupt, DeployerError, Refused
 from deployer.state import open_store
-from deployer.state.envelope import digest, seal, unseal
-from deployer.state.location import Location, new_location, rewrite_location
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.names import shortened
-from deployer.tables.removal import remove_dataset
-from deployer.tables.storage import erase_dataset
+from deployer.state.model.entities import INSTANCE_LOG
+from deployer.state.model.location import Location, new_location, rewrite_location
+from deployer.storage.envelope import digest, seal, unseal
+from deployer.text.visible import shortened
 
 from . import forge
 from .conftest import Deployer
@@ -355,7 +355,7 @@ def test_a_dataset_that_another_table_keeps_is_not_removed(root: Path) -> None:
     planes, flights = forge.table(root, "planes"), forge.table(root, "flights")
     id = flights.table_id[:8] + "0" * 24
     with closing(open_store(root)) as store:
-        from deployer.tables.reinitialise import reinitialise_table
+        from deployer.tables.rewrite.truncate import reinitialise_table
 
         reinitialise_table(store, str(root), flights.table_id, allow_destroy=True)
         now = store.instance().tables[flights.table_id]
@@ -373,6 +373,6 @@ def test_a_dataset_that_another_table_keeps_is_not_removed(root: Path) -> None:
 
 
 def named(entry: Any) -> dict[str, Any]:
-    from deployer.state.codec import encode
+    from deployer.state.log.codec import encode
 
     return encode(entry)

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
+from deployer.datasets.storage.options import objects_at
+from deployer.datasets.storage.places import erase_dataset
+from deployer.datasets.storage.removal import remove_dataset
 from deployer.errors import Corrupt, Refused
-from deployer.live.lance_storage import objects_at
 from deployer.state import open_store, remove_store
-from deployer.state.backend import Record
-from deployer.state.envelope import seal, unseal
-from deployer.state.location import Location
-from deployer.state.objects_s3 import S3Objects
-from deployer.tables.admin import delete_table
-from deployer.tables.removal import remove_dataset
-from deployer.tables.rewrite_cleanup import remove_old_datasets
-from deployer.tables.storage import erase_dataset
+from deployer.state.backends.protocol import Record
+from deployer.state.model.location import Location
+from deployer.storage.envelope import seal, unseal
+from deployer.storage.s3_objects import S3Objects
+from deployer.tables.admin.tables import delete_table
+from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests.state.samples import backend_of
 from tests.tables.lakes import Lake, flights
 
@@ -93,7 +93,7 @@ def test_a_rewrite_that_was_never_begun_removes_nothing(lake: Lake) -> None:
 
 
 def _take_back(requests: Any, log: str, version: int) -> None:
-    from deployer.state.dynamodb_items import HEAD, entry_name, key, number
+    from deployer.state.backends.dynamodb.items import HEAD, entry_name, key, number
 
     requests.write("delete_item", TableName=requests.table.name, Key=key(log, entry_name(version)))
     requests.write(

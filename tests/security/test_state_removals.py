@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deployer.state import open_store
-from deployer.state.location import new_location
-from deployer.state.model import INSTANCE_LOG
+from deployer.state.model.entities import INSTANCE_LOG
+from deployer.state.model.location import new_location
 from tests.projects import table as spec
 
 from . import forge
@@ -23,7 +23,7 @@ DAY = 86_400_000
 
 def replaced(root: Path, name: str = "flights", *, at: int | None = None) -> str:
     """Empties a table, so that it has a replaced dataset, and gives where that is; `at`: it was done then (ms)."""
-    from deployer.tables.reinitialise import reinitialise_table
+    from deployer.tables.rewrite.truncate import reinitialise_table
 
     entry = forge.table(root, name)
     with closing(open_store(root)) as store:
@@ -56,7 +56,7 @@ def test_what_became_due_after_the_plan_waits_for_the_next(
     root: Path, deployer: Deployer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F2: `up` removes what its plan showed, and nothing that became due in between."""
-    from deployer.cli import up
+    from deployer.cli.deploy import up
 
     place: list[str] = []
     apply = up._apply
@@ -86,7 +86,7 @@ def test_a_saved_plan_removes_what_it_showed(root: Path, project: Path, deployer
 def test_an_unfinished_rewrite_that_goes_is_in_the_plan(root: Path, deployer: Deployer) -> None:
     """F2: a given-up rewrite; one at a place of its own is the only thing that such an entry can have removed."""
     planes = forge.table(root, "planes")
-    from deployer.state.location import rewrite_location
+    from deployer.state.model.location import rewrite_location
 
     own = rewrite_location(planes.location, planes.table_id, 9)
     shutil.copytree(root / planes.location, root / own)
@@ -166,7 +166,7 @@ def test_a_deletion_that_nobody_began_is_shown_and_refused(
 def test_the_engine_without_a_plan_keeps_protection_too(root: Path) -> None:
     """F2: the provider asks again, so plain Pulumi does not finish such a deletion either."""
     from deployer.errors import Refused
-    from deployer.tables.admin import delete_table
+    from deployer.tables.admin.tables import delete_table
 
     flights = forge.table(root, "flights")
     forge.to_instance(root, {"type": "set-table-status", "table_id": flights.table_id, "status": "deleting"})

@@ -13,7 +13,7 @@ import pytest
 
 from deployer.errors import Corrupt
 from deployer.state import open_store
-from deployer.state.envelope import MAGIC, digest, unseal
+from deployer.storage.envelope import MAGIC, digest, unseal
 
 from . import forge
 from .conftest import Deployer
@@ -291,7 +291,7 @@ def test_files_of_a_snapshot_have_their_types(root: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from deployer.state.parts import from_parts, to_parts
+    from deployer.state.snapshots.columns import from_parts, to_parts
 
     planes = forge.table(root, "planes")
     with closing(open_store(root)) as store:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deployer.live.services import fault_of, service_spec, trigger_of
-from deployer.state.services import Service
+from deployer.state.model.services import Service
 
 from . import forge
 from .conftest import Deployer

@@ -19,13 +19,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from deployer import DISTRIBUTION, __version__
-from deployer.cli.doctor_checks import Status
-from deployer.cli.doctor_machine import package
-from deployer.compute import job_package
-from deployer.compute.job_archive import build_archive
-from deployer.compute.job_package import build_package
-from deployer.compute.job_wheel import NAME, build_wheel
-from deployer.compute.package_lock import AWS, BUILD, PACKAGES, hashes_of, known_hashes, lock_text, parse_hashes
+from deployer.app.doctor.checks import Status
+from deployer.app.doctor.machine import package
+from deployer.compute.packaging import package as job_package
+from deployer.compute.packaging.archive import build_archive
+from deployer.compute.packaging.lock_file import AWS, BUILD, PACKAGES, hashes_of, known_hashes, lock_text, parse_hashes
+from deployer.compute.packaging.package import build_package
+from deployer.compute.packaging.wheel import NAME, build_wheel
 from deployer.errors import DeployerError, InvalidInput, NotFound
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY
@@ -276,7 +276,7 @@ def test_a_new_project_installs_from_the_index(project: Path, tmp_path: Path) ->
     ran(command, "validate")
     assert "create table" in ran(command, "preview")
     assert "Done: 2 created" in ran(command, "up", "--yes")
-    digest = "import hashlib; from deployer.compute.job_wheel import build_wheel as build; "
+    digest = "import hashlib; from deployer.compute.packaging.wheel import build_wheel as build; "
     digest += "print(hashlib.sha256(build()).hexdigest())"
     assert ran(python, "-P", "-c", digest).strip() == hashlib.sha256(build_wheel()).hexdigest()
     shutil.rmtree(project / ".venv")

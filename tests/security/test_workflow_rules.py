@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deployer.compute.package_lock import PACKAGES, lock_text, version_in
+from deployer.compute.packaging.lock_file import PACKAGES, lock_text, version_in
 from deployer.starter.write import FILES, packaged
 from tests.projects import REPOSITORY
 

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.errors import Conflict
-from deployer.services import running
-from deployer.services.reading import leased
-from deployer.services.run import run_service
-from deployer.services.runs import begin_runs
+from deployer.services.registry import run_service
+from deployer.services.runs import runner as running
+from deployer.services.runs.records import begin_runs
+from deployer.services.savepoints.read_lease import leased
 from deployer.tables.append import open_appender
 from tests.tables.lakes import flights
 

@@ -11,19 +11,19 @@ from typing import Any
 import lance
 import pytest
 
+from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.recovery import unrecorded
+from deployer.datasets.recovery.as_recorded import as_recorded
+from deployer.datasets.recovery.rollforward import current
 from deployer.errors import InvalidInput, NotFound
-from deployer.live import unrecorded
-from deployer.live.as_recorded import as_recorded
-from deployer.live.marks import Mark
-from deployer.live.rollforward import current
-from deployer.services.attached import create_service
+from deployer.services.api.attachments import create_service
 from deployer.services.clean import Cleaned, clean_table
 from deployer.services.compact import compact_table
-from deployer.services.runs import queue_run, runs_of, start_run
-from deployer.services.savepoints import take_savepoint
-from deployer.state.services import Service
-from deployer.state.updates import CommitStarted
-from deployer.tables.dataset import open_to_change
+from deployer.services.runs.records import queue_run, runs_of, start_run
+from deployer.services.savepoints.savepoints import take_savepoint
+from deployer.state.log.updates import CommitStarted
+from deployer.state.model.services import Service
+from deployer.tables.open_table import open_to_change
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 DAY = 86_400.0

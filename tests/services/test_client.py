@@ -22,17 +22,19 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, NotFound, Refused
-from deployer.services import TableServicesClient, management, waiting
-from deployer.services.client import TimedOut
-from deployer.services.described import TableService
-from deployer.services.management import queue
-from deployer.services.runs import start_run
-from deployer.services.waiting import wait_for
+from deployer.services import TableServicesClient
+from deployer.services.api import management
+from deployer.services.api.client import TimedOut
+from deployer.services.api.management import queue
+from deployer.services.api.views import TableService
+from deployer.services.runs import wait as waiting
+from deployer.services.runs.records import start_run
+from deployer.services.runs.wait import wait_for
 from deployer.specs.model import Cluster, InstanceSpec, Storage
-from deployer.state.times import as_document
+from deployer.state.model.times import as_document
+from deployer.tables.admin.instance import create_instance
 from deployer.tables.append import open_appender
-from deployer.tables.dataset import open_to_change
-from deployer.tables.instance import create_instance
+from deployer.tables.open_table import open_to_change
 from tests.tables.lakes import Lake, sorted_rows
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "table-services.txt"
@@ -391,7 +393,7 @@ def test_nothing_is_left_open(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> No
     with TableServicesClient(lake.root) as client:
         assert client.run_service_in_table("flights", **table, poll_interval=0.05).status == "SUCCEEDED"
         with monkeypatch.context() as patch:
-            patch.setattr("deployer.services.processes.subprocess.Popen", out_of_memory)
+            patch.setattr("deployer.services.runs.processes.subprocess.Popen", out_of_memory)
             with pytest.raises(DeployerError, match=r"its process could not be started: .*Cannot allocate memory"):
                 client.run_service_in_table("flights", **table)
         newest = client.show_runs_in_table_service(**TABLE, service="COMPACT")[0]

@@ -8,15 +8,15 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.services.after_load import run_due_services
-from deployer.services.attached import create_service, pause_service
+from deployer.files.json_values import JSON
+from deployer.services.api.attachments import create_service, pause_service
 from deployer.services.compact import compact_table
-from deployer.services.due import Due, due_services
-from deployer.services.runs import queue_run, start_run
-from deployer.state.json_values import JSON
-from deployer.state.services import Service, ServiceKind
+from deployer.services.runs.records import queue_run, start_run
+from deployer.services.triggers.after_load import run_due_services
+from deployer.services.triggers.due import Due, due_services
+from deployer.state.model.services import Service, ServiceKind
+from deployer.tables.admin.naming import set_online
 from deployer.tables.append import open_appender
-from deployer.tables.naming import set_online
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.services.attached import create_service
-from deployer.services.foreseen import foreseen
-from deployer.services.health import services_report
-from deployer.services.run import run_service
-from deployer.state.json_values import JSON
-from deployer.state.services import Service, ServiceKind
+from deployer.files.json_values import JSON
+from deployer.services.api.attachments import create_service
+from deployer.services.registry import run_service
+from deployer.services.triggers.forecast import foreseen
+from deployer.services.triggers.health import services_report
+from deployer.state.model.services import Service, ServiceKind
 from deployer.tables.append import open_appender
 from tests.tables.lakes import Lake, flights
 

@@ -10,7 +10,7 @@ import pytest
 
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
-from deployer.services.reading import leased
+from deployer.services.savepoints.read_lease import leased
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from deployer.errors import Conflict, NotFound
-from deployer.services.attached import create_service, pause_service, resume_service
-from deployer.services.runs import (
+from deployer.services.api.attachments import create_service, pause_service, resume_service
+from deployer.services.runs.records import (
     HeldRun,
     begin_runs,
     cancel_run,
@@ -27,9 +27,9 @@ from deployer.services.runs import (
     runs_of,
     start_run,
 )
-from deployer.state.clock import Clock
-from deployer.state.services import RUNS_KEPT, Figures, Service
+from deployer.state.model.services import RUNS_KEPT, Figures, Service
 from deployer.state.store import StateStore
+from deployer.system.clock import Clock
 from tests.state.samples import TABLE, added, creation, store_at
 
 WORKER = str(Path(__file__).with_name("run_worker.py"))

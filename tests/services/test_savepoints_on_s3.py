@@ -9,15 +9,15 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.live.lance_storage import storage_options
-from deployer.services.autosavepoint import autosavepoint_table
+from deployer.datasets.storage.options import storage_options
 from deployer.services.clean import clean_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
-from deployer.services.tagged_savepoints import delete_savepoint, make_savepoint
-from deployer.tables.deletion import stored
-from deployer.tables.reinitialise import reinitialise_table
-from deployer.tables.verify import verify
+from deployer.services.savepoints.autosavepoint import autosavepoint_table
+from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
+from deployer.tables.admin.deletion import stored
+from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 pytestmark = pytest.mark.full  # the same steps on a disk are in the gate

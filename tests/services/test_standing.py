@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from deployer.services.due import due_in, retry_at, scheduled_run_id
-from deployer.services.standing import Standing, standings
-from deployer.specs.schedules import firing_times, last_firing
-from deployer.state.model import File, Files, Partition, TableProperties, TableState
-from deployer.state.services import Figures, Run, RunStatus, Service
+from deployer.services.triggers.due import due_in, retry_at, scheduled_run_id
+from deployer.services.triggers.status import Standing, standings
+from deployer.specs.values.schedules import firing_times, last_firing
+from deployer.state.model.entities import File, Files, Partition, TableProperties, TableState
+from deployer.state.model.services import Figures, Run, RunStatus, Service
 
 MINUTE, HOUR = 60_000, 3_600_000
 THREE = round(dt.datetime(2026, 1, 31, 3, tzinfo=dt.UTC).timestamp() * 1000)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deployer.specs.aws_form import aws_from_json, aws_to_json
-from deployer.specs.known import find_known, known_as_json, known_lake, learn
+from deployer.specs.loading.known import find_known, known_as_json, known_lake, learn
 from deployer.specs.model import AwsSettings, InstanceSpec, Lake
+from deployer.specs.serialized.aws import aws_from_json, aws_to_json
 from tests.projects import REPOSITORY
 
 SETTINGS = {

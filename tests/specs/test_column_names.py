@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
-from deployer.specs.column_names import alike, listed, name_fault, path_fault, quoted, split_names
 from deployer.specs.rules import Rule
-from deployer.tables.key_values import Interval
-from deployer.tables.sql_value import values_of
-from deployer.tables.where_ranges import ranges_in
+from deployer.specs.types.column_names import alike, listed, name_fault, path_fault, quoted, split_names
+from deployer.tables.conversion.sql_values import values_of
+from deployer.tables.read.key_values import Interval
+from deployer.tables.read.where_ranges import ranges_in
 from tests.column_names import NAMES
 
 

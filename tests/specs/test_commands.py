@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deployer.specs.editor_schema import editor_schema
+from deployer.specs.schema.editor import editor_schema
 
 PROJECT = "name: lakes\nruntime: python\nmain: stacks\nbackend:\n  url: file://.\n"
 INSTANCE = "kind: Instance\nname: lake\nroot: lakes/lake\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.specs.durations import canonical, hours_of
+from deployer.specs.values.durations import canonical, hours_of
 
 
 @pytest.mark.parametrize(

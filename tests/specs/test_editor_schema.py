@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
-from deployer.specs.editor_schema import editor_schema
-from deployer.specs.yaml import parse_yaml
+from deployer.specs.schema.editor import editor_schema
+from deployer.specs.yaml.nodes import parse_yaml
 
 REPOSITORY = Path(__file__).parents[2]
 VALIDATOR = jsonschema.Draft202012Validator(editor_schema())

@@ -10,7 +10,7 @@ import pytest
 from deployer.errors import InvalidSpecs
 from deployer.specs import load_lake
 from deployer.specs.model import Lake
-from deployer.specs.types import format_type
+from deployer.specs.types.types import format_type
 
 INSTANCE = "kind: Instance\nname: demo\nroot: ${root}\ntags: {env: ${{env}}, note: 'costs $${5}'}\n".replace(
     "${{env}}", '"${env}"'

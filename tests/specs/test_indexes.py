@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from deployer.specs import load_lake
-from deployer.specs.indexes import index_from_json, index_to_json
-from deployer.specs.json_form import table_from_json, table_to_json
+from deployer.specs.declarations.indexes import index_from_json, index_to_json
 from deployer.specs.model import IndexSpec
+from deployer.specs.serialized.specs import table_from_json, table_to_json
 
 LAKE = """kind: Instance
 name: demo

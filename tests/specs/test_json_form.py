@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.specs import load_lake
-from deployer.specs.json_form import instance_from_json, instance_to_json, table_from_json, table_to_json
 from deployer.specs.model import Cluster, InstanceSpec, KeyValue, StateBackend, Storage, TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
+from deployer.specs.serialized.specs import instance_from_json, instance_to_json, table_from_json, table_to_json
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
 
 from .type_strategies import descriptions, identifiers, tables_of
 

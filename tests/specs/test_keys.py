@@ -8,11 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
-from deployer.specs.keys import key_kind, key_value, order_of
 from deployer.specs.rules import Rule
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.state.keys import decode_key, encode_key
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.specs.values.keys import key_kind, key_value, order_of
+from deployer.state.model.keys import decode_key, encode_key
 
 from .type_strategies import scalars
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from deployer.errors import InvalidSpecs
 from deployer.specs import load_lake
-from deployer.specs.json_form import table_from_json, table_to_json
 from deployer.specs.model import Lake
-from deployer.specs.types import Column, format_type
+from deployer.specs.serialized.specs import table_from_json, table_to_json
+from deployer.specs.types.types import Column, format_type
 
 from .test_shape import SEEDS, mutated, values
 

@@ -13,8 +13,8 @@ import pytest
 from pyarrow import csv
 
 from deployer.specs import load_lake
-from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import Lake, TableSpec
+from deployer.specs.types.arrow import arrow_schema
 
 PROJECT = Path(__file__).parents[2]
 ROWS = {"flights": 336_776, "weather": 26_115, "planes": 3_322, "airports": 1_458, "airlines": 16}

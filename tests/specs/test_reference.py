@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 from deployer.specs.reference import reference
-from deployer.specs.type_table import TYPE_ROWS
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import format_type
-from deployer.specs.yaml import parse_yaml
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.types.types import format_type
+from deployer.specs.yaml.nodes import parse_yaml
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec.md"
 

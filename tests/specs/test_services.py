@@ -12,14 +12,14 @@ import pytest
 
 from deployer.errors import InvalidInput
 from deployer.specs import load_lake
-from deployer.specs.json_form import table_from_json, table_to_json
+from deployer.specs.editing.write import lake_to_yaml
 from deployer.specs.model import Lake, ServiceSpec, Trigger
-from deployer.specs.schedules import firing_times
-from deployer.specs.service_form import service_from_json, service_to_json
-from deployer.specs.service_schema import KINDS, all_options, default_trigger, kind_named
-from deployer.specs.service_texts import options_from_text
-from deployer.specs.sizes import bytes_of, in_words
-from deployer.specs.write import lake_to_yaml
+from deployer.specs.schema.services import KINDS, all_options, default_trigger, kind_named
+from deployer.specs.serialized.service_options import options_from_text
+from deployer.specs.serialized.services import service_from_json, service_to_json
+from deployer.specs.serialized.specs import table_from_json, table_to_json
+from deployer.specs.values.schedules import firing_times
+from deployer.specs.values.sizes import bytes_of, in_words
 
 
 def lake(folder: Path, services: str, of_all: str = "{}") -> Lake:

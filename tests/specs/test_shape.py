@@ -16,18 +16,19 @@ from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput, InvalidSpecs, Problem
 from deployer.policy.schema import policies_schema
-from deployer.specs import load_lake, schema_faults
-from deployer.specs.branches import ALTERNATIVES
-from deployer.specs.fault_words import KEYWORDS, shape_problems
-from deployer.specs.json_schema import KINDS, json_schema
-from deployer.specs.plain_values import as_node
-from deployer.specs.schema_faults import Shape, definition_shape
-from deployer.specs.schema_parts import choice, size, text
-from deployer.specs.shape import check_shape
-from deployer.specs.sizes import bytes_of
-from deployer.specs.target_server import server_of
-from deployer.specs.type_text import BadType, read_type
-from deployer.specs.yaml import Node, parse_yaml
+from deployer.specs import load_lake
+from deployer.specs.schema.document import KINDS, json_schema
+from deployer.specs.schema.parts import choice, size, text
+from deployer.specs.types.parser import BadType, read_type
+from deployer.specs.validation import faults as schema_faults
+from deployer.specs.validation.branches import ALTERNATIVES
+from deployer.specs.validation.faults import Shape, definition_shape
+from deployer.specs.validation.messages import KEYWORDS, shape_problems
+from deployer.specs.validation.plain_values import as_node
+from deployer.specs.validation.validate import check_shape
+from deployer.specs.values.sizes import bytes_of
+from deployer.specs.values.target_server import server_of
+from deployer.specs.yaml.nodes import Node, parse_yaml
 
 TESTS = Path(__file__).parent
 SPECS = TESTS.parents[1] / "specs"

@@ -8,11 +8,11 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.specs.arrow import arrow_schema, columns_of
-from deployer.specs.storable import newer_findings, type_findings
-from deployer.specs.type_table import TYPE_ROWS
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import (
+from deployer.specs.types.arrow import arrow_schema, columns_of
+from deployer.specs.types.lance_support import newer_findings, type_findings
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.types.types import (
     Blob,
     Column,
     ListOf,
@@ -24,7 +24,7 @@ from tests.values import ALSO_STORED, array, nullable
 
 VERSIONS = ("2.1", "2.2")
 ROWS = 300
-# Beyond the table: what the rules of deployer.specs.storable refuse, and combinations that they let pass.
+# Beyond the table: what the rules of deployer.specs.types.lance_support refuse, and combinations that they let pass.
 ALSO_REFUSED = (
     "fixed_size_list<string, 2>",
     "fixed_size_list<large_binary, 2>",

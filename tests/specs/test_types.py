@@ -6,11 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
-from deployer.specs.arrow import arrow_schema, columns_of
-from deployer.specs.json_form import column_from_json, column_to_json
-from deployer.specs.type_names import INSTEAD, NAMES
-from deployer.specs.type_text import BadType, parse_type, read_type
-from deployer.specs.types import Blob, Column, ColumnType, FixedSizeList, ListOf, MapOf, Scalar, Struct, format_type
+from deployer.specs.serialized.specs import column_from_json, column_to_json
+from deployer.specs.types.arrow import arrow_schema, columns_of
+from deployer.specs.types.names import INSTEAD, NAMES
+from deployer.specs.types.parser import BadType, parse_type, read_type
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    format_type,
+)
 
 from .type_strategies import any_names, tables_of, types
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deployer.specs import load_lake
-from deployer.specs.unread import unread_files
+from deployer.specs.sources.unread import unread_files
 from tests.specs.test_files import INSTANCE, table
 
 #: Files below specs/ by case, with those that are unread in stack dev.

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deployer.specs import load_lake
+from deployer.specs.editing.write import lake_to_yaml, to_yaml
 from deployer.specs.model import AwsSettings, InstanceSpec, Lake, StateBackend, TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column, Struct
-from deployer.specs.write import lake_to_yaml, to_yaml
-from deployer.specs.yaml import parse_yaml
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column, Struct
+from deployer.specs.yaml.nodes import parse_yaml
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from deployer.specs.yaml import parse_yaml
+from deployer.specs.yaml.nodes import parse_yaml
 
 
 def only(text: str) -> Any:

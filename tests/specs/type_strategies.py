@@ -6,8 +6,18 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from deployer.specs.type_names import MAX_BINARY_SIZE, MAX_PRECISION, PLAIN, UNITS_OF
-from deployer.specs.types import Blob, Column, ColumnType, Dictionary, FixedSizeList, ListOf, MapOf, Scalar, Struct
+from deployer.specs.types.names import MAX_BINARY_SIZE, MAX_PRECISION, PLAIN, UNITS_OF
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+)
 
 identifiers = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
 any_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from deployer import __version__
-from deployer.engine.values import ASSET, SIG
+from deployer.engine.values.values import ASSET, SIG
 
 _KEPT = ("type", "inputs", "protect", "retainOnDelete")
 

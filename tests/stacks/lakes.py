@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from deployer.compute.lake_on_aws import LakeOnAws
-from deployer.compute.policy_files import PolicyRole, policies
+from deployer.compute.iam.lake import LakeOnAws
+from deployer.compute.iam.policy_files import PolicyRole, policies
 from deployer.specs.model import AwsSettings, ReplicateTo
 
 ACCOUNT, REGION = "123456789012", "eu-central-1"

@@ -15,7 +15,7 @@ from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from deployer.compute.lake_on_aws import LakeOnAws
+from deployer.compute.iam.lake import LakeOnAws
 from tests.stacks.policies import Call
 from tests.state.faults import Proxy, _Handler
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.compute.aws_access import capacity, job_policy
-from deployer.compute.aws_names import lake_id, log_bucket_name, name_on_aws, own_name, own_names, role_path
-from deployer.compute.bucket_access import bucket_policy
-from deployer.compute.key_access import key_alias
+from deployer.aws.names import lake_id, log_bucket_name, name_on_aws, own_name, own_names, role_path
+from deployer.compute.iam.bucket import bucket_policy
+from deployer.compute.iam.jobs import capacity, job_policy
+from deployer.compute.iam.key import key_alias
 from deployer.specs.model import AccessOnlyFrom
-from deployer.state.dynamodb_table import table_name
+from deployer.state.backends.dynamodb.table import table_name
 from tests.stacks.lakes import ACCOUNT
 from tests.stacks.policies import Call, is_allowed, is_denied
 

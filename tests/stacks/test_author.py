@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deployer.state import create_store, open_store
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.updates import RegisterTable
+from deployer.state.log.updates import RegisterTable
+from deployer.state.model.entities import INSTANCE_LOG
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.state.samples import entry
@@ -32,7 +32,7 @@ def test_the_author_is_the_callers_arn(
 
 def test_without_an_answer_of_sts_the_author_is_marked(on_aws: MakeProject, monkeypatch: pytest.MonkeyPatch) -> None:
     """F28: a name that the machine says is not taken for one that AWS says."""
-    from deployer.state.aws_author import aws_author
+    from deployer.aws.caller import aws_author
 
     monkeypatch.setenv("LOGNAME", "arn:aws:iam::123456789012:user/ceo")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")

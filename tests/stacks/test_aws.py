@@ -10,10 +10,10 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.aws_names import lake_id, name_on_aws, own_name
+from deployer.aws.names import lake_id, name_on_aws, own_name
 from deployer.state import open_store
-from deployer.state.dynamodb_items import TABLE_SCHEMA
-from deployer.state.dynamodb_table import table_name
+from deployer.state.backends.dynamodb.items import TABLE_SCHEMA
+from deployer.state.backends.dynamodb.table import table_name
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.stacks.conftest import MakeProject, bucket_of

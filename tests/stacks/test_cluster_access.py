@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from moto.iam.aws_managed_policies import aws_managed_policies_data
 
-from deployer.compute.aws_access import job_policy
-from deployer.compute.emr_access import emr_service_policy_arn, emr_trust, instance_trust, pass_policy
-from deployer.compute.key_access import key_policy
+from deployer.compute.iam.emr import emr_service_policy_arn, emr_trust, instance_trust, pass_policy
+from deployer.compute.iam.jobs import job_policy
+from deployer.compute.iam.key import key_policy
 from tests.stacks.lakes import ACCOUNT, DEMO, deploying
 from tests.stacks.policies import Call, is_allowed
 from tests.stacks.test_access import ALLOWED, BUCKET, FORBIDDEN, LOGS, OTHER_TABLE, TABLE, TLS, inputs

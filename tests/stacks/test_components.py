@@ -13,7 +13,7 @@ import pytest
 
 from deployer.engine import StackRef, choose_engine, read_project
 from deployer.provider.provider import LakeProvider
-from deployer.provider.stores import Stores
+from deployer.provider.resources.run_context import Stores
 from deployer.state import open_reader
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, REPOSITORY, make_project, table

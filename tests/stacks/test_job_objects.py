@@ -9,7 +9,7 @@ import boto3
 import pulumi
 import pytest
 
-from deployer.compute.published_clusters import FILE
+from deployer.compute.running.published_clusters import FILE
 from tests.aws_provider.kinds import Found
 from tests.aws_provider.s3_objects import KINDS
 from tests.cli.conftest import Deployer

@@ -7,9 +7,9 @@ import json
 import boto3
 import pytest
 
-from deployer.compute.aws_names import lake_id, own_name
-from deployer.compute.key_access import key_alias
-from deployer.state.dynamodb_table import table_name
+from deployer.aws.names import lake_id, own_name
+from deployer.compute.iam.key import key_alias
+from deployer.state.backends.dynamodb.table import table_name
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 from tests.stacks.test_emr import change, planned

@@ -9,10 +9,10 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.compute.job_code import JobCode
-from deployer.compute.published_clusters import FILE
+from deployer.compute.jobs.code import JobCode
+from deployer.compute.running.published_clusters import FILE
 from deployer.specs import load_lake
-from deployer.state.dynamodb_table import table_name
+from deployer.state.backends.dynamodb.table import table_name
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.projects import REPOSITORY, make_project

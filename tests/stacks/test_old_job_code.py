@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from deployer.compute.old_job_code import DAYS, RECORD, Removed, remove_old_code
-from deployer.compute.published_clusters import FILE
+from deployer.compute.running.published_clusters import FILE
 from tests.cli.conftest import Deployer
 from tests.stacks.conftest import MakeProject, bucket_of
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from deployer.compute.lake_on_aws import LakeOnAws
-from deployer.compute.policy_files import MOST_CHARACTERS, characters, policies
+from deployer.compute.iam.lake import LakeOnAws
+from deployer.compute.iam.policy_files import MOST_CHARACTERS, characters, policies
 from deployer.specs import load_lake
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table

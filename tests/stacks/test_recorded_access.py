@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.lake_on_aws import LakeOnAws
-from deployer.compute.policy_files import PolicyRole, policies
+from deployer.compute.iam.lake import LakeOnAws
+from deployer.compute.iam.policy_files import PolicyRole, policies
 from deployer.specs import load_lake
 from tests.cli.conftest import Deployer
 from tests.projects import table

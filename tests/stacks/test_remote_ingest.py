@@ -16,13 +16,16 @@ from typing import Any
 import boto3
 import pytest
 
-from deployer.cli import remote_run
+from deployer.aws import calls as aws_calls
 from deployer.cli.main import run as run_command
-from deployer.compute import aws_calls, following
-from deployer.compute.told import Told, remembered, tell
+from deployer.cli.remote import run as remote_run
+from deployer.compute.jobs.status import Told, remembered, tell
+from deployer.compute.running import follow as following
 from deployer.errors import Interrupted, Refused
-from deployer.services import TableServicesClient, remote, waiting
-from deployer.state.clock import Clock
+from deployer.services import TableServicesClient
+from deployer.services.runs import remote
+from deployer.services.runs import wait as waiting
+from deployer.system.clock import Clock
 from spark_jobs import service as service_program
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
@@ -243,7 +246,7 @@ def test_a_second_ctrl_c_leaves_the_run_alone(aws: str, project: Path, deployer:
 
     hands.on_sleep = interrupt
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deployer.compute.emr_serverless.EmrServerless.cancel", cancelling)
+        patch.setattr("deployer.compute.emr.serverless.EmrServerless.cancel", cancelling)
         ran = deployer(*load("left"))
     assert ran.code == Interrupted.exit_code
     assert "the run continues; follow it: deployer follow left" in ran.err

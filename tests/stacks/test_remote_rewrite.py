@@ -14,22 +14,22 @@ from typing import Any
 import boto3
 import pytest
 
+from deployer.app.stack.engine import engine_for
+from deployer.app.stack.state import stack_outputs
+from deployer.app.workspace import open_workspace
 from deployer.cli.main import run as run_command
 from deployer.cli.options import DEFAULT_STACK
-from deployer.cli.stack_engine import engine_for
-from deployer.cli.stack_state import stack_outputs
-from deployer.cli.workspace import open_workspace
-from deployer.compute.published_clusters import FILE
-from deployer.compute.rewriting import cluster_of, connected, rewrite_on
+from deployer.compute.running.published_clusters import FILE
+from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
+from deployer.datasets.storage.options import objects_at
 from deployer.engine import StackRef, read_project
 from deployer.engine.embedded import EmbeddedEngine
 from deployer.errors import EngineFailed, Interrupted
-from deployer.live.lance_storage import objects_at
-from deployer.live.rollforward import recorded_table
-from deployer.provider.deletions import DELETIONS_VARIABLE
-from deployer.provider.stores import OUTPUTS_VARIABLE
+from deployer.provider.resources.deletions import DELETIONS_VARIABLE
+from deployer.provider.resources.run_context import OUTPUTS_VARIABLE
 from deployer.state import open_store
-from deployer.state.model import TableState
+from deployer.state.model.entities import TableState
+from deployer.tables.inspect.recorded import recorded_table
 from tests.aws_provider.install import install_aws_provider
 from tests.cli.conftest import Deployer
 from tests.compute.aws_runs import runs_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from deployer.state.services import EXCLUDES
+from deployer.state.model.services import EXCLUDES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,20 @@ from typing import Any
 
 import boto3
 
-from deployer.state.backend import Backend
-from deployer.state.clock import Clock
-from deployer.state.dynamodb_items import ITEM, LOG, NEWEST, entry_name, snapshot_name
-from deployer.state.location import Location, new_location, rewrite_location
-from deployer.state.model import File, Partition, TableEntry, TableProperties
-from deployer.state.objects import LocalObjects, ObjectStore
-from deployer.state.objects_s3 import S3Objects
-from deployer.state.on_s3 import create_on_s3, open_on_s3
-from deployer.state.partitions import root_of
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.snapshots import version_of
-from deployer.state.sqlite import SqliteBackend
+from deployer.state.backends.dynamodb.items import ITEM, LOG, NEWEST, entry_name, snapshot_name
+from deployer.state.backends.protocol import Backend
+from deployer.state.backends.sqlite.backend import SqliteBackend
+from deployer.state.log.updates import CreateTable, FilesAdded
+from deployer.state.model.entities import File, Partition, TableEntry, TableProperties
+from deployer.state.model.location import Location, new_location, rewrite_location
+from deployer.state.model.partitions import root_of
+from deployer.state.open_s3 import create_on_s3, open_on_s3
+from deployer.state.snapshots.files import version_of
+from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.state.updates import CreateTable, FilesAdded
+from deployer.storage.objects import LocalObjects, ObjectStore
+from deployer.storage.s3_objects import S3Objects
+from deployer.system.clock import Clock
 
 TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 

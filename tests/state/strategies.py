@@ -8,11 +8,8 @@ from typing import Any, get_args, get_type_hints
 
 from hypothesis import strategies as st
 
-from deployer.state.location import Location, LocationOrNone
-from deployer.state.model import JSON, RestoreTarget, TableState
-from deployer.state.names import Name, SavepointName, TableId
-from deployer.state.service_reducer import open_run
-from deployer.state.service_updates import (
+from deployer.state.log.service_reducer import open_run
+from deployer.state.log.service_updates import (
     CancelWished,
     LeaseRenewed,
     PauseService,
@@ -26,8 +23,7 @@ from deployer.state.service_updates import (
     SavepointsExpired,
     SavepointTaken,
 )
-from deployer.state.services import EXCLUDES, Figures, Service
-from deployer.state.updates import (
+from deployer.state.log.updates import (
     CommitAbandoned,
     CommitStarted,
     FilesAdded,
@@ -39,6 +35,10 @@ from deployer.state.updates import (
     SetTableProperties,
     TableUpdate,
 )
+from deployer.state.model.entities import JSON, RestoreTarget, TableState
+from deployer.state.model.location import Location, LocationOrNone
+from deployer.state.model.names import Name, SavepointName, TableId
+from deployer.state.model.services import EXCLUDES, Figures, Service
 
 from .samples import file, leaf_for
 

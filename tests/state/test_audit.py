@@ -9,16 +9,16 @@ from dataclasses import replace
 import pytest
 
 from deployer.errors import Conflict, NotFound, Refused
-from deployer.state.audit import LogAudit
-from deployer.state.backend import SnapshotRecord
-from deployer.state.differences import inner_differences
-from deployer.state.envelope import seal
-from deployer.state.mend import Step
-from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_updates import RunQueued, SavepointRemoved, SavepointTaken
+from deployer.state.audit.differences import inner_differences
+from deployer.state.audit.logs import LogAudit
+from deployer.state.audit.repair import Step
+from deployer.state.backends.protocol import SnapshotRecord
+from deployer.state.log.service_updates import RunQueued, SavepointRemoved, SavepointTaken
+from deployer.state.log.updates import DatasetRemoved, FilesAdded, RegisterTable, RewriteStarted, TableRewritten
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
+from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.state.updates import DatasetRemoved, FilesAdded, RegisterTable, RewriteStarted, TableRewritten
+from deployer.storage.envelope import seal
 
 from .samples import (
     NEVER,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from botocore.exceptions import ClientError
 
-from deployer.cli.aws_remedies import remedies_for
-from deployer.compute.aws_calls import Calls, Cause
-from deployer.state.aws_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
-from deployer.state.s3_words import refusal_in
+from deployer.aws.calls import Calls, Cause
+from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
+from deployer.cli.deploy.aws_remedies import remedies_for
+from deployer.storage.s3_errors import refusal_in
 
 CODES = {
     **dict.fromkeys(CREDENTIALS, (Cause.CREDENTIALS, "does not know the credentials", "credentials are not")),

@@ -1,4 +1,4 @@
-"""What every backend owes the state store (deployer.state.backend)."""
+"""What every backend owes the state store (deployer.state.backends.protocol)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from deployer.state.backend import REMOVED, Backend, Record, SnapshotRecord
+from deployer.state.backends.protocol import REMOVED, Backend, Record, SnapshotRecord
 
 from .conftest import OpenBackend
 

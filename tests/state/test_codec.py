@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 
 from deployer.errors import Corrupt, Refused
-from deployer.state.backend import Record
-from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry, from_json, from_record, to_json, to_record
-from deployer.state.model import TableProperties
-from deployer.state.requirements import FilesPresent, LogEmpty, Requirement
-from deployer.state.services import Service
-from deployer.state.updates import (
+from deployer.state.backends.protocol import Record
+from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry, from_json, from_record, to_json, to_record
+from deployer.state.log.requirements import FilesPresent, LogEmpty, Requirement
+from deployer.state.log.updates import (
     FilesAdded,
     PartitionSplit,
     RegisterTable,
@@ -22,6 +20,8 @@ from deployer.state.updates import (
     TableRestored,
     Update,
 )
+from deployer.state.model.entities import TableProperties
+from deployer.state.model.services import Service
 
 from .samples import TABLE, entry, file
 from .strategies import members

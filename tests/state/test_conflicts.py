@@ -13,15 +13,12 @@ from pathlib import Path
 import pytest
 
 from deployer.errors import Conflict, DeployerError, NotFound
-from deployer.state import conflicts as c
-from deployer.state import service_conflicts as s
 from deployer.state.commits import Part
-from deployer.state.entries import REQUIREMENTS, UPDATES, LogEntry
-from deployer.state.inapplicable import Inapplicable
-from deployer.state.model import INSTANCE_LOG, Partition, State, TableProperties, TableState
-from deployer.state.reducer import apply, empty_state
-from deployer.state.requirements import InstanceRequirement, TableRequirement
-from deployer.state.service_updates import (
+from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry
+from deployer.state.log.inapplicable import Inapplicable
+from deployer.state.log.reducer import apply, empty_state
+from deployer.state.log.requirements import InstanceRequirement, TableRequirement
+from deployer.state.log.service_updates import (
     CancelWished,
     LeaseRenewed,
     MoveServices,
@@ -34,9 +31,7 @@ from deployer.state.service_updates import (
     SavepointRemoved,
     SavepointTaken,
 )
-from deployer.state.services import EXCLUDES, Service, ServiceKind
-from deployer.state.store import StateStore
-from deployer.state.updates import (
+from deployer.state.log.updates import (
     CommitAbandoned,
     CommitStarted,
     FilesAdded,
@@ -54,6 +49,11 @@ from deployer.state.updates import (
     TableRewritten,
     TableUpdate,
 )
+from deployer.state.model.entities import INSTANCE_LOG, Partition, State, TableProperties, TableState
+from deployer.state.model.services import EXCLUDES, Service, ServiceKind
+from deployer.state.store import StateStore
+from deployer.state.transactions import services as s
+from deployer.state.transactions import tables as c
 
 from .conflict_table import (
     INSTANCE_OPERATIONS,

@@ -8,11 +8,11 @@ from functools import partial
 import pytest
 
 from deployer.errors import CommitTimedOut, DeployerError, OutcomeUnknown
-from deployer.state import dynamodb
-from deployer.state.dynamodb_requests import Requests
-from deployer.state.requirements import JobNotDone
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.updates import FilesAdded
+from deployer.state.backends.dynamodb import backend as dynamodb
+from deployer.state.backends.dynamodb.requests import Requests
+from deployer.state.log.requirements import JobNotDone
+from deployer.state.log.updates import FilesAdded
+from deployer.state.snapshots.retention import SnapshotPolicy
 
 from .faults import FIVE_PERCENT, Fault, Interpose
 from .samples import NEVER, TABLE, added, creation, file, store_at
@@ -30,7 +30,7 @@ def test_no_commit_is_lost_or_doubled_behind_a_bad_network(
     on_s3: str, interpose: Interpose, commits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Answers are waited for less long than the longest delay: some requests arrive after they were given up.
-    monkeypatch.setattr("deployer.state.on_s3.Requests", partial(Requests, answer=0.5))
+    monkeypatch.setattr("deployer.state.open_s3.Requests", partial(Requests, answer=0.5))
     monkeypatch.setattr(dynamodb, "INLINE", 400)
     direct = store_at(on_s3)
     direct.commit(TABLE, [creation()])
@@ -68,7 +68,7 @@ def test_no_commit_is_lost_or_doubled_behind_a_bad_network(
 def test_a_transaction_that_timed_out_can_be_sent_again(
     on_s3: str, interpose: Interpose, fault: Fault, error: type[DeployerError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.state.on_s3.Requests", partial(Requests, answer=3, patience=0.3))
+    monkeypatch.setattr("deployer.state.open_s3.Requests", partial(Requests, answer=3, patience=0.3))
     network, _ = interpose({})
     store = store_at(on_s3, policy=NEVER)
     store.commit(TABLE, [creation()])
@@ -85,7 +85,7 @@ def test_a_transaction_that_timed_out_can_be_sent_again(
 def test_a_write_whose_answers_are_all_lost_is_found_by_its_transaction(
     on_s3: str, interpose: Interpose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.state.on_s3.Requests", partial(Requests, answer=3, patience=0.3))
+    monkeypatch.setattr("deployer.state.open_s3.Requests", partial(Requests, answer=3, patience=0.3))
     network, _ = interpose({})
     store = store_at(on_s3, policy=NEVER)
     store.commit(TABLE, [creation()])
@@ -98,7 +98,7 @@ def test_a_write_whose_answers_are_all_lost_is_found_by_its_transaction(
 def test_a_network_without_any_answer_ends_in_a_time_out(
     on_s3: str, interpose: Interpose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.state.on_s3.Requests", partial(Requests, answer=3, patience=0.3))
+    monkeypatch.setattr("deployer.state.open_s3.Requests", partial(Requests, answer=3, patience=0.3))
     network, _ = interpose({})
     store = store_at(on_s3, policy=NEVER)
     store.commit(TABLE, [creation()])

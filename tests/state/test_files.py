@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.state import files as files_module
-from deployer.state.data_file import File
-from deployer.state.files import Files
+from deployer.state.model import files as files_module
+from deployer.state.model.data_file import File
+from deployer.state.model.files import Files
 
 from .samples import file
 

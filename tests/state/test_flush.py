@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from deployer.errors import OutcomeUnknown
-from deployer.state import sqlite_file
+from deployer.state.backends.sqlite import file as sqlite_file
+from deployer.state.log.updates import CommitStarted
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitStarted
 
 from .samples import TABLE, added, creation, store_at
 

@@ -18,13 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from deployer.errors import Conflict
 from deployer.state import remove_store
 from deployer.state.commits import Part
-from deployer.state.model import INSTANCE_LOG, TableState
-from deployer.state.requirements import FilesPresent, JobNotDone, PartitionIsLeaf, TableRequirement
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_conflicts import to_go_on, to_queue_run, to_start_run
-from deployer.state.service_updates import RunEnded, RunQueued, RunStarted, SavepointRemoved, SavepointTaken
-from deployer.state.services import FinalStatus
-from deployer.state.updates import (
+from deployer.state.log.requirements import FilesPresent, JobNotDone, PartitionIsLeaf, TableRequirement
+from deployer.state.log.service_updates import RunEnded, RunQueued, RunStarted, SavepointRemoved, SavepointTaken
+from deployer.state.log.updates import (
     CommitStarted,
     FilesAdded,
     FilesRemoved,
@@ -34,6 +30,10 @@ from deployer.state.updates import (
     SetTableProperties,
     TableUpdate,
 )
+from deployer.state.model.entities import INSTANCE_LOG, TableState
+from deployer.state.model.services import FinalStatus
+from deployer.state.snapshots.retention import SnapshotPolicy
+from deployer.state.transactions.services import to_go_on, to_queue_run, to_start_run
 
 from .samples import TABLE, creation, file, store_at
 

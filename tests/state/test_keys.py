@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
-from deployer.state.keys import decode_key, encode_key, encode_value, successor
+from deployer.state.model.keys import decode_key, encode_key, encode_value, successor
 
 
 def _decimal_text(precision: int, scale: int) -> st.SearchStrategy[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.state.layers import LayeredMap
+from deployer.state.model.persistent_map import LayeredMap
 
 KEYS = st.integers(0, 30)
 

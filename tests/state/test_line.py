@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from deployer.state import line
-from deployer.state.clock import Clock
-from deployer.state.line import Line, Turn
-from deployer.state.offers import Offer, opened
+from deployer.state.backends import group_commit as line
+from deployer.state.backends.commit_requests import Offer, opened
+from deployer.state.backends.group_commit import Line, Turn
+from deployer.system.clock import Clock
 
 LONG = 600.0
 

@@ -11,19 +11,19 @@ from typing import Any
 import boto3
 import pytest
 
+from deployer.aws.session import aws_session
 from deployer.errors import Conflict, Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
-from deployer.state.aws_session import aws_session
-from deployer.state.backend import REMOVED, Record
+from deployer.state.backends.dynamodb.backend import INLINE
+from deployer.state.backends.dynamodb.items import TABLE_SCHEMA
+from deployer.state.backends.dynamodb.requests import Requests, TableAddress
+from deployer.state.backends.protocol import REMOVED, Record
 from deployer.state.commits import Part
-from deployer.state.dynamodb import INLINE
-from deployer.state.dynamodb_items import TABLE_SCHEMA
-from deployer.state.dynamodb_requests import Requests, TableAddress
-from deployer.state.model import INSTANCE_LOG, File
-from deployer.state.objects_s3 import S3Objects
-from deployer.state.requirements import JobNotDone, LogEmpty
+from deployer.state.log.requirements import JobNotDone, LogEmpty
+from deployer.state.log.updates import FilesAdded, SetInstanceProperties
+from deployer.state.model.entities import INSTANCE_LOG, File
 from deployer.state.store import StateStore
-from deployer.state.updates import FilesAdded, SetInstanceProperties
+from deployer.storage.s3_objects import S3Objects
 
 from .faults import Fault, Interpose
 from .samples import NEVER, TABLE, added, backend_of, creation, objects_at, store_at

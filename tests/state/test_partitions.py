@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.state.model import Partition, TableState
-from deployer.state.partitions import check_tree, partition_tree
+from deployer.state.model.entities import Partition, TableState
+from deployer.state.model.partitions import check_tree, partition_tree
 
 from .samples import leaf_for
 

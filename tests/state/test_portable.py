@@ -12,13 +12,13 @@ import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store
-from deployer.state.envelope import digest
-from deployer.state.model import INSTANCE_LOG, InstanceState, TableState
+from deployer.state.log.service_updates import PutService, RunQueued, SavepointTaken
+from deployer.state.log.updates import RegisterTable, SetInstanceProperties
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableState
+from deployer.state.model.services import Service
 from deployer.state.new_from_export import import_into
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_updates import PutService, RunQueued, SavepointTaken
-from deployer.state.services import Service
-from deployer.state.updates import RegisterTable, SetInstanceProperties
+from deployer.state.snapshots.retention import SnapshotPolicy
+from deployer.storage.envelope import digest
 
 from .samples import TABLE, added, creation, entry, objects_at, store_at
 

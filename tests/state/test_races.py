@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from deployer.state import open_store
-from deployer.state.dynamodb_items import entry_name, version_in
-from deployer.state.dynamodb_reads import DynamoReads
-from deployer.state.model import TableState
-from deployer.state.objects import LocalObjects
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.snapshots import version_of
-from deployer.state.sqlite import SqliteBackend
+from deployer.state.backends.dynamodb.items import entry_name, version_in
+from deployer.state.backends.dynamodb.reads import DynamoReads
+from deployer.state.backends.sqlite.backend import SqliteBackend
+from deployer.state.model.entities import TableState
+from deployer.state.snapshots.files import version_of
+from deployer.state.snapshots.retention import SnapshotPolicy
+from deployer.storage.objects import LocalObjects
 
 from .samples import TABLE, added, backend_of, creation, objects_at, snapshot_versions, store_at
 

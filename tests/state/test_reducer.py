@@ -13,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import Corrupt
-from deployer.state import files as files_module
-from deployer.state.entries import LogEntry
-from deployer.state.inapplicable import Inapplicable
-from deployer.state.model import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
-from deployer.state.reducer import apply, empty_state, fold
-from deployer.state.service_updates import (
+from deployer.state.log.entries import LogEntry
+from deployer.state.log.inapplicable import Inapplicable
+from deployer.state.log.reducer import apply, empty_state, fold
+from deployer.state.log.service_updates import (
     CancelWished,
     LeaseRenewed,
     PauseService,
@@ -31,8 +29,7 @@ from deployer.state.service_updates import (
     SavepointRemoved,
     SavepointTaken,
 )
-from deployer.state.services import Savepoint, Service
-from deployer.state.updates import (
+from deployer.state.log.updates import (
     CommitAbandoned,
     CommitStarted,
     FilesAdded,
@@ -51,6 +48,9 @@ from deployer.state.updates import (
     TableRewritten,
     Update,
 )
+from deployer.state.model import files as files_module
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, Intent, Job, Partition, State, TableState
+from deployer.state.model.services import Savepoint, Service
 
 from .samples import NEVER, TABLE, added, creation, entry, file, place, store_at
 from .strategies import next_service_updates, next_updates

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from deployer.state.entries import LogEntry
-from deployer.state.model import INSTANCE_LOG, InstanceState, State, TableState
-from deployer.state.reducer import empty_state, fold
-from deployer.state.requirements import (
+from deployer.state.log.entries import LogEntry
+from deployer.state.log.reducer import empty_state, fold
+from deployer.state.log.requirements import (
     DatasetIs,
     FilesPresent,
     GenerationIs,
@@ -24,7 +23,7 @@ from deployer.state.requirements import (
     TableHasStatus,
     schema_fingerprint,
 )
-from deployer.state.service_requirements import (
+from deployer.state.log.service_requirements import (
     LeaseEndsAt,
     NoneRunning,
     NoRunOpen,
@@ -37,9 +36,10 @@ from deployer.state.service_requirements import (
     ServiceNotPaused,
     ServiceThere,
 )
-from deployer.state.service_updates import PutService, RunQueued, RunStarted, SavepointTaken
-from deployer.state.services import Service
-from deployer.state.updates import CommitStarted, PartitionSplit, RegisterTable, SetInstanceProperties, Update
+from deployer.state.log.service_updates import PutService, RunQueued, RunStarted, SavepointTaken
+from deployer.state.log.updates import CommitStarted, PartitionSplit, RegisterTable, SetInstanceProperties, Update
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, State, TableState
+from deployer.state.model.services import Service
 
 from .samples import TABLE, added, creation, entry
 

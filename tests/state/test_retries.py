@@ -14,11 +14,11 @@ from typing import cast
 import pytest
 
 from deployer.errors import CommitTimedOut
-from deployer.state.backend import Backend
+from deployer.state.backends.protocol import Backend
 from deployer.state.commits import Part
-from deployer.state.objects import ObjectStore
-from deployer.state.retention import SnapshotPolicy
+from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
+from deployer.storage.objects import ObjectStore
 
 from .conftest import OpenBackend
 from .samples import NEVER, TABLE, added, creation, is_on_s3, store_at

@@ -15,19 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
-from deployer.state.backend import SnapshotRecord
-from deployer.state.cache import Known
-from deployer.state.clock import Clock
-from deployer.state.envelope import refuse_newer, seal
-from deployer.state.history import Time
-from deployer.state.model import INSTANCE_LOG, RestoreTarget, TableState
-from deployer.state.parts import from_parts
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
-from deployer.state.services import Figures, Service
-from deployer.state.snapshots import manifest_of
-from deployer.state.store import StateStore
-from deployer.state.updates import (
+from deployer.state.backends.protocol import SnapshotRecord
+from deployer.state.log.cache import Known
+from deployer.state.log.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
+from deployer.state.log.updates import (
     CommitStarted,
     FilesAdded,
     RegisterTable,
@@ -35,6 +26,15 @@ from deployer.state.updates import (
     SetTableProperties,
     TableUpdate,
 )
+from deployer.state.model.entities import INSTANCE_LOG, RestoreTarget, TableState
+from deployer.state.model.services import Figures, Service
+from deployer.state.snapshots.columns import from_parts
+from deployer.state.snapshots.files import manifest_of
+from deployer.state.snapshots.history import Time
+from deployer.state.snapshots.retention import SnapshotPolicy
+from deployer.state.store import StateStore
+from deployer.storage.envelope import refuse_newer, seal
+from deployer.system.clock import Clock
 
 from .samples import (
     NEVER,
@@ -241,7 +241,7 @@ def test_what_is_kept(root: str, days: list[int], kept: list[int]) -> None:
 @pytest.fixture
 def past(root: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """A table with versions 1..45, version v written at v seconds, whose log is kept above version 20."""
-    monkeypatch.setattr("deployer.state.on_s3.INLINE_PARTS", 0)  # else small files are read from the pointer
+    monkeypatch.setattr("deployer.state.open_s3.INLINE_PARTS", 0)  # else small files are read from the pointer
     second = [1]
     store = store_at(root, Clock(now=lambda: second[0] * 1000), SnapshotPolicy(entries=10, keep=3, keep_for=0))
     for number in range(45):
@@ -322,7 +322,7 @@ def test_damage_is_named_and_got_over_by_the_snapshot_before(
 
 
 def test_damage_is_got_over_by_the_whole_log_when_it_is_kept(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.state.on_s3.INLINE_PARTS", 0)
+    monkeypatch.setattr("deployer.state.open_s3.INLINE_PARTS", 0)
     store = store_at(root, policy=EVERY_TEN)
     store.commit(TABLE, [creation()])
     state = _commits(store, 24)

@@ -22,7 +22,7 @@ sys.stdin.read()
 READER = """
 import sys
 from pathlib import Path
-from deployer.state.sqlite_reading import SqliteReading
+from deployer.state.backends.sqlite.reading import SqliteReading
 print(SqliteReading(Path(sys.argv[1])).rows("SELECT a FROM t"))
 """
 

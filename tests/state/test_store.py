@@ -12,10 +12,10 @@ import pytest
 
 from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
 from deployer.state import create_store, open_store, remove_store
-from deployer.state.model import INSTANCE_LOG
+from deployer.state.log.requirements import LogEmpty
+from deployer.state.log.updates import SetInstanceProperties
+from deployer.state.model.entities import INSTANCE_LOG
 from deployer.state.reader import StateReader
-from deployer.state.requirements import LogEmpty
-from deployer.state.updates import SetInstanceProperties
 
 from .samples import TABLE, added, creation
 
@@ -127,7 +127,7 @@ def test_opening_needs_no_arrow(tmp_path: Path) -> None:
     """The command line starts quickly: a small lake's state is read without Arrow."""
     create_store(tmp_path).commit(TABLE, [creation()])
     program = (
-        "import sys; from deployer.state import open_store; from deployer.state.keys import encode_key;"
+        "import sys; from deployer.state import open_store; from deployer.state.model.keys import encode_key;"
         f"assert open_store({str(tmp_path)!r}).table({TABLE!r}).version == 1;"
         "print([name for name in ('pyarrow', 'numpy', 'lance', 'pulumi', 'boto3', 'obstore') if name in sys.modules])"
     )

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from deployer.state.turns import Turns
+from deployer.state.backends.fair_lock import Turns
 
 LONG = 60.0
 

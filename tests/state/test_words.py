@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from deployer.state.model import TableProperties
-from deployer.state.service_updates import (
+from deployer.state.log.describe import update_words
+from deployer.state.log.service_updates import (
     LeaseRenewed,
     MoveServices,
     PutService,
@@ -16,8 +16,7 @@ from deployer.state.service_updates import (
     SavepointsExpired,
     SavepointTaken,
 )
-from deployer.state.services import Service
-from deployer.state.updates import (
+from deployer.state.log.updates import (
     CommitAbandoned,
     CommitStarted,
     FilesAdded,
@@ -32,7 +31,8 @@ from deployer.state.updates import (
     TableRewritten,
     Update,
 )
-from deployer.state.words import update_words
+from deployer.state.model.entities import TableProperties
+from deployer.state.model.services import Service
 
 from .samples import creation, file, place
 from .strategies import members

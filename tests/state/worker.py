@@ -10,13 +10,13 @@ import os
 import sys
 from pathlib import Path
 
-from deployer.state.model import File
-from deployer.state.objects import LocalObjects
-from deployer.state.requirements import JobNotDone
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.sqlite import SqliteBackend
+from deployer.state.backends.sqlite.backend import SqliteBackend
+from deployer.state.log.requirements import JobNotDone
+from deployer.state.log.updates import CommitStarted, FilesAdded
+from deployer.state.model.entities import File
+from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitStarted, FilesAdded
+from deployer.storage.objects import LocalObjects
 
 #: Seconds in which a commit may lose races: what is tested is who wins, however slow the machine is.
 TIMEOUT = 900.0
@@ -25,8 +25,8 @@ TABLE = "a1b2c3d4e5f60718293a4b5c6d7e8f90"
 
 def store_at(root: str, policy: SnapshotPolicy) -> StateStore:
     if root.startswith("s3://"):
-        from deployer.state import dynamodb
-        from deployer.state.on_s3 import open_on_s3
+        from deployer.state.backends.dynamodb import backend as dynamodb
+        from deployer.state.open_s3 import open_on_s3
 
         dynamodb.INLINE = 0 if "LARGE_BODIES" in os.environ else dynamodb.INLINE
         return open_on_s3(root, policy=policy)

@@ -7,11 +7,11 @@ import sys
 
 from deployer.errors import Conflict
 from deployer.state import open_store
-from deployer.tables.collect import collect_garbage
-from deployer.tables.deletion import delete_counted
+from deployer.tables.admin.deletion import delete_counted
+from deployer.tables.collect.garbage import collect_garbage
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.reinitialise import reinitialise_table
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.rewrite.truncate import reinitialise_table
 from spark_jobs.ingest import run
 
 WEEK = dt.timedelta(days=7)

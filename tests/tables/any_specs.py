@@ -10,13 +10,12 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from deployer.specs.index_kinds import type_remedy
-from deployer.specs.keys import is_key_type
 from deployer.specs.model import IndexSpec, Storage, TableSpec
-from deployer.specs.storable import newer_findings, type_findings
-from deployer.specs.type_table import TYPE_ROWS
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import (
+from deployer.specs.schema.index_kinds import type_remedy
+from deployer.specs.types.lance_support import newer_findings, type_findings
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.types.types import (
     Blob,
     Column,
     ColumnType,
@@ -29,6 +28,7 @@ from deployer.specs.types import (
     children,
     format_type,
 )
+from deployer.specs.values.keys import is_key_type
 from tests.values import ALSO_STORED
 from tests.values import value as leaf_value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from deployer.errors import DeployerError
-from deployer.state import line
+from deployer.state.backends import group_commit as line
 from deployer.tables.append import open_appender
 from tests.tables.lakes import flights
 

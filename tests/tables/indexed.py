@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from deployer.live.reader import read_table
 from deployer.plan.changes import Change
-from deployer.plan.diff import diff
-from deployer.specs.arrow import columns_of
+from deployer.plan.diff.lakes import diff
 from deployer.specs.model import IndexSpec, Storage, TableSpec
-from deployer.tables.admin import create_table, update_table
-from deployer.tables.indexes import IndexInfo, index_infos
+from deployer.specs.types.arrow import columns_of
+from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.indexes.build import IndexInfo, index_infos
 from tests.tables.lakes import Lake
 
 SIZE = 16

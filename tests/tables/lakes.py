@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import create_store
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from deployer.tables.ingest.job import IngestRequest, IngestResult
-from deployer.tables.table import Table, open_table
+from deployer.tables.read.table import Table, open_table
 from spark_jobs.ingest import run
 
 FLIGHTS = pa.schema(

@@ -6,9 +6,9 @@ import json
 import sys
 
 from deployer.errors import DeployerError
-from deployer.specs.json_form import table_from_json
+from deployer.specs.serialized.specs import table_from_json
 from deployer.state import open_store
-from deployer.tables.admin import update_table
+from deployer.tables.admin.tables import update_table
 
 
 def main(root: str, table_id: str) -> int:

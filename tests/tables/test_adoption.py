@@ -9,8 +9,8 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.dataset import latest_version
 from deployer.errors import Corrupt
-from deployer.live.lance_io import latest_version
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 

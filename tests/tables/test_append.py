@@ -16,7 +16,7 @@ import pytest
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.state import create_store
 from deployer.tables.append import Appender, open_appender
-from deployer.tables.dataset import open_to_change
+from deployer.tables.open_table import open_to_change
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import Conflict, Interrupted, InvalidInput, Refused
-from deployer.tables.ingest.bad_rows import BadRowLimit
 from deployer.tables.ingest.job import IngestRequest
+from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 from tests.tables.lakes import Lake
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import InvalidInput, Refused
-from deployer.tables.ingest.sources import ReadOptions
+from deployer.tables.ingest.files.model import ReadOptions
 from tests.tables.lakes import Lake
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -181,7 +181,7 @@ def test_nulls_inside_nested_values_are_found(lake: Lake) -> None:
 
 
 def test_rows_are_numbered_within_a_file_of_many_splits(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.tables.ingest.sources.SPLIT_BYTES", 100)
+    monkeypatch.setattr("deployer.tables.ingest.files.find.SPLIT_BYTES", 100)
     lake.table(SCHEMA, ("id",), splits=())
     rows = [f"{'x' if i in (7, 99, 150) else i},n{',' * 12}" for i in range(1, 201)]
     aside = lake.folder / "bad.jsonl"

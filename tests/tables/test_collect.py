@@ -12,14 +12,14 @@ from typing import Any
 import lance
 import pytest
 
+from deployer.datasets.dataset import open_dataset
 from deployer.errors import Refused
-from deployer.live.lance_io import open_dataset
-from deployer.services.savepoints import remove_savepoint, take_savepoint
-from deployer.state.updates import CommitStarted
-from deployer.tables import collect_versions
-from deployer.tables.collect import Collected, collect_garbage
-from deployer.tables.deletion import delete_counted
-from deployer.tables.reinitialise import reinitialise_table
+from deployer.services.savepoints.savepoints import remove_savepoint, take_savepoint
+from deployer.state.log.updates import CommitStarted
+from deployer.tables.admin.deletion import delete_counted
+from deployer.tables.collect import versions as collect_versions
+from deployer.tables.collect.garbage import Collected, collect_garbage
+from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.tables.administered import start
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -208,9 +208,9 @@ def test_a_table_with_branches_is_left_to_lance(lake: Lake) -> None:
 
 def test_a_load_whose_files_were_collected_is_told_so(lake: Lake) -> None:
     """It stops between its files and its commit for longer than the grace period."""
+    from deployer.datasets.writer import write_sorted
     from deployer.errors import Conflict
-    from deployer.tables.commit import commit_append
-    from deployer.tables.writer import write_sorted
+    from deployer.tables.ingest.commit.append import commit_append
 
     table = lake.table()
     rows = flights(5).cast(table.opened.schema)

@@ -14,12 +14,12 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.commit_metadata import ALSO, Mark, marks_of, properties_of
+from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict
-from deployer.live.marks import ALSO, Mark, marks_of, properties_of
-from deployer.state.updates import SetSchema
-from deployer.tables import lance_append
-from deployer.tables.commit import commit_append
-from deployer.tables.writer import write_sorted
+from deployer.state.log.updates import SetSchema
+from deployer.tables.ingest.commit import lance_append
+from deployer.tables.ingest.commit.append import commit_append
 from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows
 
 

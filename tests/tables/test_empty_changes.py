@@ -10,20 +10,20 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
-from deployer.graph import build_graph
 from deployer.live.reader import read_lake
 from deployer.plan import changes as c
 from deployer.plan import make_plan
-from deployer.plan.risk import Risk
-from deployer.specs.arrow import arrow_schema
+from deployer.plan.assess.risk import Risk
+from deployer.plan.graph import build_graph
 from deployer.specs.model import IndexSpec, InstanceSpec, Storage, TableSpec
 from deployer.specs.model import Lake as LakeSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.tables import empty_dataset
-from deployer.tables.admin import create_table, update_table
-from deployer.tables.dataset import open_entry
-from deployer.tables.rewrite_target import create_empty
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.open_table import open_entry
+from deployer.tables.rewrite import empty_dataset
+from deployer.tables.rewrite.target import create_empty
 from tests.tables.lakes import Lake
 from tests.values import array, value
 

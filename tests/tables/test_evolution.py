@@ -15,17 +15,17 @@ import pytest
 from deployer.errors import Refused
 from deployer.live.reader import read_table
 from deployer.plan.changes import AddColumn
-from deployer.plan.diff import diff
-from deployer.specs.arrow import arrow_schema
+from deployer.plan.diff.lakes import diff
 from deployer.specs.model import Storage, TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column, ListOf, Struct
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column, ListOf, Struct
 from deployer.state import create_store, open_store
 from deployer.state.store import StateStore
-from deployer.tables.admin import create_table, update_table
-from deployer.tables.schema_apply import apply_column_change
-from deployer.tables.table import open_table
-from deployer.tables.versions import history
+from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.inspect.versions import history
+from deployer.tables.read.table import open_table
+from deployer.tables.schema.apply import apply_column_change
 from tests.tables.lakes import Lake
 from tests.values import array
 

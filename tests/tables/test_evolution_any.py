@@ -17,19 +17,19 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import InvalidSpecs, Refused
-from deployer.graph import build_graph
 from deployer.live.reader import read_lake
 from deployer.plan import make_plan
-from deployer.plan.plan import ResourcePlan
-from deployer.plan.risk import Risk
-from deployer.specs.arrow import arrow_schema
-from deployer.specs.lake import load_lake
+from deployer.plan.assess.risk import Risk
+from deployer.plan.graph import build_graph
+from deployer.plan.model import ResourcePlan
+from deployer.specs.editing.write import lake_to_yaml
+from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.model import Lake as LakeSpec
-from deployer.specs.types import Column, FixedSizeList, ListOf, MapOf, Struct
-from deployer.specs.write import lake_to_yaml
-from deployer.tables.admin import create_table, update_table
-from deployer.tables.schema_check import checked_on_data
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.types import Column, FixedSizeList, ListOf, MapOf, Struct
+from deployer.tables.admin.tables import create_table, update_table
+from deployer.tables.schema.check import checked_on_data
 from tests.tables.any_specs import Edited, breaks_nullability, changes, row_after, rows_for, tables
 from tests.tables.lakes import Lake
 from tests.values import array

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from deployer.state import open_store
-from deployer.state.model import TableState
-from deployer.tables.table import open_table
-from deployer.tables.versions import history
+from deployer.state.model.entities import TableState
+from deployer.tables.inspect.versions import history
+from deployer.tables.read.table import open_table
 from tests.cli.conftest import Deployer, deployer, project
 from tests.projects import table
 

@@ -13,7 +13,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.tables import admin
+from deployer.tables.admin import tables as admin
 from tests.cli.conftest import Deployer, deployer
 from tests.projects import INSTANCE, make_project, table
 
@@ -65,7 +65,7 @@ def test_nulls_that_came_after_the_plan_stop_only_their_table(
             add(three, "flights", {"id": 3, "delay": None})
         update(store, root, table_id, spec, *args, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("deployer.provider.table_kind.update_table", with_a_writer)
+    monkeypatch.setattr("deployer.provider.resources.table.update_table", with_a_writer)
     failed = deployer("up", "--yes")
     assert failed.code == 1
     assert "1 of 3 rows hold null in column delay" in " ".join((failed.out + failed.err).split())

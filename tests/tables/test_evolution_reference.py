@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import get_args
 
 from deployer.live.model import TableStatistics
+from deployer.plan.assess.risk import assess
 from deployer.plan.changes import Change
-from deployer.plan.diff import diff
-from deployer.plan.risk import assess
+from deployer.plan.diff.lakes import diff
 from tests.plan.lakes import FLIGHTS, INSTANCE
 from tests.plan.test_diff import INSTANCES, TABLES
 

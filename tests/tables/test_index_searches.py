@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from deployer.specs.index_kinds import KINDS, VECTOR_KINDS, type_remedy
 from deployer.specs.model import IndexSpec
-from deployer.specs.type_text import parse_type
+from deployer.specs.schema.index_kinds import KINDS, VECTOR_KINDS, type_remedy
+from deployer.specs.types.parser import parse_type
 from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SIZE, TEXT, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 
@@ -150,7 +150,7 @@ TYPES: dict[str, list[Any]] = {
 def test_the_types_that_a_kind_takes_are_those_that_lance_indexes(
     tmp_path: Any, text: str, storage: str, kind: str
 ) -> None:
-    from deployer.specs.arrow import arrow_type
+    from deployer.specs.types.arrow import arrow_type
 
     column_type = parse_type(text)
     schema = pa.schema([pa.field("x", arrow_type(column_type))])

@@ -16,11 +16,11 @@ import pytest
 
 from deployer.live.reader import read_table
 from deployer.plan.changes import CreateIndex, DropIndex, RebuildIndex, RenameColumn, RenameIndex
-from deployer.plan.diff import diff
-from deployer.specs.indexes import default_name
+from deployer.plan.diff.lakes import diff
+from deployer.specs.declarations.indexes import default_name
 from deployer.specs.model import IndexSpec
-from deployer.specs.types import Scalar
-from deployer.tables.import_adopt import adopt, adoptable
+from deployer.specs.types.types import Scalar
+from deployer.tables.importing.adopt import adopt, adoptable
 from tests.tables.indexed import BITMAP, GRAPH, LABELS, NESTED, PQ, SCHEMA, SIZE, TEXT, TREE, Indexed, rows
 from tests.tables.lakes import Lake
 

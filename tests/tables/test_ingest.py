@@ -13,8 +13,8 @@ import pyarrow.csv as pa_csv
 import pytest
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
-from deployer.state.keys import decode_key
-from deployer.tables.ingest.sources import Format, ReadOptions
+from deployer.state.model.keys import decode_key
+from deployer.tables.ingest.files.model import Format, ReadOptions
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]
@@ -40,7 +40,7 @@ def write(lake: Lake, form: str) -> tuple[Path, pa.Table]:
             pa_csv.write_csv(rows, lake.folder / "plain")
             path.write_bytes(gzip.compress((lake.folder / "plain").read_bytes()))
         case "jsonl":
-            from deployer.tables.export import write_json_lines
+            from deployer.tables.read.export import write_json_lines
 
             with path.open("w", encoding="utf-8") as sink:
                 write_json_lines(iter(rows.to_batches()), sink)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.tables.ingest.sources import Format, ReadOptions
+from deployer.tables.ingest.files.model import Format, ReadOptions
 from tests.tables.lakes import Lake
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]

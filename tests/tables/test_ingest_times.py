@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import InvalidInput, Refused
-from deployer.tables.ingest.sources import ReadOptions
-from deployer.tables.ingest.time_texts import date_format
+from deployer.tables.ingest.files.model import ReadOptions
+from deployer.tables.ingest.rows.time_texts import date_format
 from tests.tables.lakes import Lake
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import columns_of
 from deployer.state import open_reader
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
-from deployer.tables.key_values import Interval
-from deployer.tables.sql import run_sql
-from deployer.tables.table import open_table
+from deployer.tables.read.key_values import Interval
+from deployer.tables.read.sql import run_sql
+from deployer.tables.read.table import open_table
 from tests.tables.lakes import Lake
 
 COLUMNS = {

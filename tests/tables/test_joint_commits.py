@@ -17,17 +17,17 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.recovery.rollforward import refresh
+from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict
-from deployer.live.rollforward import refresh
-from deployer.state import line
-from deployer.state.offers import call
+from deployer.state.backends import group_commit as line
+from deployer.state.backends.commit_requests import call
 from deployer.tables.append import Appender, open_appender
-from deployer.tables.commit import Committed
-from deployer.tables.dataset import open_to_change
-from deployer.tables.lance_append import append_to_lance
-from deployer.tables.pending import Pending
-from deployer.tables.verify import verify
-from deployer.tables.writer import write_sorted
+from deployer.tables.ingest.commit.append import Committed
+from deployer.tables.ingest.commit.lance_append import append_to_lance
+from deployer.tables.ingest.commit.pending import Pending
+from deployer.tables.open_table import open_to_change
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 LONG = 600.0

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 from deployer.errors import InvalidInput
 from deployer.specs.model import KeyValue
-from deployer.state.keys import encode_key
-from deployer.state.partitions import check_tree
-from deployer.state.updates import FilesReplaced
-from deployer.tables.admin import update_table
-from deployer.tables.leaf_split import SplitResult, declare_split_points, split_after_load, split_leaves
-from deployer.tables.partition_sizes import file_infos, partition_infos, sizes_of
-from deployer.tables.table import Table
+from deployer.state.log.updates import FilesReplaced
+from deployer.state.model.keys import encode_key
+from deployer.state.model.partitions import check_tree
+from deployer.tables.admin.tables import update_table
+from deployer.tables.partitions.sizes import file_infos, partition_infos, sizes_of
+from deployer.tables.partitions.split import SplitResult, declare_split_points, split_after_load, split_leaves
+from deployer.tables.read.table import Table
 from tests.state.samples import leaf_for
 from tests.tables.lakes import Lake, flights, sorted_rows
 

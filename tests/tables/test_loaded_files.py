@@ -10,12 +10,12 @@ import lance
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.state.codec import decode, encode
-from deployer.state.model import Job, TableState
-from deployer.state.parts import format_of, from_parts, to_parts
-from deployer.tables.ingest import loaded_files
-from deployer.tables.ingest.loaded_files import LoadedFiles, identified, loaded_before
-from deployer.tables.ingest.sources import find_sources
+from deployer.state.log.codec import decode, encode
+from deployer.state.model.entities import Job, TableState
+from deployer.state.snapshots.columns import format_of, from_parts, to_parts
+from deployer.tables.ingest.files import loaded_files
+from deployer.tables.ingest.files.find import find_sources
+from deployer.tables.ingest.files.loaded_files import LoadedFiles, identified, loaded_before
 from tests.tables.lakes import Lake, flights
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]
@@ -74,7 +74,7 @@ def test_files_are_known_when_the_process_died_before_it_recorded_them(
     """The mark of the commit has them, too."""
     lake.table()
     path = lake.file(flights(10))
-    monkeypatch.setattr("deployer.tables.commit.recorded", lambda *_, **__: None)
+    monkeypatch.setattr("deployer.tables.ingest.commit.append.recorded", lambda *_, **__: None)
     lake.ingest(path, job_id="daily")
     job = lake.open().opened.state.jobs["daily"]
     assert LoadedFiles.of_text(job.sources) == files_of(path)

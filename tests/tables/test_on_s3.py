@@ -13,17 +13,18 @@ from typing import Any
 import lance
 import pytest
 
+from deployer.datasets.storage.options import objects_at, storage_options
+from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict, Refused
-from deployer.live.lance_storage import objects_at, storage_options
 from deployer.live.reader import read_table
-from deployer.specs.types import Column, Scalar
-from deployer.state.objects_s3 import S3Objects
-from deployer.tables import rewrite_lock, unique_commit
-from deployer.tables.admin import delete_table, update_table
+from deployer.specs.types.types import Column, Scalar
+from deployer.storage.s3_objects import S3Objects
+from deployer.tables.admin.tables import delete_table, update_table
 from deployer.tables.append import open_appender
-from deployer.tables.collect import collect_garbage
-from deployer.tables.rewrite_lock import Holder, held
-from deployer.tables.writer import write_sorted
+from deployer.tables.collect.garbage import collect_garbage
+from deployer.tables.ingest.commit import unique_keys as unique_commit
+from deployer.tables.rewrite import lock as rewrite_lock
+from deployer.tables.rewrite.lock import Holder, held
 from tests.state.faults import Interpose
 from tests.tables.lakes import Lake, flights, sorted_rows
 
@@ -57,11 +58,11 @@ def test_keys_are_unique(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = unique_commit.begin_alone
 
     def late(*args: Any) -> Any:
-        monkeypatch.setattr("deployer.tables.commit.begin_alone", begin)
+        monkeypatch.setattr("deployer.tables.ingest.commit.append.begin_alone", begin)
         lake.ingest(lake.file(flights(5, 30)))
         return begin(*args)
 
-    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    monkeypatch.setattr("deployer.tables.ingest.commit.append.begin_alone", late)
     twice = (lake.file(flights(15, 20)), lake.file(flights(15, 20)))
     assert lake.ingest(*twice, on_duplicate="skip").duplicates_skipped == 20
     assert sorted_rows(lake.open().scan().to_table()) == sorted_rows(flights(35))

@@ -20,11 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deployer.errors import DeployerError, InvalidInput, NotFound, Refused
-from deployer.tables.describe import describe, summaries
-from deployer.tables.export import write_csv, write_json_lines, write_parquet
-from deployer.tables.key_values import Interval, parse_keys, parse_ranges
-from deployer.tables.sql import run_sql
-from deployer.tables.table import Rows, Table
+from deployer.tables.inspect.describe import describe, summaries
+from deployer.tables.read.export import write_csv, write_json_lines, write_parquet
+from deployer.tables.read.key_values import Interval, parse_keys, parse_ranges
+from deployer.tables.read.sql import run_sql
+from deployer.tables.read.table import Rows, Table
 from tests.tables.lakes import FLIGHTS, Lake, flights, sorted_rows
 
 NAMES = ("", "A", "AA", "B'6", "Z\x00", "é", "\U0001f6eb")

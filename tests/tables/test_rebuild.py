@@ -14,27 +14,27 @@ import pyarrow as pa
 import pytest
 
 from deployer.live.reader import read_table
-from deployer.services.attached import create_service
+from deployer.services.api.attachments import create_service
 from deployer.services.clean import clean_table
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
 from deployer.services.restore import restore_tables
 from deployer.services.restore.planning import preview_restore
-from deployer.services.tagged_savepoints import delete_savepoint, make_savepoint
+from deployer.services.savepoints.tagged import delete_savepoint, make_savepoint
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
 from deployer.state import open_store
-from deployer.state.model import INSTANCE_LOG, TableState
-from deployer.state.services import Service
-from deployer.state.updates import SetTableStatus
-from deployer.tables.admin import delete_table, update_table
-from deployer.tables.import_adopt import adopt, adoptable
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.naming import rename_table, set_online
-from deployer.tables.rebuild import Declared, Rebuild, apply_rebuild, plan_rebuild
-from deployer.tables.reinitialise import reinitialise_table
-from deployer.tables.verify import verify
+from deployer.state.log.updates import SetTableStatus
+from deployer.state.model.entities import INSTANCE_LOG, TableState
+from deployer.state.model.services import Service
+from deployer.tables.admin.naming import rename_table, set_online
+from deployer.tables.admin.tables import delete_table, update_table
+from deployer.tables.importing.adopt import adopt, adoptable
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.verify.rebuild import Declared, Rebuild, apply_rebuild, plan_rebuild
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 OWNER = "tests/dev"

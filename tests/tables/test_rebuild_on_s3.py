@@ -10,8 +10,8 @@ import boto3
 import pytest
 
 from deployer.errors import Refused
-from deployer.state.objects_s3 import S3Objects
-from deployer.tables.rebuild import plan_rebuild
+from deployer.storage.s3_objects import S3Objects
+from deployer.tables.verify.rebuild import plan_rebuild
 from tests.tables.lakes import Lake, flights
 from tests.tables.test_rebuild import declared, keys_changed, load, rebuild, rows, save, told, whole
 

@@ -12,12 +12,12 @@ import pytest
 from deployer.errors import Refused
 from deployer.live.reader import read_table
 from deployer.specs.model import IndexSpec, KeyValue, TableSpec
-from deployer.state.keys import decode_key
-from deployer.tables.admin import create_table, update_table
+from deployer.state.model.keys import decode_key
+from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.ingest.job import IngestRequest
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.reinitialise import Emptied, reinitialise_table
-from deployer.tables.rewrite_cleanup import remove_old_datasets
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.rewrite.cleanup import remove_old_datasets
+from deployer.tables.rewrite.truncate import Emptied, reinitialise_table
 from spark_jobs.ingest import run
 from tests.tables.administered import start
 from tests.tables.lakes import SPLITS, Lake, flights, sorted_rows
@@ -100,7 +100,7 @@ def test_settings_and_indexes_stay(lake: Lake) -> None:
 
 
 def spec_of_columns(lake: Lake) -> Any:
-    from deployer.specs.arrow import columns_of
+    from deployer.specs.types.arrow import columns_of
     from tests.tables.lakes import FLIGHTS
 
     return columns_of(FLIGHTS)

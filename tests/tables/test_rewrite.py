@@ -17,20 +17,20 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict, NotFound, Refused
 from deployer.live.reader import read_table
-from deployer.plan.diff import diff
-from deployer.specs.arrow import arrow_schema
-from deployer.specs.json_form import table_to_json
+from deployer.plan.diff.lakes import diff
 from deployer.specs.model import TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.state.keys import encode_key
-from deployer.state.updates import SetTableProperties
-from deployer.tables.admin import delete_table, update_table
-from deployer.tables.commit import commit_append
-from deployer.tables.rewrite_cleanup import remove_old_datasets
-from deployer.tables.table import Table
-from deployer.tables.writer import write_sorted
+from deployer.specs.serialized.specs import table_to_json
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.parser import parse_type
+from deployer.state.log.updates import SetTableProperties
+from deployer.state.model.keys import encode_key
+from deployer.tables.admin.tables import delete_table, update_table
+from deployer.tables.ingest.commit.append import commit_append
+from deployer.tables.read.table import Table
+from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 Change = Callable[[TableSpec], TableSpec]

@@ -12,8 +12,8 @@ import boto3
 import pytest
 
 from deployer.errors import DeployerError, InvalidInput, NotFound
-from deployer.tables.ingest import source_files
-from deployer.tables.ingest.sources import find_sources, splits_of
+from deployer.tables.ingest.files import source_files
+from deployer.tables.ingest.files.find import find_sources, splits_of
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.test_ingest import write
 
@@ -65,7 +65,7 @@ def test_tasks_read_there_too(lake: Lake, upload: Upload, spark: Any) -> None:
 def test_large_text_is_cut_at_line_ends_unless_it_has_quotes(
     quotes: bool, lake: Lake, upload: Upload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deployer.tables.ingest.sources.SPLIT_BYTES", 5_000)
+    monkeypatch.setattr("deployer.tables.ingest.files.find.SPLIT_BYTES", 5_000)
     monkeypatch.setattr(source_files, "SCANNED_BYTES", 700)
     lines = [f"AA,{number},{number % 50}" for number in range(2_000)]
     if quotes:

@@ -17,16 +17,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from deployer.datasets.key_ranges import comparable, key_value
 from deployer.errors import InvalidInput
-from deployer.live.key_ranges import comparable, key_value
-from deployer.specs.arrow import columns_of
-from deployer.specs.lake import load_lake
+from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.state.keys import encode_key
-from deployer.tables.split_estimate import Estimate, estimate_split_points
-from deployer.tables.split_point_files import read_split_points, split_points_text
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.state.model.keys import encode_key
+from deployer.tables.importing.split_estimate import Estimate, estimate_split_points
+from deployer.tables.partitions.split_point_files import read_split_points, split_points_text
 from tests.projects import REPOSITORY
 from tests.specs.test_nyc import _read
 
@@ -138,7 +138,7 @@ def shares(rows: pa.Table, found: Estimate) -> list[int]:
 
 
 def str_kind(column: Column) -> str:
-    from deployer.specs.keys import key_kind
+    from deployer.specs.values.keys import key_kind
 
     return key_kind(column)
 

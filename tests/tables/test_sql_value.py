@@ -8,8 +8,8 @@ import pytest
 
 from deployer.specs.model import TableSpec
 from deployer.sql.process import compute
-from deployer.tables.admin import create_table
-from deployer.tables.sql_value import values_of
+from deployer.tables.admin.tables import create_table
+from deployer.tables.conversion.sql_values import values_of
 from tests.tables.lakes import Lake
 
 from .test_evolution import column

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deployer.state.location import Location
-from deployer.tables.storage import erase_dataset, remove_empty_root
+from deployer.datasets.storage.places import erase_dataset, remove_empty_root
+from deployer.state.model.location import Location
 
 
 def test_a_database_is_left_when_its_last_dataset_goes(tmp_path: Path) -> None:

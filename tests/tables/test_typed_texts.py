@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import TableSpec
-from deployer.tables.admin import create_table
+from deployer.specs.types.arrow import columns_of
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
-from deployer.tables.table import Table, open_table
-from deployer.tables.typed_texts import with_typed_texts
+from deployer.tables.read.table import Table, open_table
+from deployer.tables.read.typed_texts import with_typed_texts
 from tests.tables.lakes import Lake
 
 DAYS = pa.array(["2026-01-30", "2026-01-31", "2026-02-01"]).cast(pa.date32())

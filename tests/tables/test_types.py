@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deployer.specs.arrow import arrow_schema
 from deployer.specs.model import Storage
-from deployer.specs.type_table import TYPE_ROWS
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column, Scalar
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.table import TYPE_ROWS
+from deployer.specs.types.types import Column, Scalar
 from tests.tables.lakes import Lake
 from tests.values import ALSO_STORED, array, nullable
 

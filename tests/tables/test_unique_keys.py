@@ -18,13 +18,14 @@ import pytest
 
 from deployer.errors import Conflict, InvalidInput, Refused
 from deployer.live.reader import live_table
-from deployer.tables import repeated_keys, unique_commit
-from deployer.tables.admin import update_table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.append import open_appender
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.rewrite_load import copy_rows
-from deployer.tables.table import open_table
-from deployer.tables.verify import verify
+from deployer.tables.ingest.commit import unique_keys as unique_commit
+from deployer.tables.ingest.keys import repeated as repeated_keys
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.read.table import open_table
+from deployer.tables.rewrite.load import copy_rows
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake
 from tests.tables.test_commit import ended, start
 
@@ -188,7 +189,7 @@ def test_bad_rows_come_before_duplicates_and_count_with_them(lake: Lake) -> None
     with pytest.raises(Refused, match="1 row cannot be loaded"):
         lake.ingest(path, table="t")
     bad = lake.folder / "bad.jsonl"
-    from deployer.tables.ingest.bad_rows import BadRowLimit
+    from deployer.tables.ingest.rows.bad_rows import BadRowLimit
 
     with pytest.raises(InvalidInput, match="2 of 3 rows are bad, which is more than --max-bad-rows 1"):
         lake.ingest(path, table="t", bad_rows=bad, max_bad_rows=BadRowLimit.parse("1"))
@@ -284,7 +285,7 @@ def test_rows_that_repeat_other_keys_while_they_are_copied(lake: Lake, monkeypat
         lake.ingest(lake.file(pa.table({"a": [3], "b": [2]}, schema=schema)), table="t")
         return copy_rows(*args)
 
-    monkeypatch.setattr("deployer.tables.rewrite.copy_rows", late)
+    monkeypatch.setattr("deployer.tables.rewrite.rewrite.copy_rows", late)
     with pytest.raises(Refused, match="1 of 3 rows have row keys that another row has, such as b=2; the table is as"):
         declared(lake, row_keys=("b",))
     assert lake.open("t").opened.row_keys == ("a",)
@@ -345,7 +346,7 @@ def test_rows_that_others_add_after_the_check(on_duplicate: Any, lake: Lake, mon
             lake.ingest(second, table="t")
         return begin(*args)
 
-    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    monkeypatch.setattr("deployer.tables.ingest.commit.append.begin_alone", late)
     if on_duplicate == "reject":
         with pytest.raises(Refused, match=r"1 of 2 rows .*first: id=6"):
             lake.ingest(first, table="t")
@@ -367,7 +368,7 @@ def test_rows_of_others_with_other_keys_are_no_hindrance(lake: Lake, monkeypatch
             lake.ingest(lake.file(of_ids(4, 7, 200)), table="t")
         return begin(*args)
 
-    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    monkeypatch.setattr("deployer.tables.ingest.commit.append.begin_alone", late)
     assert lake.ingest(lake.file(of_ids(5, 6)), table="t").rows == 2
     assert ids(lake) == [1, 4, 5, 6, 7, 200] and len(calls) == 2
 
@@ -386,7 +387,7 @@ def test_rows_that_are_moved_after_the_check(meanwhile: str, lake: Lake, monkeyp
             split_leaves(lake.store, lake.root, opened.entry.table_id, max_rows=10)
         return begin(*args)
 
-    monkeypatch.setattr("deployer.tables.commit.begin_alone", late)
+    monkeypatch.setattr("deployer.tables.ingest.commit.append.begin_alone", late)
     assert lake.ingest(lake.file(of_ids(3, 7, 50)), table="t").rows == 3
     assert lake.open("t").count() == 33 and not verify_of(lake)
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import lance
 import pytest
 
-from deployer.live.lance_storage import objects_at, storage_options
+from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.state import create_store
 from deployer.state.new_from_export import import_into
-from deployer.tables.verify import repair, verify
+from deployer.tables.verify.verify import repair, verify
 from tests.tables.lakes import Lake, flights
 
 pytestmark = pytest.mark.full  # the same steps on a disk are in the gate

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.services.cluster import cluster_table
-from deployer.specs.arrow import arrow_type
 from deployer.specs.model import TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.tables import table as tables
-from deployer.tables.admin import create_table
+from deployer.specs.types.arrow import arrow_type
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
-from deployer.tables.key_values import Interval
-from deployer.tables.table import open_table
-from deployer.tables.where_ranges import ranges_in
+from deployer.tables.read import table as tables
+from deployer.tables.read.key_values import Interval
+from deployer.tables.read.table import open_table
+from deployer.tables.read.where_ranges import ranges_in
 from tests.services.compact.test_compact import append
 from tests.tables.lakes import Lake, flights, sorted_rows
 

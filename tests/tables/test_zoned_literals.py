@@ -3,7 +3,7 @@
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.tables.zoned_literals import with_instants
+from deployer.tables.read.zoned_literals import with_instants
 
 AT_18_UTC = "t >= arrow_cast(1372960800000000, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 

@@ -19,27 +19,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deployer.engine.deployment import open_deployment, to_deployment
-from deployer.engine.secrets import StackKeys
-from deployer.live.clustered import Clustered
-from deployer.live.key_ranges import KeyRange
-from deployer.live.marks import Mark, MarkedFile, marks_of, properties_of
-from deployer.plan.plan_file import read_plan, write_plan
-from deployer.state import codec, open_reader
-from deployer.state.backend import Record
-from deployer.state.codec import Kinds
-from deployer.state.entries import REQUIREMENTS, UPDATES, from_record, to_record
-from deployer.state.envelope import seal, unseal
-from deployer.state.model import Partition
+from deployer.datasets.clustering import Clustered
+from deployer.datasets.commit_metadata import Mark, MarkedFile, marks_of, properties_of
+from deployer.datasets.key_ranges import KeyRange
+from deployer.datasets.writer import Written
+from deployer.engine.persistence.deployment import open_deployment, to_deployment
+from deployer.engine.secrets.encryption import StackKeys
+from deployer.plan.saved.file import read_plan, write_plan
+from deployer.state import open_reader
+from deployer.state.backends.protocol import Record
+from deployer.state.backends.sqlite.backend import SqliteBackend
+from deployer.state.log import codec
+from deployer.state.log.codec import Kinds
+from deployer.state.log.entries import REQUIREMENTS, UPDATES, from_record, to_record
+from deployer.state.log.requirements import Requirement
+from deployer.state.log.updates import Update
+from deployer.state.model.entities import Partition
 from deployer.state.new_from_export import import_into
-from deployer.state.objects import LocalObjects
-from deployer.state.requirements import Requirement
-from deployer.state.snapshots import SnapshotReader, SnapshotWriter, manifest_of
-from deployer.state.sqlite import SqliteBackend
-from deployer.state.table_record import JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes, to_bytes
-from deployer.state.updates import Update
-from deployer.tables.rewrite_progress import Progress, RangeLedger
-from deployer.tables.writer import Written
+from deployer.state.records.document import JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes, to_bytes
+from deployer.state.snapshots.files import SnapshotReader, SnapshotWriter, manifest_of
+from deployer.storage.envelope import seal, unseal
+from deployer.storage.objects import LocalObjects
+from deployer.tables.rewrite.progress import Progress, RangeLedger
 from tests.archives import unpack
 from tests.state.samples import objects_at, store_at
 

@@ -12,10 +12,10 @@ from typing import get_args
 
 import pytest
 
-from deployer.state.backend import Record
-from deployer.state.entries import from_record
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.updates import Update
+from deployer.state.backends.protocol import Record
+from deployer.state.log.entries import from_record
+from deployer.state.log.updates import Update
+from deployer.state.model.entities import INSTANCE_LOG
 from tests.archives import unpack
 from tests.cli.conftest import Deployer, deployer
 

@@ -29,11 +29,9 @@ from typing import Any, get_args
 import lance
 
 from deployer.state import open_store
-from deployer.state.backend import Record
-from deployer.state.entries import from_record
-from deployer.state.model import INSTANCE_LOG
-from deployer.state.retention import SnapshotPolicy
-from deployer.state.service_updates import (
+from deployer.state.backends.protocol import Record
+from deployer.state.log.entries import from_record
+from deployer.state.log.service_updates import (
     CancelWished,
     LeaseRenewed,
     RunEnded,
@@ -41,8 +39,16 @@ from deployer.state.service_updates import (
     RunStarted,
     SavepointsExpired,
 )
+from deployer.state.log.updates import (
+    CommitAbandoned,
+    CommitStarted,
+    InstanceUpdate,
+    SetInstanceProperties,
+    TableUpdate,
+)
+from deployer.state.model.entities import INSTANCE_LOG
+from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitAbandoned, CommitStarted, InstanceUpdate, SetInstanceProperties, TableUpdate
 
 BIN = Path(sys.executable).parent
 NAME = "upgrade"

@@ -19,9 +19,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from deployer.state.backend import Record
-from deployer.state.entries import from_record
-from deployer.state.reducer import empty_state, fold
+from deployer.state.backends.protocol import Record
+from deployer.state.log.entries import from_record
+from deployer.state.log.reducer import empty_state, fold
 
 EVERY = 8
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deployer.engine.checkpoint_shape import PACKAGE
 from deployer.engine.plugins.package import VERSION, Plugin
+from deployer.engine.values.checkpoint_shape import PACKAGE
 from deployer.errors import NotFound
 from deployer.files.private import open_lock
 

@@ -29,7 +29,7 @@ from deployer.files.private import sync_folder, write_private
 from deployer.files.reading import open_regular, read_limited
 from deployer.files.tar_archives import unpack_tar
 from deployer.files.temporary import temporary_folder
-from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, untold
 
 _PART = 2**20
 _CHECKSUMS_BYTES = 2**20

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
-from deployer.engine.checkpoint_shape import PACKAGE
 from deployer.engine.plugins.machine import Machine
+from deployer.engine.values.checkpoint_shape import PACKAGE
 from deployer.errors import Corrupt, InvalidInput
 from deployer.files.reading import parse_json, read_limited
 

@@ -17,15 +17,15 @@ from typing import Any
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.services.agent.watch import Look, Seen, Watch
 from deployer.services.agent.workers import Tell, Workers
-from deployer.services.due import Due
-from deployer.services.leftovers import settle_dead_run
-from deployer.services.runs import fail_dead_runs, find_run, queue_run
-from deployer.services.standing import GRACE, may_start
-from deployer.state.clock import Clock
-from deployer.state.model import TableEntry, TableState
-from deployer.state.services import Run, ServiceKind
+from deployer.services.runs.dead_runs import settle_dead_run
+from deployer.services.runs.records import fail_dead_runs, find_run, queue_run
+from deployer.services.triggers.due import Due
+from deployer.services.triggers.status import GRACE, may_start
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.services import Run, ServiceKind
 from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, open_entry
+from deployer.system.clock import Clock
+from deployer.tables.open_table import OpenTable, open_entry
 
 SLICE = 0.2  #: seconds for which the loop sleeps at a time
 PATIENCE = 60.0  #: seconds that runs have to end once they are stopped, before their processes are killed

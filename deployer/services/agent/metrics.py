@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from deployer.services.agent.agent import Agent
-from deployer.services.runs import runs_of
+from deployer.services.runs.records import runs_of
 
 _SERVICE = ["table", "service"]
 

@@ -13,22 +13,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deployer.compute.aws_schedules import default_cluster
-from deployer.compute.job_code import REMOTE_KINDS
+from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.compute.schedules.schedules import default_cluster
+from deployer.datasets.dataset import dataset_location, latest_version
+from deployer.datasets.errors import in_words
 from deployer.errors import DeployerError
-from deployer.live.lance_failures import in_words
-from deployer.live.lance_io import dataset_location, latest_version
 from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.services.compact.own_plan import small_files
-from deployer.services.due import Due, deleted_rows, due_in, retry_at, watched
-from deployer.services.runs import dead_runs
-from deployer.services.standing import GRACE, Standing, may_start, standings
+from deployer.services.runs.records import dead_runs
+from deployer.services.triggers.due import Due, deleted_rows, due_in, retry_at, watched
+from deployer.services.triggers.status import GRACE, Standing, may_start, standings
 from deployer.specs.model import Cluster, Trigger
-from deployer.state.history import Time
-from deployer.state.model import InstanceState, TableEntry, TableState
+from deployer.state.model.entities import InstanceState, TableEntry, TableState
+from deployer.state.model.services import Run, Service
 from deployer.state.reader import StateReader
-from deployer.state.services import Run, Service
-from deployer.tables.dataset import ReadTable, read_entry
+from deployer.state.snapshots.history import Time
+from deployer.tables.open_table import ReadTable, read_entry
 
 PICK_UP = 60_000  #: ms after which a queued run that nobody started is taken for forgotten
 THINK_AGAIN = 30_000  #: ms after which a table at which something is due or under way is thought about again

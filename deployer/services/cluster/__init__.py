@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deployer.compute.local import LocalCluster
+    from deployer.compute.spark.local import LocalCluster
     from deployer.services.cluster.results import TableClustered
-    from deployer.services.portions import Engine
-    from deployer.services.running import Asked
-    from deployer.tables.dataset import OpenTable
-    from deployer.tables.progress import OnProgress
+    from deployer.services.rewriting.run import Engine
+    from deployer.services.runs.runner import Asked
+    from deployer.system.progress import OnProgress
+    from deployer.tables.open_table import OpenTable
 
 
 def cluster_table(
@@ -32,11 +32,11 @@ def cluster_table(
     Raises NotFound, InvalidInput, and Conflict when it or COMPACT is running already or others change the same rows
     without end.
     """
-    from deployer.compute.local import LocalCluster
-    from deployer.compute.session import job_session
+    from deployer.compute.spark.local import LocalCluster
+    from deployer.compute.spark.session import job_session
     from deployer.services.cluster import job
     from deployer.services.cluster.options import ClusterOptions
-    from deployer.services.running import run_on_table
+    from deployer.services.runs.runner import run_on_table
 
     choose = cluster or LocalCluster
 

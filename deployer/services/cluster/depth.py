@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deployer.live.clustered import Bounds
-from deployer.state.json_values import JSON
+from deployer.datasets.clustering import Bounds
+from deployer.files.json_values import JSON
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

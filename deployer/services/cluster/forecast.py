@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.live.clustered import Bounds, key_bounds
-from deployer.services.cluster.arrangement import Arrangement
+from deployer.datasets.clustering import Bounds, key_bounds
+from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.cluster.outlook import outlook
 from deployer.services.cluster.planning import Chosen, covered_leaf, plan_clusters
 from deployer.services.cluster.whole_leaves import whole_leaves
-from deployer.services.compact.pieces import pieces_of
-from deployer.services.compact.planning import Piece, Task
+from deployer.services.compact.candidates import pieces_of
 from deployer.services.compact.table_planning import placed
-from deployer.state.model import File
-from deployer.tables.dataset import ReadTable
+from deployer.services.rewriting.tasks import Piece, Task
+from deployer.state.model.entities import File
+from deployer.tables.open_table import ReadTable
 
 
 @dataclass(frozen=True, slots=True)

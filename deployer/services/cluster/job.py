@@ -8,36 +8,36 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from deployer.datasets.clustering import Bounds
+from deployer.datasets.writer import Written
 from deployer.errors import Conflict, Interrupted
-from deployer.live.clustered import Bounds
-from deployer.plan.words import count
-from deployer.plan.words import size as size_words
-from deployer.services.cluster.arrangement import Arrangement
-from deployer.services.cluster.arranging import Arrange
+from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, overlap_depth
+from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
 from deployer.services.cluster.outlook import outlook
 from deployer.services.cluster.planning import Chosen, covered_leaf, plan_clusters
 from deployer.services.cluster.results import Clusteredness, TableClustered
-from deployer.services.cluster.shuffling import HELD_BYTES, Shuffle, shuffled
-from deployer.services.cluster.survey import Surveyed, samples_of, survey
+from deployer.services.cluster.sampling import Surveyed, samples_of, survey
+from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
+from deployer.services.cluster.sort_task import Arrange
 from deployer.services.cluster.whole_leaves import recorded, whole_leaves
-from deployer.services.compact.pieces import pieces_of
-from deployer.services.compact.planning import Piece, Task
-from deployer.services.portions import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
-from deployer.services.work import OnRows, in_driver, with_spark
-from deployer.specs.column_names import listed
-from deployer.state.conflicts import to_place_files
-from deployer.state.json_values import JSON
-from deployer.state.model import File
-from deployer.state.services import FinalStatus
-from deployer.state.updates import FilesReplaced
-from deployer.tables.dataset import OpenTable
-from deployer.tables.indexes import CaughtUp, catch_up
-from deployer.tables.ingest.ranges import Ranges
-from deployer.tables.leaf_split import place_files
-from deployer.tables.progress import OnProgress, Progress, untold
-from deployer.tables.writer import Written
+from deployer.services.compact.candidates import pieces_of
+from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
+from deployer.services.rewriting.run import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
+from deployer.services.rewriting.tasks import Piece, Task
+from deployer.specs.types.column_names import listed
+from deployer.state.log.updates import FilesReplaced
+from deployer.state.model.entities import File
+from deployer.state.model.services import FinalStatus
+from deployer.state.transactions.tables import to_place_files
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.tables.indexes.build import CaughtUp, catch_up
+from deployer.tables.open_table import OpenTable
+from deployer.tables.partitions.key_ranges import Ranges
+from deployer.tables.partitions.split import place_files
+from deployer.text.formatting import count
+from deployer.text.formatting import size as size_words
 
 if TYPE_CHECKING:
     import lance

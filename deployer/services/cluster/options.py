@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from deployer.datasets.clustering import clustering_of, field_of
 from deployer.errors import InvalidInput
-from deployer.live.clustered import clustering_of, field_of
-from deployer.services.cluster.arrangement import Arrangement
 from deployer.services.cluster.curves import Curve
-from deployer.services.compact.planning import Sizes
-from deployer.specs.arrow import columns_of
-from deployer.specs.column_names import listed
-from deployer.specs.indexes import find_column
-from deployer.specs.keys import is_key_type
-from deployer.specs.service_schema import all_options
-from deployer.specs.types import format_type
-from deployer.tables.dataset import ReadTable
+from deployer.services.cluster.layout import Arrangement
+from deployer.services.rewriting.tasks import Sizes
+from deployer.specs.declarations.indexes import find_column
+from deployer.specs.schema.services import all_options
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.column_names import listed
+from deployer.specs.types.types import format_type
+from deployer.specs.values.keys import is_key_type
+from deployer.tables.open_table import ReadTable
 
 MOST_COLUMNS = 16
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from deployer.live.clustered import Bounds
-from deployer.services.cluster.arrangement import Arrangement
-from deployer.services.cluster.shuffling import HELD_BYTES
-from deployer.services.compact.planning import Sizes, Task, files_of
-from deployer.state.model import File
+from deployer.datasets.clustering import Bounds
+from deployer.services.cluster.layout import Arrangement
+from deployer.services.cluster.shuffle_task import HELD_BYTES
+from deployer.services.rewriting.tasks import Sizes, Task, files_of
+from deployer.state.model.entities import File
 
 #: `same`: the new files would lie as the old ones do; `unknown`: only the new files tell.
 Outlook = Literal["better", "same", "unknown"]

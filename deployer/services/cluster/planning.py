@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.services.compact.leaf_planning import chunks, joined_across, reach_of
-from deployer.services.compact.planning import SMALL, Piece, Sizes, Task
-from deployer.state.model import Partition, TableState
+from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task
+from deployer.state.model.entities import Partition, TableState
 
 ACROSS_BYTES = 512_000_000  #: of files that lie in several leaves, which a task holds in memory
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, all_leaves
-from deployer.services.portions import Moment, Work
-from deployer.state.json_values import JSON
-from deployer.state.services import Figures, FinalStatus
-from deployer.tables.indexes import CaughtUp
+from deployer.services.rewriting.run import Moment, Work
+from deployer.state.model.services import Figures, FinalStatus
+from deployer.tables.indexes.build import CaughtUp
 
 LEAVES_KEPT = 200  #: leaves of which the record of a run keeps the depth
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
 
-from deployer.services.cluster.arrangement import Arrangement
-from deployer.services.compact.planning import Sizes
-from deployer.services.runs import runs_of
-from deployer.state.json_values import JSON
-from deployer.state.model import File, TableState
+from deployer.files.json_values import JSON
+from deployer.services.cluster.layout import Arrangement
+from deployer.services.rewriting.tasks import Sizes
+from deployer.services.runs.records import runs_of
+from deployer.state.model.entities import File, TableState
 
 KEY = "whole"  #: of a run's figures afterwards
 LEAVES_KEPT = 200  #: leaves that the record of a run names

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from deployer.compute.local import LocalCluster
+    from deployer.compute.spark.local import LocalCluster
     from deployer.services.compact.results import Compacted
-    from deployer.services.portions import Engine
-    from deployer.services.running import Asked
-    from deployer.tables.dataset import OpenTable
-    from deployer.tables.progress import OnProgress
+    from deployer.services.rewriting.run import Engine
+    from deployer.services.runs.runner import Asked
+    from deployer.system.progress import OnProgress
+    from deployer.tables.open_table import OpenTable
 
 
 def compact_table(
@@ -31,11 +31,11 @@ def compact_table(
     says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
     Raises NotFound, InvalidInput, and Conflict when one is running already or others change the same rows without end.
     """
-    from deployer.compute.local import LocalCluster
-    from deployer.compute.session import job_session
+    from deployer.compute.spark.local import LocalCluster
+    from deployer.compute.spark.session import job_session
     from deployer.services.compact.job import compact
     from deployer.services.compact.options import CompactOptions
-    from deployer.services.running import run_on_table
+    from deployer.services.runs.runner import run_on_table
 
     choose = cluster or LocalCluster
 

@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deployer.datasets.writer import Written
 from deployer.errors import Interrupted
-from deployer.plan.words import count
+from deployer.services.compact.candidates import as_work, planned
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.pieces import as_work, planned
-from deployer.services.compact.planning import Sizes, Task
 from deployer.services.compact.results import Compacted
-from deployer.services.portions import Engine, Moment, PortionedRun, again, with_whole_indexes
-from deployer.services.work import OnRows, in_driver, with_spark
-from deployer.state.services import FinalStatus
-from deployer.tables.dataset import OpenTable
-from deployer.tables.indexes import CaughtUp, catch_up
-from deployer.tables.leaf_split import place_files
-from deployer.tables.progress import OnProgress, untold
-from deployer.tables.writer import Written
+from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
+from deployer.services.rewriting.run import Engine, Moment, PortionedRun, again, with_whole_indexes
+from deployer.services.rewriting.tasks import Sizes, Task
+from deployer.state.model.services import FinalStatus
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.indexes.build import CaughtUp, catch_up
+from deployer.tables.open_table import OpenTable
+from deployer.tables.partitions.split import place_files
+from deployer.text.formatting import count
 
 if TYPE_CHECKING:
     import lance

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from deployer.services.compact.planning import SMALL, Piece, Sizes, Task, is_due, is_small
-from deployer.state.model import File, Partition
+from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, is_due, is_small
+from deployer.state.model.entities import File, Partition
 
 UNSORTED_BYTES = 256_000_000  #: of files that are not in order, which a task holds in memory
 TIER_FACTOR = 4  #: files of one tier differ in weight by at most that factor

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deployer.services.compact.planning import Sizes, Strategy
-from deployer.specs.service_schema import all_options
+from deployer.services.rewriting.tasks import Sizes, Strategy
+from deployer.specs.schema.services import all_options
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from deployer.live.services import fault_of
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.planning import Piece, Sizes, Task, is_small
 from deployer.services.compact.table_planning import plan_table
-from deployer.specs.json_form import storage_from_json
-from deployer.state.model import TableState
+from deployer.services.rewriting.tasks import Piece, Sizes, Task, is_small
+from deployer.specs.serialized.specs import storage_from_json
+from deployer.state.model.entities import TableState
 
 
 def own_plan(state: TableState, deleted: Mapping[int, int]) -> tuple[Task, ...]:

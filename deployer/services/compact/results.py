@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.services.portions import Moment, Work
-from deployer.state.services import Figures, FinalStatus
-from deployer.tables.indexes import CaughtUp
+from deployer.services.rewriting.run import Moment, Work
+from deployer.state.model.services import Figures, FinalStatus
+from deployer.tables.indexes.build import CaughtUp
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from deployer.datasets.clustering import Clustered
+from deployer.datasets.writer import Layout, Written, write_merged
 from deployer.errors import DeployerError
-from deployer.live.clustered import Clustered
-from deployer.services.compact.dealing import ahead, deal
-from deployer.services.compact.merging import merge_order, runs_of
-from deployer.services.compact.planning import Sizes, files_of
-from deployer.services.compact.reading import Runs, open_runs, rows_of
-from deployer.services.row_ids import ROW_ID, with_ids, without_ids
-from deployer.services.work import OnRows
-from deployer.tables.ingest.ranges import Ranges
-from deployer.tables.writer import Layout, Written, write_merged
+from deployer.services.compact.parallel_writer import ahead, deal
+from deployer.services.rewriting.executor import OnRows
+from deployer.services.rewriting.merging import merge_order, runs_of
+from deployer.services.rewriting.row_ids import ROW_ID, with_ids, without_ids
+from deployer.services.rewriting.sorted_runs import Runs, open_runs, rows_of
+from deployer.services.rewriting.tasks import Sizes, files_of
+from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     import lance

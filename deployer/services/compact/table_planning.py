@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import Piece, Sizes, Task, is_due, plan_in_order
-from deployer.state.model import TableState
-from deployer.tables.partition_sizes import leaf_of
+from deployer.services.rewriting.tasks import Piece, Sizes, Task, is_due, plan_in_order
+from deployer.state.model.entities import TableState
+from deployer.tables.partitions.sizes import leaf_of
 
 
 def plan_table(state: TableState, pieces: Sequence[Piece], sizes: Sizes) -> tuple[Task, ...]:

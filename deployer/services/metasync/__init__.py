@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from deployer.errors import DeployerError
 from deployer.services.metasync.results import Metasynced
 from deployer.services.metasync.sync import sync
-from deployer.services.metasync.targets import target_for
-from deployer.specs.service_schema import all_options
-from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.progress import OnProgress
+from deployer.services.metasync.targets.registry import target_for
+from deployer.specs.schema.services import all_options
+from deployer.system.progress import OnProgress
+from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
-    from deployer.services.running import Asked
+    from deployer.services.runs.runner import Asked
 
 
 class NotPublished(DeployerError):
@@ -38,7 +38,7 @@ def metasync_table(
     InvalidInput, and Conflict when one is running already; NotPublished when a target failed, after all of them were
     tried.
     """
-    from deployer.services.running import run_on_table
+    from deployer.services.runs.runner import run_on_table
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Metasynced]:
         targets = all_options("METASYNC", declared)["targets"]

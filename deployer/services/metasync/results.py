@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from deployer.state.json_values import JSON
-from deployer.state.services import Figures, FinalStatus
+from deployer.files.json_values import JSON
+from deployer.state.model.services import Figures, FinalStatus
 
 Action = Literal["created", "updated", "unchanged", "removed", "left", "failed"]
 

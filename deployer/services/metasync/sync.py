@@ -12,15 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from deployer.errors import Corrupt, DeployerError, Interrupted, Refused
-from deployer.plan.escaping import plain
-from deployer.plan.words import count
-from deployer.services.metasync.publication import Publication, is_same_place, relative_to, uri_of
-from deployer.services.metasync.published import Record, published_tables, records_of, remember
+from deployer.plan.render.escaping import plain
+from deployer.services.metasync.entry import Publication, is_same_place, relative_to, uri_of
+from deployer.services.metasync.registry import Record, published_tables, records_of, remember
 from deployer.services.metasync.results import Metasynced, Published
-from deployer.services.metasync.target import Found, Place, Target, is_same_catalog
-from deployer.state.services import FinalStatus
-from deployer.tables.dataset import OpenTable
-from deployer.tables.progress import OnProgress, Progress, untold
+from deployer.services.metasync.targets.target import Found, Place, Target, is_same_catalog
+from deployer.state.model.services import FinalStatus
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.tables.open_table import OpenTable
+from deployer.text.formatting import count
 
 Declared = Mapping[str, Any]  #: a target as specs write it
 

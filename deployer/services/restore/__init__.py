@@ -15,9 +15,9 @@ from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 if TYPE_CHECKING:
     from deployer.services.restore.planning import Undoing
     from deployer.services.restore.restoring import Restored
-    from deployer.services.running import Asked
+    from deployer.services.runs.runner import Asked
     from deployer.state.store import StateStore
-    from deployer.tables.progress import OnProgress
+    from deployer.system.progress import OnProgress
 
 BEFORE = "before-restore-"  #: of the names of savepoints that are made before a restore
 KEPT = dt.timedelta(days=30)  #: how long the savepoint of before a restore is there
@@ -44,8 +44,8 @@ def restore_tables(
     on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
     """
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.running import Asked, as_runs
-    from deployer.tables.progress import untold
+    from deployer.services.runs.runner import Asked, as_runs
+    from deployer.system.progress import untold
 
     if not planned:
         return "", []
@@ -80,9 +80,9 @@ def _require_one_transaction(store: StateStore, planned: Sequence[Undoing]) -> N
 
 def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str | None) -> str:
     """A savepoint of the tables as they are; gives its name."""
-    from deployer.services.savepoints import name_by_time
-    from deployer.services.tagged_savepoints import make_savepoint
-    from deployer.state.clock import Clock
+    from deployer.services.savepoints.savepoints import name_by_time
+    from deployer.services.savepoints.tagged import make_savepoint
+    from deployer.system.clock import Clock
 
     now = Clock().now()
     entries = [store.instance().tables[each.table_id] for each in planned]
@@ -109,10 +109,10 @@ def restore_table(
     """
     from deployer.services.restore.planning import preview_restore
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.running import Asked, as_run
+    from deployer.services.runs.runner import Asked, as_run
     from deployer.state import open_store
-    from deployer.tables.dataset import find_entry, open_entry
-    from deployer.tables.progress import untold
+    from deployer.system.progress import untold
+    from deployer.tables.open_table import find_entry, open_entry
 
     if options:
         raise InvalidInput(

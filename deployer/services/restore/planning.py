@@ -6,19 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.recovery.past_version import state_at
+from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import NotFound, Refused
-from deployer.live.lance_io import open_dataset
-from deployer.live.past_version import state_at
 from deployer.live.reader import live_table
-from deployer.plan.diff import diff
-from deployer.plan.words import describe
+from deployer.plan.diff.lakes import diff
+from deployer.plan.render.changes import describe
 from deployer.services.restore.points import RestorePoint, version_point
-from deployer.services.tagged_savepoints import tables_with
-from deployer.state.location import Location
-from deployer.state.model import Job, TableEntry, TableState
+from deployer.services.savepoints.tagged import tables_with
+from deployer.state.model.entities import Job, TableEntry, TableState
+from deployer.state.model.location import Location
 from deployer.state.store import StateStore
-from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.storage import dataset_uri
+from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
     import lance

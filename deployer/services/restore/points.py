@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from deployer.datasets.storage.refs import versions_of
 from deployer.errors import Refused
-from deployer.live.lance_refs import versions_of
-from deployer.state.services import Savepoint
-from deployer.state.updates import CreateTable, TableRebuilt, TableRestored, TableRewritten
-from deployer.tables.dataset import OpenTable, ReadTable
-from deployer.tables.versions import dataset_at, time_of
+from deployer.state.log.updates import CreateTable, TableRebuilt, TableRestored, TableRewritten
+from deployer.state.model.services import Savepoint
+from deployer.tables.inspect.versions import dataset_at, time_of
+from deployer.tables.open_table import OpenTable, ReadTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 First everything is looked at; then the intents of all tables are written by one transaction, which says what is
 restored. The rows of then become the next version of each dataset, by one commit each. Where a table was rewritten
 since, the dataset of then gets that commit. One transaction records all of it, and gives rewritten tables the dataset
-of then. `deployer.live.restored_together` says what becomes of it when its process dies, or others come between.
+of then. `deployer.datasets.recovery.restored_together` says what becomes of it when its process dies, or others come
+between.
 """
 
 from __future__ import annotations
@@ -13,26 +14,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from deployer.datasets.commit_metadata import RESTORE
+from deployer.datasets.dataset import latest_version, open_dataset
+from deployer.datasets.recovery.restored import commit_restore
+from deployer.datasets.recovery.restored_together import GiveUp, settle_together
+from deployer.datasets.recovery.rollforward import refresh
+from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, DeployerError
-from deployer.live.lance_io import latest_version, open_dataset
-from deployer.live.marks import RESTORE
-from deployer.live.restored import commit_restore
-from deployer.live.restored_together import GiveUp, settle_together
-from deployer.live.rollforward import refresh
 from deployer.services.restore.planning import Base, Undoing, place_of, undoing
-from deployer.services.running import failure_of
+from deployer.services.runs.runner import failure_of
 from deployer.state.commits import Part
-from deployer.state.conflicts import to_restore
-from deployer.state.failpoints import reached
-from deployer.state.model import RestoreTarget
-from deployer.state.service_requirements import RunHasStatus
-from deployer.state.services import Figures, FinalStatus
+from deployer.state.log.service_requirements import RunHasStatus
+from deployer.state.log.updates import CommitAbandoned, CommitStarted
+from deployer.state.model.entities import RestoreTarget
+from deployer.state.model.services import Figures, FinalStatus
 from deployer.state.store import StateStore
-from deployer.state.updates import CommitAbandoned, CommitStarted
-from deployer.tables.dataset import OpenTable, open_entry
-from deployer.tables.progress import OnProgress, Progress
-from deployer.tables.savepoint_tags import settle_tags
-from deployer.tables.storage import dataset_uri
+from deployer.state.transactions.tables import to_restore
+from deployer.system.failpoints import reached
+from deployer.system.progress import OnProgress, Progress
+from deployer.tables.inspect.savepoint_tags import settle_tags
+from deployer.tables.open_table import OpenTable, open_entry
 
 
 @dataclass(frozen=True, slots=True)

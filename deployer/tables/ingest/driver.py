@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from deployer.tables.commit import discard
+from deployer.datasets.sort_order import Splitter
+from deployer.datasets.writer import Layout, Written, write_stream
+from deployer.system.progress import OnProgress, Progress
+from deployer.tables.ingest.commit.append import discard
+from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.range_writer import write_range
-from deployer.tables.ingest.ranges import Ranges
-from deployer.tables.ingest.reading import SplitReport, checked_rows
-from deployer.tables.order import Splitter
-from deployer.tables.progress import OnProgress, Progress
-from deployer.tables.unique_keys import Duplicates, UniqueLoad
-from deployer.tables.writer import Layout, Written, write_stream
+from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
+from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
     import lance

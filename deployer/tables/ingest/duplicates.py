@@ -7,9 +7,9 @@ from typing import Literal
 
 from deployer.errors import InvalidInput, Refused
 from deployer.live.reader import has_unique_keys
-from deployer.tables.dataset import OpenTable
+from deployer.tables.ingest.keys.unique import Duplicates, TakenKeys, UniqueLoad, refuse_duplicates
 from deployer.tables.ingest.loading import Loaded
-from deployer.tables.unique_keys import Duplicates, TakenKeys, UniqueLoad, refuse_duplicates
+from deployer.tables.open_table import OpenTable
 
 
 def unique_load(table: OpenTable, on_duplicate: Literal["reject", "skip"], *, sets_aside: bool) -> UniqueLoad | None:

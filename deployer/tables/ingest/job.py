@@ -9,32 +9,39 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from deployer.datasets.dataset import open_dataset
 from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
-from deployer.live.lance_io import open_dataset
 from deployer.live.reader import has_unique_keys
-from deployer.plan.words import size as size_words
-from deployer.state.model import Job, TableEntry
+from deployer.state.model.entities import Job, TableEntry
 from deployer.state.store import StateStore
-from deployer.tables.commit import commit_append, discard, find_job
-from deployer.tables.dataset import OpenTable
-from deployer.tables.indexes import CaughtUp, catch_up
-from deployer.tables.ingest.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
-from deployer.tables.ingest.bad_rows import LISTED, BadRowLimit, refusal, too_many
-from deployer.tables.ingest.dialects import notes_on, with_dialects
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.indexes.build import CaughtUp, catch_up
+from deployer.tables.ingest.commit.append import commit_append, discard, find_job
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.duplicates import refused_duplicates, unique_load, with_duplicates_set_aside
-from deployer.tables.ingest.field_map import check_given_once, field_map
-from deployer.tables.ingest.loaded_files import LoadedBefore, LoadedFiles, identified, loaded_before, refuse_other_files
+from deployer.tables.ingest.files.dialects import notes_on, with_dialects
+from deployer.tables.ingest.files.find import find_sources, refuse_credentials, splits_of
+from deployer.tables.ingest.files.loaded_files import (
+    LoadedBefore,
+    LoadedFiles,
+    identified,
+    loaded_before,
+    refuse_other_files,
+)
+from deployer.tables.ingest.files.model import Format, ReadOptions, Source
+from deployer.tables.ingest.files.source_files import is_on_s3
+from deployer.tables.ingest.keys.unique import Admission, UniqueLoad
 from deployer.tables.ingest.loading import Loaded, LoadPlan
-from deployer.tables.ingest.missing_columns import missing, unnamed_columns
-from deployer.tables.ingest.ranges import Ranges, cut
-from deployer.tables.ingest.reading import bad_by_file, key_sample, plan_reading
-from deployer.tables.ingest.selects import Select
-from deployer.tables.ingest.source_files import is_on_s3
-from deployer.tables.ingest.sources import Format, ReadOptions, Source, find_sources, refuse_credentials, splits_of
-from deployer.tables.leaf_split import SplitResult, split_after_load
-from deployer.tables.progress import OnProgress, untold
-from deployer.tables.unique_keys import Admission, UniqueLoad
+from deployer.tables.ingest.readers.splits import bad_by_file, key_sample, plan_reading
+from deployer.tables.ingest.rows.bad_row_files import check_bad_rows_file, remove_bad_rows, write_bad_rows
+from deployer.tables.ingest.rows.bad_rows import LISTED, BadRowLimit, refusal, too_many
+from deployer.tables.ingest.rows.field_map import check_given_once, field_map
+from deployer.tables.ingest.rows.missing_columns import missing, unnamed_columns
+from deployer.tables.ingest.rows.selects import Select
+from deployer.tables.open_table import OpenTable
+from deployer.tables.partitions.key_ranges import Ranges, cut
+from deployer.tables.partitions.split import SplitResult, split_after_load
+from deployer.text.formatting import size as size_words
 
 Engine = Literal["auto", "spark", "driver"]
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from deployer.tables.ingest.ranges import Ranges
-from deployer.tables.ingest.reading import Reading, SplitReport
-from deployer.tables.ingest.sources import Split
-from deployer.tables.unique_keys import Duplicates, UniqueLoad
-from deployer.tables.writer import Layout, Written
+from deployer.datasets.writer import Layout, Written
+from deployer.tables.ingest.files.model import Split
+from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
+from deployer.tables.ingest.readers.splits import Reading, SplitReport
+from deployer.tables.partitions.key_ranges import Ranges
 
 
 class Ledger(Protocol):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deployer.tables.unique_keys import Duplicates, UniqueLoad
-from deployer.tables.writer import Layout, Written, write_sorted
+from deployer.datasets.writer import Layout, Written, write_sorted
+from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 
 if TYPE_CHECKING:
     import lance

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from deployer.engine.plugin_search import find_plugin
 from deployer.engine.plugins.folder import partial_of
+from deployer.engine.providers.plugin_search import find_plugin
 from deployer.errors import NotFound
 from tests.cli.conftest import Deployer
 from tests.engine.plugins.releases import (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from deployer.engine.plugin_search import find_plugin
 from deployer.engine.plugins.folder import usable_plugin
 from deployer.engine.plugins.machine import Machine
 from deployer.engine.plugins.package import Plugin, wanted_plugin
 from deployer.engine.plugins.sources import sources_of
+from deployer.engine.providers.plugin_search import find_plugin
 from deployer.errors import InvalidInput, NotFound
 
 _LINUX = Machine("linux", "amd64")

@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 
 from deployer.state import open_reader
-from deployer.state.envelope import seal, unseal
+from deployer.storage.envelope import seal, unseal
 
 
 def location_of(root: Path, name: str) -> Path:

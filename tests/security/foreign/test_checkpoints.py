@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from deployer.engine import checkpoint_shape, values
-from deployer.engine.checkpoint_shape import fault_of_deployment
-from deployer.engine.plugin_search import find_plugin
+from deployer.engine.providers.plugin_search import find_plugin
+from deployer.engine.values import checkpoint_shape, values
+from deployer.engine.values.checkpoint_shape import fault_of_deployment
 from deployer.errors import NotFound, Refused
 from tests.cli.conftest import Deployer
 
@@ -268,7 +268,7 @@ RESOURCE = {"urn": "urn:pulumi:dev::lakes::lake:index:Table::air.x", "type": "la
     ids=lambda case: case[0],
 )
 def test_an_odd_journal_ends_in_words(project: Path, deployer: Deployer, lines: tuple[str, bytes]) -> None:
-    from deployer.engine.journal import fingerprint
+    from deployer.engine.persistence.journal import fingerprint
 
     head = entry(journal=1, base=fingerprint(checkpoint(project).read_bytes()))
     checkpoint(project).with_name("dev.journal").write_bytes(head + lines[1])

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from deployer.plan.plan_file import _checksum
-from deployer.state.envelope import digest
+from deployer.plan.saved.file import _checksum
+from deployer.storage.envelope import digest
 from tests.cli.conftest import Deployer, Ran
 from tests.security.foreign.photograph import differences, photograph
 from tests.security.mutations import mutated, mutated_bytes, nested, written

@@ -86,7 +86,7 @@ def test_the_message_names_the_folder(root: Path, deployer: Deployer) -> None:
 
 
 def test_only_one_module_asks_lance_for_them() -> None:
-    """F18: `deployer.live.lance_refs` has the errors; a call elsewhere would end in Lance's own."""
+    """F18: `deployer.datasets.storage.refs` has the errors; a call elsewhere would end in Lance's own."""
     of_tags = {"list", "list_ordered", "get_version", "create", "update", "delete"}
     found = set[str]()
     for path in sorted((REPOSITORY / "deployer").rglob("*.py")):

@@ -21,7 +21,7 @@ from deployer.errors import DeployerError
 from deployer.state import create_store, open_reader
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
-from deployer.tables.admin import create_table
+from deployer.tables.admin.tables import create_table
 from tests.cli.conftest import Deployer
 from tests.projects import table
 from tests.security.foreign.lake_damage import add_rows, location_of, rows_recorded
@@ -150,8 +150,8 @@ def test_a_reader_beside_a_writer_sees_what_is_committed(root: Path) -> None:
     code = (
         "import sys\n"
         "from deployer.state import open_store\n"
-        "from deployer.state.model import INSTANCE_LOG\n"
-        "from deployer.state.updates import SetInstanceProperties\n"
+        "from deployer.state.model.entities import INSTANCE_LOG\n"
+        "from deployer.state.log.updates import SetInstanceProperties\n"
         "store = open_store(sys.argv[1])\n"
         "for number, _ in enumerate(sys.stdin):\n"
         "    store.commit(INSTANCE_LOG, [SetInstanceProperties({'x': number})])\n"
@@ -187,8 +187,8 @@ def test_a_reader_beside_a_writer_sees_what_is_committed(root: Path) -> None:
 def test_a_reader_and_a_writer_in_one_process(root: Path) -> None:
     """SQLite has one mapping of the index a process: a reader must not leave one behind that nobody can write to."""
     from deployer.state import open_store
-    from deployer.state.model import INSTANCE_LOG
-    from deployer.state.updates import SetInstanceProperties
+    from deployer.state.log.updates import SetInstanceProperties
+    from deployer.state.model.entities import INSTANCE_LOG
 
     left_by_a_killed_writer(root)
     with closing(open_reader(root)) as reader:
@@ -276,16 +276,16 @@ S3_READS = {"GET", "HEAD"}
 
 
 def test_on_s3_no_request_of_a_reader_writes(on_s3: str, interpose: Interpose, tmp_path: Path) -> None:
-    from deployer.live.drift import column_origin
-    from deployer.live.lance_storage import storage_options
+    from deployer.datasets.storage.options import storage_options
+    from deployer.live.provenance import column_origin
     from deployer.live.reader import read_lake
-    from deployer.provider.stores import Stores
+    from deployer.provider.resources.run_context import Stores
     from deployer.specs.model import TableSpec
-    from deployer.specs.types import Column, Scalar
-    from deployer.state.retention import SnapshotPolicy
-    from deployer.tables.describe import describe, summaries
-    from deployer.tables.table import open_table
-    from deployer.tables.verify import verify
+    from deployer.specs.types.types import Column, Scalar
+    from deployer.state.snapshots.retention import SnapshotPolicy
+    from deployer.tables.inspect.describe import describe, summaries
+    from deployer.tables.read.table import open_table
+    from deployer.tables.verify.verify import verify
 
     with closing(create_store(on_s3, instance="tests")) as store:
         for name in ("flights", "planes"):

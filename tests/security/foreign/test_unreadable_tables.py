@@ -324,7 +324,7 @@ def test_plain_pulumi_is_told_of_that_resource_alone(project: Path, root: Path) 
 
     from deployer.errors import Corrupt
     from deployer.provider.provider import LakeProvider
-    from deployer.provider.stores import Stores
+    from deployer.provider.resources.run_context import Stores
     from tests.security.foreign.lake_damage import table_id
 
     ids = {name: table_id(root, name) for name in ("flights", "planes")}

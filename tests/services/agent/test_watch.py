@@ -14,19 +14,19 @@ import lance
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from deployer.datasets.storage.options import storage_options
 from deployer.errors import InvalidInput
-from deployer.live.lance_storage import storage_options
 from deployer.services.agent.agent import Agent, Settings
 from deployer.services.agent.serving import address_of, served
 from deployer.services.agent.watch import REMOTE_LOOK, THINK_AGAIN, Watch
-from deployer.services.attached import create_service
+from deployer.services.api.attachments import create_service
 from deployer.services.compact import compact_table
 from deployer.specs.model import Cluster, InstanceSpec
 from deployer.state import open_store
-from deployer.state.clock import Clock
-from deployer.state.services import Service
-from deployer.tables.dataset import open_entry
-from deployer.tables.instance import create_instance
+from deployer.state.model.services import Service
+from deployer.system.clock import Clock
+from deployer.tables.admin.instance import create_instance
+from deployer.tables.open_table import open_entry
 from tests.services.agent.conftest import Watched
 from tests.tables.lakes import Lake, flights
 

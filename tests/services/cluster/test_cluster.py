@@ -11,25 +11,25 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.clustering import bounds_of
+from deployer.datasets.key_ranges import key_kinds
 from deployer.errors import InvalidInput
-from deployer.live.clustered import bounds_of
-from deployer.live.key_ranges import key_kinds
-from deployer.services.after_load import run_due_services
-from deployer.services.attached import create_service
+from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
-from deployer.services.foreseen import foreseen
-from deployer.services.runs import runs_of
-from deployer.specs.arrow import arrow_schema
-from deployer.specs.keys import is_key_type
+from deployer.services.runs.records import runs_of
+from deployer.services.triggers.after_load import run_due_services
+from deployer.services.triggers.forecast import foreseen
 from deployer.specs.model import Storage
-from deployer.state.services import Service
-from deployer.state.updates import FilesReplaced
-from deployer.tables.dataset import open_to_change
-from deployer.tables.key_values import Interval
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.verify import repair
+from deployer.specs.types.arrow import arrow_schema
+from deployer.specs.values.keys import is_key_type
+from deployer.state.log.updates import FilesReplaced
+from deployer.state.model.services import Service
+from deployer.tables.open_table import open_to_change
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.read.key_values import Interval
+from deployer.tables.verify.verify import repair
 from tests.services.compact.test_compact import append, differences, in_files, keys_of
 from tests.services.compact.test_indexed import found as looked_up
 from tests.tables.indexed import BITMAP, LABELS, NESTED, PQ, TEXT, TREE, Indexed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from deployer.services.cluster.planning import Chosen, plan_clusters
-from deployer.services.compact.planning import Piece, Sizes, Task
-from deployer.state.model import File, Partition
+from deployer.services.rewriting.tasks import Piece, Sizes, Task
+from deployer.state.model.entities import File, Partition
 
 LEAVES = [Partition("p0", None, b"", b"m"), Partition("p1", None, b"m", None)]
 SIZES = Sizes(file_bytes=100, file_rows=1000)

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from deployer.live.clustered import bounds_of, clustering_of, key_bounds
-from deployer.services.attached import create_service
+from deployer.datasets.clustering import bounds_of, clustering_of, key_bounds
+from deployer.files.json_values import JSON
+from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
-from deployer.services.cluster.arrangement import Arrangement
+from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.outlook import outlook
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
-from deployer.services.compact.planning import Sizes, Task
-from deployer.services.due import due_services
-from deployer.services.foreseen import foreseen
-from deployer.state.json_values import JSON
-from deployer.state.model import File
-from deployer.state.services import Service
+from deployer.services.rewriting.tasks import Sizes, Task
+from deployer.services.triggers.due import due_services
+from deployer.services.triggers.forecast import foreseen
+from deployer.state.model.entities import File
+from deployer.state.model.services import Service
 from tests.services.compact.test_compact import append
 from tests.tables.indexed import TREE, Indexed
 from tests.tables.lakes import Lake, flights

@@ -16,15 +16,15 @@ from lance.file import LanceFileReader
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.services.cluster import cluster_table
 from deployer.services.compact import compact_table
-from deployer.services.runs import queue_run, runs_of
-from deployer.specs.arrow import arrow_schema
+from deployer.services.runs.records import queue_run, runs_of
 from deployer.specs.model import Storage
+from deployer.specs.types.arrow import arrow_schema
 from deployer.state import open_store
 from deployer.tables.append import open_appender
-from deployer.tables.describe import summaries
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.verify import verify
-from deployer.tables.versions import history
+from deployer.tables.inspect.describe import summaries
+from deployer.tables.inspect.versions import history
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 from tests.tables.test_types import COLUMNS, rows_of
 
@@ -168,7 +168,8 @@ def test_files_across_the_leaves_of_a_split_are_parted(lake: Lake) -> None:
 
 
 def test_large_merges_are_streamed_and_cut_into_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deployer.services.compact import reading, rewriting
+    from deployer.services.compact import rewriting
+    from deployer.services.rewriting import sorted_runs as reading
 
     monkeypatch.setattr(reading, "HELD_BYTES", 0)
     monkeypatch.setattr(reading, "STREAM_BYTES", 5000)
@@ -304,7 +305,7 @@ def test_it_adds_no_rows_to_what_others_are_told(lake: Lake) -> None:
 def test_a_file_that_is_gone_is_said_and_the_table_is_as_it_was(
     lake: Lake, row_keys: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, *, streamed: bool
 ) -> None:
-    from deployer.services.compact import reading
+    from deployer.services.rewriting import sorted_runs as reading
 
     if streamed:
         monkeypatch.setattr(reading, "HELD_BYTES", 0)

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from deployer.services.attached import create_service
+from deployer.files.json_values import JSON
+from deployer.services.api.attachments import create_service
 from deployer.services.compact import compact_table
 from deployer.services.compact.own_plan import own_sizes
-from deployer.services.compact.planning import Piece
 from deployer.services.compact.table_planning import plan_table
-from deployer.services.due import due_in, due_services
-from deployer.state.json_values import JSON
-from deployer.state.model import Files, Job, TableProperties, TableState
-from deployer.state.services import Figures, Run, Service
+from deployer.services.rewriting.tasks import Piece
+from deployer.services.triggers.due import due_in, due_services
+from deployer.state.model.entities import Files, Job, TableProperties, TableState
+from deployer.state.model.services import Figures, Run, Service
 from deployer.tables.append import open_appender
 from tests.services.compact.test_planning import (
     LEAVES,

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from deployer.services.compact import compact_table
-from deployer.specs.arrow import columns_of
 from deployer.specs.model import TableSpec
-from deployer.tables.admin import create_table
+from deployer.specs.types.arrow import columns_of
+from deployer.tables.admin.tables import create_table
 from deployer.tables.append import open_appender
 from tests.services.compact.test_compact import differences
 from tests.tables.lakes import Lake

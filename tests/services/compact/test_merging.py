@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.services.cluster import arranging
-from deployer.services.compact.merging import merge_order
+from deployer.datasets.sort_order import sorted_rows
+from deployer.services.cluster import sort_task as arranging
 from deployer.services.compact.rewriting import _taken
-from deployer.services.work import untold_rows
-from deployer.tables.order import sorted_rows
+from deployer.services.rewriting.executor import untold_rows
+from deployer.services.rewriting.merging import merge_order
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deployer.services.compact import compact_table
-from deployer.services.runs import fail_dead_runs, runs_of
+from deployer.services.runs.records import fail_dead_runs, runs_of
 from tests.crash.test_kill_compact import DEPLOYER, WORKER
 from tests.services.compact.test_compact import append, check_files, differences
 from tests.tables.lakes import Lake, flights, sorted_rows

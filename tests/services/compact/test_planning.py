@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.services.compact.leaf_planning import plan_by_leaf
-from deployer.services.compact.planning import (
+from deployer.services.rewriting.tasks import (
     Piece,
     Sizes,
     Strategy,
@@ -20,7 +20,7 @@ from deployer.services.compact.planning import (
     in_portions,
     plan_in_order,
 )
-from deployer.state.model import File, Partition
+from deployer.state.model.entities import File, Partition
 
 LEAVES = (
     Partition("a", "root", b"", b"\x40"),

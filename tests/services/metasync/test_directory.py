@@ -17,12 +17,12 @@ from lance_namespace import (
     RegisterTableRequest,
 )
 
-from deployer.live.lance_storage import storage_options
+from deployer.datasets.storage.options import storage_options
 from deployer.services.metasync import NotPublished
-from deployer.services.runs import runs_of
-from deployer.tables.admin import delete_table
-from deployer.tables.naming import rename_table
-from deployer.tables.reinitialise import reinitialise_table
+from deployer.services.runs.records import runs_of
+from deployer.tables.admin.naming import rename_table
+from deployer.tables.admin.tables import delete_table
+from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights, sorted_rows
 

@@ -11,13 +11,13 @@ import pytest
 from lance.namespace import DirectoryNamespace
 from lance_namespace import DescribeTableRequest
 
+from deployer.files.json_values import JSON
 from deployer.services import TableServicesClient
-from deployer.services.after_load import run_due_services
-from deployer.services.attached import alter_service, create_service
+from deployer.services.api.attachments import alter_service, create_service
 from deployer.services.metasync import metasync_table
-from deployer.services.runs import runs_of
-from deployer.state.json_values import JSON
-from deployer.state.services import Service
+from deployer.services.runs.records import runs_of
+from deployer.services.triggers.after_load import run_due_services
+from deployer.state.model.services import Service
 from spark_jobs.service import main
 from tests.services.metasync.conftest import sync_all
 from tests.tables.lakes import Lake, flights

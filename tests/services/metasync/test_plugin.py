@@ -13,7 +13,7 @@ import pytest
 
 from deployer.errors import InvalidInput
 from deployer.services.metasync import NotPublished
-from deployer.tables.naming import rename_table
+from deployer.tables.admin.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights
 

@@ -20,8 +20,8 @@ from lance_namespace import (
 )
 
 from deployer.services.metasync import NotPublished
-from deployer.services.runs import runs_of
-from deployer.tables.naming import rename_table
+from deployer.services.runs.records import runs_of
+from deployer.tables.admin.naming import rename_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import Lake, flights
 

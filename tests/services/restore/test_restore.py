@@ -15,26 +15,26 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.recovery.restored import commit_restore
+from deployer.datasets.recovery.rollforward import refresh
+from deployer.datasets.storage.places import erase_dataset
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
-from deployer.live.restored import commit_restore
-from deployer.live.rollforward import refresh
-from deployer.services.attached import alter_service, create_service
+from deployer.services.api.attachments import alter_service, create_service
 from deployer.services.clean import clean_table
 from deployer.services.compact import compact_table
+from deployer.services.registry import run_service
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore, preview_restore_at
 from deployer.services.restore.restoring import Restored
-from deployer.services.run import run_service
-from deployer.services.runs import queue_run, runs_of, start_run
-from deployer.services.tagged_savepoints import make_savepoint
-from deployer.state.services import Service
-from deployer.tables import commit
-from deployer.tables.leaf_split import split_leaves
-from deployer.tables.naming import set_online
-from deployer.tables.reinitialise import reinitialise_table
-from deployer.tables.storage import erase_dataset
-from deployer.tables.verify import verify
-from deployer.tables.versions import dataset_at
+from deployer.services.runs.records import queue_run, runs_of, start_run
+from deployer.services.savepoints.tagged import make_savepoint
+from deployer.state.model.services import Service
+from deployer.tables.admin.naming import set_online
+from deployer.tables.ingest.commit import append as commit
+from deployer.tables.inspect.versions import dataset_at
+from deployer.tables.partitions.split import split_leaves
+from deployer.tables.rewrite.truncate import reinitialise_table
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 

@@ -9,19 +9,19 @@ from typing import Any
 import lance
 import pytest
 
+from deployer.datasets.recovery.restored import commit_restore
 from deployer.errors import Conflict, Refused
-from deployer.live.restored import commit_restore
 from deployer.services.restore import restore_tables, restoring
 from deployer.services.restore.planning import Undoing, preview_restore
 from deployer.services.restore.restoring import Restored
-from deployer.services.running import RunCancelled
-from deployer.services.runs import cancel_run, queue_run, runs_of, start_run
-from deployer.services.tagged_savepoints import make_savepoint
-from deployer.state.dynamodb import DynamoBackend
-from deployer.state.updates import TableRestored
-from deployer.tables.dataset import open_entry
-from deployer.tables.naming import set_online
-from deployer.tables.verify import verify
+from deployer.services.runs.records import cancel_run, queue_run, runs_of, start_run
+from deployer.services.runs.runner import RunCancelled
+from deployer.services.savepoints.tagged import make_savepoint
+from deployer.state.backends.dynamodb.backend import DynamoBackend
+from deployer.state.log.updates import TableRestored
+from deployer.tables.admin.naming import set_online
+from deployer.tables.open_table import open_entry
+from deployer.tables.verify.verify import verify
 from tests.tables.lakes import Lake, flights, sorted_rows
 
 NAMES = ("first", "second")
@@ -168,7 +168,7 @@ def test_who_cancels_the_run_of_one_table_cancels_all(lake: Lake, monkeypatch: p
         return open_entry(*arguments)
 
     plan = planned(lake)
-    monkeypatch.setattr("deployer.services.runs.LOOK", 0.0)
+    monkeypatch.setattr("deployer.services.runs.records.LOOK", 0.0)
     monkeypatch.setattr(restoring, "open_entry", cancelled)
     with pytest.raises(RunCancelled):
         restore(lake, plan)
@@ -177,7 +177,7 @@ def test_who_cancels_the_run_of_one_table_cancels_all(lake: Lake, monkeypatch: p
 
 def test_more_tables_than_a_transaction_has_are_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     assert DynamoBackend.transaction_logs == 49
-    monkeypatch.setattr("deployer.state.sqlite.SqliteBackend.transaction_logs", 1)
+    monkeypatch.setattr("deployer.state.backends.sqlite.backend.SqliteBackend.transaction_logs", 1)
     versions = [state(lake, name).version for name in NAMES]
     with pytest.raises(Refused, match=r"2 tables cannot be restored together: .* at most 1"):
         restore(lake, planned(lake))

@@ -13,11 +13,11 @@ import pytest
 
 from deployer.errors import InvalidInput, Refused
 from deployer.specs.model import TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.tables.admin import create_table
-from deployer.tables.ingest.field_map import rename_of
-from deployer.tables.ingest.selects import select_of
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.tables.admin.tables import create_table
+from deployer.tables.ingest.rows.field_map import rename_of
+from deployer.tables.ingest.rows.selects import select_of
 from tests.tables.lakes import Lake
 
 ENGINES = ["driver", pytest.param("spark", marks=pytest.mark.spark)]
@@ -109,7 +109,7 @@ def test_columns_with_sources_may_have_the_names_of_each_other(form: str, lake: 
 
 
 def test_a_file_without_a_header_line_has_the_columns_in_order(lake: Lake) -> None:
-    from deployer.tables.ingest.sources import ReadOptions
+    from deployer.tables.ingest.files.model import ReadOptions
 
     make(lake, ID, column("a", "int64", "b"), column("b", "int64", "a"))
     lake.ingest(lake.text("in.csv", "1,2,3\n"), options=ReadOptions(header=False))

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.errors import DeployerError, InvalidInput, Refused
-from deployer.specs.types import format_type
-from deployer.tables.import_infer import infer
-from deployer.tables.ingest.folder_names import folder_values, folders_of
-from deployer.tables.ingest.sources import ReadOptions, find_sources
+from deployer.specs.types.types import format_type
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files.find import find_sources
+from deployer.tables.ingest.files.folder_names import folder_values, folders_of
+from deployer.tables.ingest.files.model import ReadOptions
 from tests.tables.lakes import Lake
 from tests.tables.test_ingest import ENGINES, engine
 

@@ -13,11 +13,11 @@ import pytest
 
 from deployer.errors import InvalidInput, Refused
 from deployer.specs.model import Storage
-from deployer.specs.types import format_type
-from deployer.tables.export import write_json_lines
-from deployer.tables.import_infer import infer
-from deployer.tables.ingest import json_rows
-from deployer.tables.ingest.sources import ReadOptions
+from deployer.specs.types.types import format_type
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files import json_rows
+from deployer.tables.ingest.files.model import ReadOptions
+from deployer.tables.read.export import write_json_lines
 from tests.tables.lakes import Lake
 from tests.tables.test_ingest import ENGINES, engine
 

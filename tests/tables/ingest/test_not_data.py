@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deployer.errors import InvalidInput
-from deployer.tables.import_infer import infer
-from deployer.tables.ingest.sources import Format, ReadOptions
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files.model import Format, ReadOptions
 from tests.tables.lakes import Lake
 
 APPLE_DOUBLE = bytes.fromhex("00051607 00020000") + b"Mac OS X        " + bytes(80)

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 from deployer.errors import Refused
-from deployer.specs.types import format_type
-from deployer.tables.import_infer import infer
-from deployer.tables.ingest.casts import lossless
-from deployer.tables.ingest.sources import ReadOptions
-from deployer.tables.ingest.text_values import parsed
+from deployer.specs.types.types import format_type
+from deployer.tables.conversion.casts import lossless
+from deployer.tables.conversion.text_values import parsed
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files.model import ReadOptions
 from tests.tables.lakes import Lake
 from tests.tables.test_ingest import ENGINES, engine
 

@@ -10,12 +10,12 @@ import pytest
 
 from deployer.errors import InvalidInput
 from deployer.specs.model import TableSpec
-from deployer.specs.type_text import parse_type
-from deployer.specs.types import Column
-from deployer.tables.admin import create_table
-from deployer.tables.ingest.sources import ReadOptions
-from deployer.tables.ingest.space_separated import single_spaced, single_spaced_stream
-from deployer.tables.ingest.text_blocks import LONGEST_LINE
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column
+from deployer.tables.admin.tables import create_table
+from deployer.tables.ingest.files.model import ReadOptions
+from deployer.tables.ingest.files.space_separated import single_spaced, single_spaced_stream
+from deployer.tables.ingest.files.text_blocks import LONGEST_LINE
 from tests.tables.lakes import Lake
 
 LINES: dict[str, tuple[bytes, bytes]] = {
@@ -46,7 +46,7 @@ def test_blocks_are_cut_where_no_value_is_open(size: int) -> None:
 
 
 def test_a_quote_without_its_other_half_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.tables.ingest.space_separated.LONGEST_LINE", 100)
+    monkeypatch.setattr("deployer.tables.ingest.files.space_separated.LONGEST_LINE", 100)
     assert LONGEST_LINE > 100
     with pytest.raises(InvalidInput, match="a quote has no other half"):
         single_spaced_stream(io.BytesIO(b'a "b\n' * 101), "t").read()
@@ -54,7 +54,7 @@ def test_a_quote_without_its_other_half_ends(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_file_is_loaded_in_several_parts(packed: bool, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deployer.tables.ingest.sources.SPLIT_BYTES", 20_000)
+    monkeypatch.setattr("deployer.tables.ingest.files.find.SPLIT_BYTES", 20_000)
     columns = (Column("id", parse_type("int64"), False), Column("text", parse_type("string")))
     create_table(lake.store, lake.root, TableSpec("air", "flights", columns), "tests/dev")
     text = "  id     text\n" + "".join(f"{number:>6}    v{number}\n" for number in range(5000))

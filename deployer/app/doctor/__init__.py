@@ -1,0 +1,1 @@
+"""Checks of a machine, a project, a lake and its AWS account."""

@@ -1,0 +1,301 @@
+"""What `doctor` asks AWS about whoever runs it: credentials, region, endpoints, clock. No credential is shown.
+
+Requests wait shortly and are tried twice, since a person waits. Endpoints of the environment and profile are used.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    LoginError,
+    NoRegionError,
+    RefreshWithMFAUnsupportedError,
+    SSOError,
+    TokenRetrievalError,
+)
+from botocore.parsers import ResponseParserError
+
+from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.aws.error_codes import CREDENTIALS
+from deployer.aws.session import aws_session, role_refused, setting_missing
+from deployer.errors import DeployerError
+from deployer.state.model.times import iso_utc
+
+if TYPE_CHECKING:
+    from botocore.credentials import Credentials
+
+CONNECT, ANSWER = 4.0, 6.0  #: seconds that a connection, and then an answer, is waited for
+#: Seconds of skew that AWS's signatures bear (S3: 15 minutes, others: 5), and those worth a word.
+MOST_SKEW, SOME_SKEW = 300, 60
+_SOON = dt.timedelta(minutes=15)
+_LONGEST = 200  #: characters of a message
+#: There was no answer, or none of AWS.
+NO_ANSWER = (BotoCoreError, ResponseParserError, ValueError, OSError)
+
+#: botocore's names for where it found credentials.
+_SOURCES = {
+    "env": "environment variables",
+    "shared-credentials-file": "the shared credentials file",
+    "config-file": "the config file",
+    "assume-role": "a role that the profile assumes",
+    "assume-role-with-web-identity": "a web identity (OIDC)",
+    "sso": "IAM Identity Center (SSO)",
+    "login": "`aws login`",
+    "custom-process": "the profile's credential process",
+    "container-role": "the container's role",
+    "iam-role": "the machine's role (instance profile)",
+}
+_LOG_IN = "run `aws configure` or `aws sso login`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID"
+
+
+class Aws:
+    """This machine's way to AWS: a session, and what several checks want to know of it. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @cached_property
+    def session(self) -> Any:
+        """Raises DeployerError for a profile that is not there, or a file that cannot be read."""
+        try:
+            session = aws_session()
+            _never_ask(session)
+        except BotoCoreError as error:
+            raise setting_missing(error, None) from error
+        return session
+
+    @cached_property
+    def credentials(self) -> Credentials | None:
+        """None where there are none. They are of use: those that expire were renewed."""
+        session = self.session
+        try:
+            with self._lock:
+                found: Credentials | None = session.get_credentials()
+            if found is not None:
+                found.get_frozen_credentials()
+        except RefreshWithMFAUnsupportedError:  # of whoever looks second
+            raise _wants_a_code() from None
+        except (SSOError, LoginError, TokenRetrievalError) as error:
+            raise DeployerError(str(error), remedy="log in again: `aws sso login`, or `aws login`") from error
+        except RuntimeError:
+            raise DeployerError("the credentials have expired", remedy="renew them, or log in again") from None
+        except BotoCoreError as error:
+            raise setting_missing(error, None) from None
+        except ClientError as error:  # of STS, for a role
+            raise role_refused(error, None) from error
+        return found
+
+    @cached_property
+    def identity(self) -> tuple[str, str]:
+        """Account and ARN of whoever the credentials are of."""
+        answer = self.client("sts").get_caller_identity()
+        return str(answer["Account"]), str(answer["Arn"])
+
+    @property
+    def region(self) -> str | None:
+        found: str | None = self.session.region_name
+        return found
+
+    def client(self, service: str, *, signed: bool = True) -> Any:
+        config = Config(connect_timeout=CONNECT, read_timeout=ANSWER, retries={"total_max_attempts": 2})
+        if not signed:
+            config = config.merge(Config(signature_version=UNSIGNED))
+        with self._lock:  # making one is not safe for threads
+            return self.session.client(service, config=config)
+
+    def answer(self, service: str) -> tuple[str, dt.timedelta | None]:
+        """Where a service is, and by how much its clock is before this machine's. Nothing is signed."""
+        with self._lock:
+            known = self._answers.setdefault(service, _Once(lambda: self._asked(service)))
+        found: tuple[str, dt.timedelta | None] = known.value
+        return found
+
+    @cached_property
+    def _answers(self) -> dict[str, _Once]:
+        return {}
+
+    def _asked(self, service: str) -> tuple[str, dt.timedelta | None]:
+        from botocore.awsrequest import AWSRequest
+        from botocore.httpsession import URLLib3Session
+        from botocore.utils import get_environ_proxies
+
+        client = self.client(service, signed=False)
+        url = client.meta.endpoint_url
+        http = URLLib3Session(
+            verify=self.session._session.get_config_variable("ca_bundle") or True,
+            proxies=get_environ_proxies(url),
+            timeout=(CONNECT, ANSWER),  # type: ignore[arg-type] # the stubs know whole seconds only
+        )
+        try:
+            response = http.send(AWSRequest("GET", url).prepare())
+        finally:
+            http.close()
+        parts = urlsplit(url)
+        date = response.headers.get("Date")
+        skew = parsedate_to_datetime(date) - dt.datetime.now(dt.UTC) if date else None
+        return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else ""), skew
+
+
+class _Once:
+    """A value that is asked for once, also when that fails."""
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self._ask, self._lock = ask, threading.Lock()
+        self._found: tuple[Any, Exception | None] | None = None
+
+    @property
+    def value(self) -> Any:
+        with self._lock:
+            if self._found is None:
+                try:
+                    self._found = self._ask(), None
+                except Exception as error:
+                    self._found = None, error
+            found, failed = self._found
+        if failed is not None:
+            raise failed
+        return found
+
+
+def _wants_a_code() -> DeployerError:
+    remedy = "assume the role by `aws sts assume-role`, then try again"
+    return DeployerError("the profile wants a code (MFA)", remedy=remedy)
+
+
+def _never_ask(session: Any) -> None:
+    """A profile with MFA asks for its code on the terminal; a check must not."""
+
+    def refuse(prompt: str) -> str:
+        raise _wants_a_code()
+
+    providers = session._session.get_component("credential_provider").providers
+    for provider in providers:
+        if provider.METHOD == "assume-role":
+            provider._prompter = refuse
+
+
+def said(error: ClientError) -> str:
+    """`AccessDenied: …`, as AWS said it."""
+    told = error.response.get("Error", {})
+    code, message = str(told.get("Code", "unknown")), one_line(told.get("Message", ""))
+    return f"{code}: {message}" if message and message != code else code
+
+
+def one_line(what: object) -> str:
+    """A message without the pages that some servers and proxies put into it."""
+    text = " ".join(str(what).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def without_credentials(aws: Aws) -> str:
+    """Why nothing can be signed; empty where it can."""
+    try:
+        return "" if aws.credentials is not None else "there are no credentials"
+    except DeployerError:
+        return "there are no credentials that work"
+
+
+def credentials(aws: Aws) -> Finding:
+    found = aws.credentials
+    if found is None:
+        return wrong("none were found", _LOG_IN)
+    source = _SOURCES.get(found.method, found.method)
+    profile = aws.session.profile_name
+    if found.method in ("shared-credentials-file", "config-file", "assume-role", "sso", "custom-process", "login"):
+        source += f", profile {profile}"
+    expiry: dt.datetime | None = getattr(found, "_expiry_time", None)
+    details = {"source": found.method, "expires": iso_utc(expiry) if expiry else None}
+    if expiry is None:
+        ends = "temporary, until when is not known" if found.token else "they do not expire"
+        return ok(f"from {source}; {ends}", **details)
+    left = expiry - dt.datetime.now(dt.UTC)
+    told = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
+    if found.method == "env" and left < _SOON:
+        return warning(told, "renew them before a long `up` or load: nothing renews what is in variables", **details)
+    return ok(told, **details)
+
+
+def identity(aws: Aws) -> Finding:
+    if why := without_credentials(aws):
+        return not_applicable(why)
+    try:
+        account, arn = aws.identity
+    except ClientError as error:
+        if code_of(error) in CREDENTIALS:
+            remedy = "renew the credentials, or choose others by AWS_PROFILE; look at the clock below, too"
+            return wrong(f"AWS does not accept the credentials: {said(error)}", remedy)
+        return warning(f"STS does not say who this is: {said(error)}", "allow sts:GetCallerIdentity")
+    except NoRegionError:
+        return not_applicable("there is no region")
+    except NO_ANSWER as error:
+        return warning(f"STS does not say who this is: {one_line(error)}", "see the endpoints below")
+    return ok(arn, account=account, arn=arn)
+
+
+def region(aws: Aws) -> Finding:
+    name = aws.region
+    if not name:
+        return wrong("none is set", "set AWS_REGION, or `region` in the profile")
+    known = aws.session.get_available_regions("s3")
+    if name not in known and name not in aws.session.get_available_regions("dynamodb", aws_partition(aws, name)):
+        return warning(f"{name} is none that this boto3 knows", "look for a typing error, or update boto3", region=name)
+    return ok(name, region=name)
+
+
+def aws_partition(aws: Aws, region: str) -> str:
+    """`aws`, `aws-cn`, …; `aws` for a region that is not known."""
+    try:
+        return str(aws.session.get_partition_for_region(region))
+    except BotoCoreError:
+        return "aws"
+
+
+def endpoint(aws: Aws, service: str, *, needed: bool = True) -> Finding:
+    """Whether a service can be reached at all, signed or not."""
+    try:
+        url, _ = aws.answer(service)
+    except NoRegionError:
+        return not_applicable("there is no region")
+    except NO_ANSWER as error:
+        remedy = "look at network, proxy (HTTPS_PROXY, NO_PROXY), and AWS_ENDPOINT_URL if it is set"
+        return (wrong if needed else warning)(one_line(error), remedy)
+    return ok(f"{url} answers", url=url)
+
+
+def clock(aws: Aws) -> Finding:
+    """This machine's clock against the Date of AWS's answers, which signatures depend on."""
+    for service in ("s3", "dynamodb", "sts"):
+        try:
+            url, skew = aws.answer(service)
+        except NO_ANSWER:
+            continue
+        if skew is not None:
+            return judged_skew(skew.total_seconds(), url)
+    return not_applicable("no endpoint gave an answer with a date")
+
+
+def judged_skew(seconds: float, url: str) -> Finding:
+    """`seconds`: how far the clock of `url` is before this machine's."""
+    off = round(abs(seconds))
+    told = f"{off} s {'behind' if seconds > 0 else 'before'} that of {url}" if off > 1 else f"as that of {url}"
+    remedy = "set the clock by NTP: AWS refuses signatures of another time"
+    if off > MOST_SKEW:
+        return wrong(told, remedy, seconds=-round(seconds))
+    if off > SOME_SKEW:
+        return warning(told, remedy, seconds=-round(seconds))
+    return ok(told, seconds=-round(seconds))

@@ -1,0 +1,247 @@
+"""What `doctor` asks AWS about the lake: its bucket, the permissions of whoever runs it, and quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from botocore.exceptions import ClientError
+
+from deployer.app.doctor.aws import NO_ANSWER, Aws, aws_partition, code_of, one_line, said, without_credentials
+from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.aws.error_codes import DENIED
+from deployer.compute.iam.deploying import deploying_grants
+from deployer.compute.iam.grants import Grant
+from deployer.compute.iam.lake import LakeOnAws
+from deployer.compute.schedules.schedules import declares_services
+from deployer.specs.model import Cluster, Lake
+from deployer.text.formatting import count
+
+_NAMED = 6  #: calls that are told; the JSON has them all
+_PAGE = "docs/aws.md#permissions"
+_KINDS = ("emr-serverless", "emr")
+_LISTS = ("cloudwatch:AlarmActions", "events:TargetArn")  #: keys of a request that have several values
+
+
+def lake_on_aws(aws: Aws, lake: Lake) -> LakeOnAws:
+    """The lake in the account of whoever asks."""
+    account, _ = aws.identity
+    region = str(lake.instance.state.options.get("region") or aws.region)
+    return LakeOnAws.of(lake.instance, region, account, aws_partition(aws, region))
+
+
+def unready(aws: Aws) -> str:
+    """Why AWS cannot be asked about the lake; empty where it can."""
+    if why := without_credentials(aws):
+        return why
+    if not aws.region:
+        return "there is no region"
+    try:
+        aws.identity  # noqa: B018 -- whose credentials are no good gets one finding, not four
+    except ClientError as error:
+        return f"STS does not say who this is: {code_of(error)}"
+    except NO_ANSWER:
+        return "STS gives no answer"
+    return ""
+
+
+def bucket(aws: Aws, root: str, managed: str) -> Finding:
+    """Whether the bucket is there and ours, in the region, with versions, and takes an object. Leaves nothing there.
+
+    `managed` is what the stack declares: all, table or none.
+    """
+    if why := unready(aws):
+        return not_applicable(why)
+    name = urlsplit(root).netloc
+    s3 = aws.client("s3")
+    try:
+        place = s3.head_bucket(Bucket=name).get("BucketRegion")
+    except ClientError as error:
+        return _no_bucket(error, name, aws, managed)
+    except NO_ANSWER as error:
+        return wrong(one_line(error), "see the endpoints")
+    if place and place != aws.region:
+        return _elsewhere(name, place, aws)
+    if refused := _refused(s3, name, urlsplit(root).path.strip("/")):
+        return refused
+    try:
+        versions = s3.get_bucket_versioning(Bucket=name).get("Status") == "Enabled"
+    except ClientError as error:
+        return warning(f"{name}: whether it keeps versions is not told: {said(error)}", "allow s3:GetBucketVersioning")
+    if not versions:
+        remedy = "deployer up" if managed == "all" else "turn versions on: what is deleted by mistake comes back then"
+        return warning(f"{name} in {place or aws.region} keeps no versions", remedy, region=place, versioning=False)
+    return ok(f"{name} in {place or aws.region}, with versions; it can be written to", region=place, versioning=True)
+
+
+def _no_bucket(error: ClientError, name: str, aws: Aws, managed: str) -> Finding:
+    headers: Mapping[str, str] = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    place = headers.get("x-amz-bucket-region")
+    match error.response.get("ResponseMetadata", {}).get("HTTPStatusCode"):
+        case 404 if managed == "all":
+            return ok(f"{name} is not there yet: `deployer up` makes it")
+        case 404:
+            remedy = f"create it: aws s3api create-bucket --bucket {name}, or set deployer:aws to all"
+            return wrong(f"there is no bucket {name}", remedy)
+        case 301 | 400 | 307 if place and place != aws.region:
+            return _elsewhere(name, place, aws)
+        case 403:
+            what = f"{name} is somebody else's, or s3:ListBucket on it is not allowed"
+            return wrong(what, f"choose another `root`, or allow what {_PAGE} lists")
+        case _:
+            return wrong(f"{name}: {said(error)}", "see the AWS error")
+
+
+def _elsewhere(name: str, place: str, aws: Aws) -> Finding:
+    return wrong(f"{name} is in {place}, and the region is {aws.region}", f"set AWS_REGION={place}", region=place)
+
+
+def _refused(s3: Any, name: str, prefix: str) -> Finding | None:
+    """Why the lake's objects cannot be listed or written. An upload is begun and given up: nothing is written."""
+    key = "/".join(part for part in (prefix, "_state", "doctor") if part)
+    try:
+        s3.list_objects_v2(Bucket=name, Prefix=f"{prefix}/" if prefix else "", MaxKeys=1)
+        upload = s3.create_multipart_upload(Bucket=name, Key=key)["UploadId"]
+        s3.abort_multipart_upload(Bucket=name, Key=key, UploadId=upload)
+    except ClientError as error:
+        if error.operation_name == "CreateMultipartUpload" and code_of(error) in DENIED:
+            return warning(
+                f"{name} can be read, and its objects cannot be written: {said(error)}",
+                f"enough for previews and queries; `up` needs what {_PAGE} lists",
+            )
+        return wrong(f"{name}: {error.operation_name} failed: {said(error)}", f"allow what {_PAGE} lists")
+    return None
+
+
+def permissions(aws: Aws, lake: Lake, root: str, managed: str) -> Finding:
+    """Whether IAM would allow what `up` needs, by simulation: no call is made."""
+    if why := unready(aws):
+        return not_applicable(why)
+    account, arn = aws.identity
+    where = lake_on_aws(aws, lake)
+    iam = aws.client("iam")
+    kind = arn.split(":")[5].partition("/")[0]
+    if kind == "root":
+        return warning("the account's root user may do everything", "use a role that may do no more than it needs")
+    if kind not in ("user", "assumed-role"):
+        return not_applicable(f"IAM does not simulate for {kind}")
+    principal = arn if kind == "user" else _role(iam, arn, account, where.partition)
+    parts = {"lake", "table", *(["bucket"] if managed == "all" else [])}
+    if managed != "none":
+        parts.update(part for kind in _KINDS if clusters_of(lake, kind) for part in ("clusters", kind))
+        if where.kinds:
+            parts.update({"alarms", *(["budget"] if lake.instance.aws.budget != 0 else [])})
+        if declares_services(lake):
+            parts.add("services")
+        parts.add("key")
+    wanted = [grant for grant in deploying_grants(where) if grant.part in parts]
+    denied = simulated(iam, principal, wanted)
+    if isinstance(denied, Finding):
+        return denied
+    asked = sum(len(grant.calls) * len(grant.examples) for grant in wanted)
+    if denied:
+        what = f"{len(denied)} of {asked} calls are denied to {principal}: {first_of(denied)}"
+        return wrong(what, f"allow them; {_PAGE} has the whole policy", denied=denied, principal=principal)
+    return ok(f"{asked} calls that `up` makes are allowed to {principal}", principal=principal, calls=asked)
+
+
+def _role(iam: Any, arn: str, account: str, partition: str) -> str:
+    """The role of a session. Its path is not in the session's ARN, so IAM is asked."""
+    name = arn.split("/")[1]
+    with suppress(ClientError, *NO_ANSWER):
+        return str(iam.get_role(RoleName=name)["Role"]["Arn"])
+    return f"arn:{partition}:iam::{account}:role/{name}"
+
+
+def simulated(iam: Any, principal: str, grants: Sequence[Grant]) -> list[str] | Finding:
+    """The calls that IAM would deny, such as `s3:PutObject on ARN`; a finding where it does not say."""
+    try:
+        return [call for grant in grants for call in _denied(iam, principal, grant)]
+    except ClientError as error:
+        if code_of(error) in DENIED:
+            what = f"not looked at: {principal} may not simulate. `up` names an action that is denied when it needs it"
+            return warning(what, "allow iam:SimulatePrincipalPolicy on this role or user, and iam:GetRole")
+        return warning(f"not looked at: {said(error)}", "see the AWS error")
+    except NO_ANSWER as error:
+        return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+
+
+def first_of(denied: Sequence[str]) -> str:
+    """The first of the calls, and how many more there are."""
+    return ", ".join(denied[:_NAMED]) + (f" and {len(denied) - _NAMED} more" if len(denied) > _NAMED else "")
+
+
+def _denied(iam: Any, principal: str, grant: Grant) -> list[str]:
+    """The calls of a grant that IAM would not allow, as `s3:PutObject on ARN`."""
+    context = [
+        {
+            "ContextKeyName": key,
+            "ContextKeyValues": [value],
+            "ContextKeyType": "stringList" if key in _LISTS else "string",
+        }
+        for key, value in grant.context.items()
+    ]
+    pages = iam.get_paginator("simulate_principal_policy").paginate(
+        PolicySourceArn=principal,
+        ActionNames=list(grant.calls),
+        ResourceArns=list(grant.examples),
+        ContextEntries=context,
+    )
+    return [
+        f"{each['EvalActionName']} on {each.get('EvalResourceName', '*')}"
+        for page in pages
+        for each in page["EvaluationResults"]
+        if each["EvalDecision"] != "allowed"
+    ]
+
+
+def clusters_of(lake: Lake | None, kind: str) -> list[Cluster]:
+    """The declared clusters of a kind; none where the specs cannot be read."""
+    return [each for each in lake.instance.clusters if each.kind == kind] if lake else []
+
+
+def quotas(aws: Aws, lake: Lake) -> Finding:
+    """The account's vCPUs of EMR Serverless against the largest declared cluster."""
+    clusters = clusters_of(lake, "emr-serverless")
+    if not clusters:
+        return not_applicable("no cluster of kind emr-serverless is declared")
+    if why := unready(aws):
+        return not_applicable(why)
+    try:
+        most = _most_cpus(aws.client("service-quotas"))
+    except ClientError as error:
+        what = f"the vCPUs of EMR Serverless are not told: {said(error)}"
+        return warning(what, "allow servicequotas:ListServiceQuotas, or look at Service Quotas in the console")
+    except NO_ANSWER as error:
+        return warning(f"Service Quotas gives no answer: {one_line(error)}", "look at Service Quotas in the console")
+    if most is None:
+        return warning("Service Quotas has no vCPUs of EMR Serverless", "look at Service Quotas in the console")
+    return judged_quota(most, clusters)
+
+
+def judged_quota(most: float, clusters: Sequence[Cluster]) -> Finding:
+    """`most` vCPUs at a time in the account; a cluster takes its workers and a driver."""
+    over = [f"{each.name} ({need:g})" for each in clusters if (need := _cpus(each)) is not None and need > most]
+    told = f"{most:g} vCPUs of EMR Serverless at a time"
+    if over:
+        what = f"{told}, and {', '.join(over)} may take more"
+        return warning(what, "ask for more in Service Quotas, or lower `max_workers`", vcpus=most)
+    return ok(f"{told}; {count(len(clusters), 'cluster')} within it", vcpus=most)
+
+
+def _cpus(cluster: Cluster) -> int | None:
+    from deployer.compute.clusters import most_workers
+    from deployer.compute.iam.jobs import CORES
+
+    cores = cluster.options.get("cores", CORES)
+    return (most_workers(cluster.options) + 1) * cores if isinstance(cores, int) else None
+
+
+def _most_cpus(quotas: Any) -> float | None:
+    for page in quotas.get_paginator("list_service_quotas").paginate(ServiceCode="emr-serverless"):
+        for quota in page["Quotas"]:
+            if "vcpu" in quota["QuotaName"].lower():
+                return float(quota["Value"])
+    return None

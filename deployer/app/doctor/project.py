@@ -1,0 +1,238 @@
+"""What `doctor` looks at in the project: its files, Pulumi's state, the lake's root on a disk, the state store."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.errors import DeployerError, InvalidSpecs, NotFound
+from deployer.specs.model import Lake
+from deployer.specs.values.root import resolve_root
+from deployer.text.formatting import count, size
+
+MOUNTS = Path("/proc/self/mountinfo")
+#: File systems that several machines share; SQLite's log works on one machine alone.
+_SHARED = re.compile(
+    r"nfs\d?|cifs|smb\d?|smbfs|9p|afs|ceph|lustre|gpfs|beegfs|glusterfs|fuse\.(?!lxcfs|fuse-overlayfs|portal).+"
+)
+#: What `init` of earlier releases wrote beside the program.
+_COPIED = re.compile(r"aws(_[a-z]+)?\.py|local\.py")
+_LITTLE, _TOO_LITTLE = 5_000_000_000, 200_000_000  #: bytes that are free
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What could be read of the project. `root` is a path or s3://…, empty where it is not known."""
+
+    project: Finding
+    specs: Finding
+    workspace: Workspace | None = None
+    lake: Lake | None = None
+    root: str = ""
+
+    @property
+    def engine(self) -> str:
+        return self.lake.instance.engine if self.lake else "auto"
+
+    @property
+    def is_on_s3(self) -> bool:
+        return self.root.startswith("s3://")
+
+    @property
+    def keeps_state_on_s3(self) -> bool:
+        """Whether Pulumi's state is in a bucket."""
+        return self.workspace is not None and self.workspace.project.backend_url.startswith("s3://")
+
+
+def read_place(project_dir: Path | None, stack: str, specs: Path | None) -> Place:
+    """The project as far as it can be read; what is wrong with it is in the findings."""
+    try:
+        workspace = open_workspace(project_dir, stack, specs)
+    except DeployerError as error:
+        return Place(_as_finding(error), not_applicable("no project could be read"))
+    found = ok(f"{workspace.dir / 'Pulumi.yaml'}, stack {stack}")
+    try:
+        lake = workspace.lake()
+    except DeployerError as error:
+        return Place(found, _specs_finding(error), workspace, root=_declared_root(workspace))
+    told = f"{count(len(lake.tables), 'table')} in {count(len(lake.files), 'file')}"
+    return Place(found, ok(told), workspace, lake, workspace.root(lake))
+
+
+def _as_finding(error: DeployerError) -> Finding:
+    return wrong(f"{error.where}: {error.what}" if error.where is not None else error.what, error.remedy)
+
+
+def _specs_finding(error: DeployerError) -> Finding:
+    if not isinstance(error, InvalidSpecs):
+        return _as_finding(error)
+    first, *others = (str(problem) for problem in error.problems)
+    more = f" (and {len(others)} more)" if others else ""
+    return wrong(f"{first}{more}", "deployer validate", problems=len(error.problems))
+
+
+def _declared_root(workspace: Workspace) -> str:
+    from deployer.specs import declared_root
+
+    try:
+        root = declared_root(workspace.dir, workspace.specs, workspace.stack, workspace.values)
+    except DeployerError:
+        return ""
+    return resolve_root(workspace.dir, root) if root else ""
+
+
+def program(place: Place) -> Finding:
+    """Whether an upgrade of deployer upgrades the program too, or the project has the copy of an earlier release."""
+    if place.workspace is None:
+        return not_applicable("there is no project")
+    folder = place.workspace.project.main
+    copied = sorted(path.name for path in folder.glob("*.py") if _COPIED.fullmatch(path.name))
+    if not {"aws.py", "local.py"} <= set(copied):
+        return ok(f"{folder}")
+    lines = "`from deployer.components import declare_project` and `declare_project()`"
+    return warning(
+        f"{folder} has the program of an earlier release ({', '.join(copied)}), which an upgrade does not change",
+        f"write {lines} into {folder / '__main__.py'}, and delete {', '.join(copied)}; then `deployer preview`",
+    )
+
+
+def pulumi_state(place: Place, unready: Callable[[], str] = lambda: "") -> Finding:
+    """Reads it. `unready` says why a bucket cannot be asked."""
+    from deployer.engine.persistence.backend import read_checkpoint, stack_files
+    from deployer.engine.project.backend_url import is_known
+
+    if place.workspace is None:
+        return not_applicable("no Pulumi.yaml was found")
+    backend = place.workspace.project.backend_url
+    if not is_known(backend) and shutil.which("pulumi"):
+        return not_applicable(f"it is at {backend.partition('://')[0]}://…, where the Pulumi CLI keeps it")
+    if why := unready():
+        return not_applicable(why)
+    files = stack_files(place.workspace.stack_ref)
+    deployment = read_checkpoint(files).deployment
+    if files.journal.exists():
+        return warning("a run was cut off, or is under way", "`deployer up` resumes it", file=files.journal.where)
+    if deployment is None:
+        return ok(f"nothing was applied to the stack {place.workspace.stack} yet")
+    return ok(f"{count(len(deployment.get('resources') or ()), 'resource')} in {files.where}")
+
+
+def local_root(root: str) -> Finding:
+    """Of a root on a disk: whether it can be written to, whether SQLite can lock there, and how much is free.
+
+    Before there is a lake, makes a folder for that where the root is, or would be, and removes it.
+    """
+    folder = Path(root)
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not there.is_dir():
+        return wrong(f"{there} is a file", "choose another `root`")
+    kind = file_system(there, _mounts())
+    if (folder / "_state" / "state.db").exists():  # a lake, in which a look leaves no trace
+        if not os.access(folder / "_state" / "state.db", os.W_OK):
+            told = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
+            return warning(
+                told, "enough for previews and queries; look at its rights before `up`", file_system=kind or None
+            )
+        return judged_root(f"{folder}", kind, shutil.disk_usage(folder).free)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".deployer-doctor-", dir=there) as probe:
+            locks = _locks(Path(probe))
+    except OSError as error:
+        return wrong(f"{there} cannot be written to: {error.strerror}", "look at its rights, or choose another `root`")
+    if locks:
+        return wrong(f"SQLite cannot lock a file in {there} ({kind or 'file system not known'}): {locks}", _LOCAL_DISK)
+    space = shutil.disk_usage(there)
+    return judged_root(f"{folder}" if folder.exists() else f"{folder} (made by `up`)", kind, space.free)
+
+
+_LOCAL_DISK = "put the root on a disk of this machine, or on S3"
+
+
+def judged_root(root: str, kind: str, free: int) -> Finding:
+    """What a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
+    told = f"{root}, {kind or 'file system not known'}, {size(free)} free"
+    details = {"file_system": kind or None, "free_bytes": free}
+    if free < _TOO_LITTLE:
+        return wrong(told, "free some space: a load writes its rows before it removes anything", **details)
+    if _SHARED.fullmatch(kind):
+        what = f"{told}; several machines may share it, and the state's file works on one at a time"
+        return warning(what, _LOCAL_DISK, **details)
+    if free < _LITTLE:
+        return warning(told, "free some space: a rewrite keeps the old rows beside the new ones for days", **details)
+    return ok(told, **details)
+
+
+def file_system(folder: Path, mounts: str) -> str:
+    """The kind of file system that a folder is on, from the text of Linux's mountinfo; empty where it is not told."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        point = re.sub(r"\\([0-7]{3})", lambda code: chr(int(code[1], 8)), before.split()[4])
+        if len(point) >= best and folder.resolve().is_relative_to(point):
+            best, kind = len(point), after.split()[0]
+    return kind
+
+
+def _mounts() -> str:
+    try:
+        return MOUNTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""  # not Linux
+
+
+def _locks(folder: Path) -> str:
+    """Why SQLite cannot keep two writers off each other in a folder; empty when it can."""
+    file = folder / "locks.db"
+    try:
+        with closing(sqlite3.connect(file, isolation_level=None, timeout=0)) as one:
+            mode = one.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":
+                return f"its log has the mode {mode}"
+            one.execute("CREATE TABLE t (x)")
+            one.execute("BEGIN IMMEDIATE")
+            with closing(sqlite3.connect(file, isolation_level=None, timeout=0)) as other:
+                try:
+                    other.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    return ""
+        return "two can write at a time"
+    except sqlite3.Error as error:
+        return str(error)
+
+
+def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
+    """Opens it, and reads the instance and its tables. `unready` says why it cannot be asked."""
+    from deployer.live.reader import read_lake
+    from deployer.state import open_reader
+    from deployer.state.model.lost_store import missing_beside
+    from deployer.storage.envelope import FORMAT
+
+    if not root:
+        return not_applicable("the root is not known")
+    if why := unready():
+        return not_applicable(why)
+    try:
+        with closing(open_reader(root)) as store:
+            tables = len(store.instance().tables)
+            unreadable = read_lake(store, root).unreadable
+    except NotFound as error:
+        if "no such table" in error.what:
+            raise  # the lake's own, which it needs
+        if missing_beside(root):
+            return wrong(error.what, error.remedy)
+        return not_applicable("there is none yet: `deployer up` makes it")
+    if unreadable:
+        told = "; ".join(f"{table.address}: {table.what}" for table in unreadable.values())
+        what = f"{len(unreadable)} of {count(tables, 'table')} cannot be read: {told}"
+        return wrong(what, "deployer state verify", format=FORMAT, tables=tables, unreadable=sorted(unreadable))
+    backend = "DynamoDB" if root.startswith("s3://") else "SQLite"
+    return ok(f"{backend}, format {FORMAT}, {count(tables, 'table')}", format=FORMAT, tables=tables)

@@ -1,0 +1,58 @@
+"""Whether the roles that jobs on clusters act in may do what jobs need, by IAM's simulation: no call is made."""
+
+from __future__ import annotations
+
+from botocore.exceptions import ClientError
+
+from deployer.app.doctor.aws import NO_ANSWER, Aws, one_line, said
+from deployer.app.doctor.checks import Finding, not_applicable, ok, warning, wrong
+from deployer.app.doctor.lake import clusters_of, first_of, lake_on_aws, simulated, unready
+from deployer.aws.names import own_name
+from deployer.compute.iam.deploying import deploying_grants
+from deployer.compute.jobs.code import REMOTE_KINDS
+from deployer.specs.model import Cluster, Lake
+from deployer.text.formatting import count
+
+
+def job_roles(aws: Aws, lake: Lake, root: str) -> Finding:
+    """Of each cluster on AWS whose role is there: those that the stack made, and those that `execution_role` names.
+
+    A job reads and writes the lake and its state, as whoever deploys does.
+    """
+    if why := unready(aws):
+        return not_applicable(why)
+    clusters = [cluster for kind in sorted(REMOTE_KINDS) for cluster in clusters_of(lake, kind)]
+    if not clusters:
+        return not_applicable("no cluster is on AWS")
+    needed = [grant for grant in deploying_grants(lake_on_aws(aws, lake)) if grant.part == "lake"]
+    iam, looked_at, denied = aws.client("iam"), [], []
+    for cluster in clusters:
+        try:
+            role = str(iam.get_role(RoleName=_name_of_role(lake, root, cluster))["Role"]["Arn"])
+        except iam.exceptions.NoSuchEntityException:
+            if "execution_role" in cluster.options:
+                what = f"the role of cluster {cluster.name} is not in this account: {cluster.options['execution_role']}"
+                return wrong(what, "make it, or name another by `execution_role`")
+            continue  # `up` makes it
+        except ClientError as error:
+            return warning(f"not looked at: {said(error)}", "allow iam:GetRole on the roles of clusters")
+        except NO_ANSWER as error:
+            return warning(f"not looked at: {one_line(error)}", "look at network and proxy")
+        found = simulated(iam, role, needed)
+        if isinstance(found, Finding):
+            return found
+        looked_at.append(cluster.name)
+        denied += [f"{call} (cluster {cluster.name})" for call in found]
+    if denied:
+        remedy = (
+            "run `deployer up`, which gives its own roles what they need; to another role give what docs/aws.md lists"
+        )
+        return wrong(f"jobs are denied {count(len(denied), 'call')}: {first_of(denied)}", remedy, denied=denied)
+    if not looked_at:
+        return not_applicable("no role of a cluster is there yet: `deployer up` makes them")
+    return ok(f"jobs may read and write the lake on {', '.join(looked_at)}", clusters=looked_at)
+
+
+def _name_of_role(lake: Lake, root: str, cluster: Cluster) -> str:
+    declared = cluster.options.get("execution_role")
+    return str(declared).rpartition("/")[2] if declared else own_name(root, lake.instance.name, cluster.name)

@@ -1,0 +1,1 @@
+"""Drift of a lake: found, and taken over into the specs."""

@@ -1,0 +1,210 @@
+"""Finding drift: Pulumi's state of the stack beside live state, in the planner's words."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from deployer.app.live_state import read_live
+from deployer.app.stack.engine import engine_for
+from deployer.app.stack.lost_state import refuse_lost_tables
+from deployer.app.stack.owner import refuse_others_lake
+from deployer.app.stack.state import Applied, applied_resources
+from deployer.app.workspace import Workspace
+from deployer.datasets.dataset import dataset_location
+from deployer.datasets.errors import lance_in_words
+from deployer.errors import DeployerError, NotFound
+from deployer.live.model import LiveLake, LiveTable, Unreadable
+from deployer.live.provenance import (
+    Origin,
+    column_origin,
+    index_origin,
+    instance_origin,
+    property_origin,
+    removal_origin,
+    service_origin,
+    with_renames,
+)
+from deployer.live.reader import read_lake
+from deployer.live.reader import unreadable as as_unreadable
+from deployer.plan import changes as c
+from deployer.plan.diff.lakes import diff
+from deployer.plan.render.services import service_name
+from deployer.plan.targets import Targets, resolve_targets
+from deployer.provider.resources.inputs import table_of
+from deployer.specs.model import Lake, TableSpec
+from deployer.specs.serialized.specs import instance_from_json
+from deployer.specs.values.root import resolve_root
+from deployer.state import open_reader
+from deployer.state.model.entities import TableEntry
+from deployer.state.model.lost_store import refuse_new_store
+from deployer.state.reader import StateReader
+from deployer.tables.importing.adopt import location_under, plain_datasets
+
+#: The property of the state store that a change of a table is in.
+_PROPERTIES: Mapping[type, str] = {
+    c.SetOnline: "online",
+    c.SetDeletionProtection: "deletion_protection",
+    c.ChangeDescription: "description",
+    c.ChangeTags: "tags",
+    c.ChangeRowKeys: "row_keys",
+    c.ChangeSortKeys: "sort_keys",
+    c.ChangeStorage: "storage",
+    c.SetUnique: "declared",
+    c.ChangeSplitPoints: "declared",
+    c.ChangeLeafLimit: "declared",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DriftItem:
+    """One difference: what turns the resource as it was applied into the live one, and where that came from."""
+
+    address: str
+    change: c.Change
+    origin: Origin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Undeclared:
+    """Something in the lake that nobody declared."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Differences by address, and what is there besides; `live` is what they were found in.
+
+    `tables` are the live tables by the addresses that they were applied at, whatever they are called now; those that
+    are gone are left out. Of tables that are `unreadable` it is not known whether they differ.
+    """
+
+    items: tuple[DriftItem, ...]
+    undeclared: tuple[Undeclared, ...]
+    lake: Lake
+    live: LiveLake
+    tables: Mapping[str, TableSpec]
+    unreadable: tuple[Unreadable, ...] = ()
+    targets: Targets | None = None  #: what was looked at, if not everything
+
+
+def find_drift(workspace: Workspace, given: Sequence[str] = ()) -> Drift:
+    """What live state has otherwise than this stack last applied; `given` are the targets, if not everything is one.
+
+    Raises NotFound when it never applied anything, Refused when another stack manages the lake then, or when its state
+    store is missing.
+    """
+    lake = workspace.lake()
+    applied = applied_resources(workspace, engine_for(workspace, lake))
+    if not applied:
+        refuse_others_lake(workspace, lake, read_live(workspace.root(lake)))
+        raise NotFound(
+            f"stack {workspace.stack} never applied anything", where=workspace.dir, remedy="run `deployer up` first"
+        )
+    root = _applied_root(workspace, lake, applied)
+    try:
+        store = open_reader(root)
+    except NotFound:  # so no table was examined
+        refuse_new_store(root)
+        refuse_lost_tables(workspace, root, applied)
+        return Drift((), (), lake, LiveLake(None), {})
+    with closing(store):
+        targets = None
+        if given:
+            entries = {table_id: entry.address for table_id, entry in store.instance().tables.items()}
+            ids = {address: each.id for address, each in applied.items()}
+            targets = resolve_targets(given, lake, entries, ids)
+            applied = {address: each for address, each in applied.items() if address in targets.addresses}
+        live = read_lake(store, root, targets.addresses if targets else None)
+        live = live.with_applied({address: each.id for address, each in applied.items()})
+        items, unreadable = _items(store, root, applied, live)
+        tables = {address: live.tables[now].spec for address, now in live.applied.items() if now in live.tables}
+        undeclared = [*_unknown_tables(workspace, live)]
+        if targets is None:
+            undeclared += _plain_datasets(store, root)
+        return Drift(items, tuple(undeclared), lake, live, tables, unreadable, targets)
+
+
+def _applied_root(workspace: Workspace, lake: Lake, applied: Mapping[str, Applied]) -> str:
+    """Where the lake was applied; the specs may have moved it since."""
+    roots = (each.inputs.get("root") for address, each in applied.items() if address.startswith("instance/"))
+    return resolve_root(workspace.dir, str(next(roots, None) or lake.instance.root))
+
+
+def _items(
+    store: StateReader, root: str, applied: Mapping[str, Applied], live: LiveLake
+) -> tuple[tuple[DriftItem, ...], tuple[Unreadable, ...]]:
+    """The differences, and the tables of which they cannot be told."""
+    unreadable = {table.table_id: table for table in live.unreadable.values()}
+    entries = store.instance().tables
+    items: list[DriftItem] = []
+    for address, resource in sorted(applied.items()):
+        if address.startswith("instance/"):
+            changes = diff(instance_from_json(resource.inputs), live.instance)
+            items += (DriftItem(address, change, instance_origin(store)) for change in changes)
+        elif resource.id not in unreadable:
+            entry = entries.get(resource.id)
+            try:
+                with lance_in_words(dataset_location(root, entry) if entry else root):
+                    items += _of_table(
+                        store, root, address, resource, live.tables.get(live.applied.get(address, "")), entry
+                    )
+            except DeployerError as error:
+                if entry is None:
+                    raise
+                unreadable[resource.id] = as_unreadable(entry, error)
+    return tuple(items), tuple(sorted(unreadable.values(), key=lambda each: each.address))
+
+
+def _of_table(
+    store: StateReader, root: str, address: str, resource: Applied, table: LiveTable | None, entry: TableEntry | None
+) -> list[DriftItem]:
+    applied_spec = table_of(resource.inputs)
+    spec = table.spec if table else None
+    if spec and entry:
+        columns = with_renames(root, entry, applied_spec.columns, spec.columns)
+        spec = replace(spec, columns=columns)
+    return [
+        DriftItem(address, change, _origin(store, root, resource, change, entry if table else None))
+        for change in diff(applied_spec, spec)
+    ]
+
+
+def _origin(
+    store: StateReader, root: str, resource: Applied, change: c.Change, entry: TableEntry | None
+) -> Origin | None:
+    """Where a change came from; `entry` is None when the table is gone."""
+    if entry is None or isinstance(change, c.RenameTable):
+        return removal_origin(store, resource.id)
+    if isinstance(change, c.ColumnChange):
+        return column_origin(store, root, entry, change.column[0] if change.column else "")
+    if isinstance(change, c.IndexChange):
+        return index_origin(store, root, entry, _index_name(change))
+    if isinstance(change, c.ServiceChange):
+        return service_origin(store, resource.id, service_name(change).upper())
+    return property_origin(store, resource.id, _PROPERTIES.get(type(change), ""))
+
+
+def _index_name(change: c.IndexChange) -> str:
+    return change.after.name if isinstance(change, c.RebuildIndex | c.RenameIndex) else change.index.name
+
+
+def _unknown_tables(workspace: Workspace, live: LiveLake) -> Iterator[Undeclared]:
+    for address, table in sorted(live.tables.items()):
+        if address not in live.resources and table.owner in ("", workspace.owner):
+            yield Undeclared(address, "it is in the state store, and this stack's Pulumi state does not know it")
+
+
+def _plain_datasets(store: StateReader, root: str) -> Iterator[Undeclared]:
+    if "://" not in root:
+        locations = {entry.location for entry in store.instance().tables.values()}
+        for path in plain_datasets(root):
+            if location_under(root, path) not in locations:
+                why = (
+                    f"a Lance dataset that is no table: `deployer import table/DATABASE.NAME {shlex.quote(str(path))}`"
+                )
+                yield Undeclared(path.name, why)

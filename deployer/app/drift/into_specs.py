@@ -1,0 +1,245 @@
+"""Takes drift over into the specs: each difference becomes an edit where the property is declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deployer.app.drift.columns import edit_column
+from deployer.app.drift.find import Drift, DriftItem
+from deployer.app.planning.targeting import urns_of
+from deployer.app.stack.engine import engine_for
+from deployer.app.stack.fast_path import read_recorded
+from deployer.app.workspace import Workspace
+from deployer.errors import DeployerError, InvalidSpecs, Position, Refused
+from deployer.live.model import LiveLake
+from deployer.plan import changes as c
+from deployer.plan.diff.lakes import diff
+from deployer.plan.planning.cause import cause
+from deployer.plan.render.changes import describe
+from deployer.plan.render.services import service_name
+from deployer.specs.declarations.indexes import index_to_json
+from deployer.specs.editing.edits import SpecEdits
+from deployer.specs.editing.nodes import Uneditable
+from deployer.specs.editing.write import service_document, table_document
+from deployer.specs.model import InstanceSpec, Lake, Storage, TableSpec
+from deployer.specs.serialized.specs import instance_to_json
+from deployer.specs.values.root import resolve_root
+from deployer.text.visible import visible
+
+
+def take_over(workspace: Workspace, found: Drift) -> list[str]:
+    """Edits the specs so that they declare what is live, and brings Pulumi's state up to it; gives the files edited.
+
+    Refused, before anything is written, when a difference cannot be an edit; the message says each with its place.
+    """
+    edits = SpecEdits(workspace.dir)
+    refused = []
+    for item in found.items:
+        try:
+            _edit(edits, item, found, workspace)
+        except Uneditable as error:
+            refused.append(f"{item.address}: {describe(item.change)}: {error}")
+    if refused:
+        raise Refused(
+            f"{len(refused)} of {len(found.items)} differences cannot be edited in place, and nothing was written:\n"
+            + "\n".join(map(visible, refused))
+        )
+    before = edits.write()
+    try:
+        lake = workspace.lake()
+        _check(lake, found)
+    except DeployerError as error:
+        for path, text in before.items():
+            path.write_text(text, encoding="utf-8")
+        if isinstance(error, InvalidSpecs):
+            problems = "\n".join(visible(str(problem)) for problem in error.problems)
+            raise Refused(
+                f"nothing was written, for the specs would not be valid (lines as edited):\n{problems}"
+            ) from None
+        raise
+    targets = frozenset[str]()
+    if found.targets is not None:
+        targets = urns_of(workspace, found.targets.addresses, read_recorded(workspace.stack_ref))
+    engine_for(workspace, lake).refresh(workspace.stack_ref, targets=targets)
+    return sorted(path.relative_to(workspace.dir).as_posix() for path in before)
+
+
+def _check(lake: Lake, found: Drift) -> None:
+    """Raises Refused when the edited specs declare a difference still, because an overlay or variable has a part."""
+    for item in found.items:
+        live: TableSpec | InstanceSpec | None
+        declared: TableSpec | InstanceSpec | None
+        if item.address == lake.instance.address:
+            live, declared = found.live.instance, lake.instance
+        else:
+            live = found.tables.get(item.address)
+            declared = lake.table(live.full_name) if live else None
+        left = diff(live, declared) if declared and live else ()
+        if any(_subject(change) == _subject(item.change) for change in left):
+            raise Refused(
+                f"{item.address}: {describe(item.change)}: declared in several places; nothing was written",
+                where=cause(item.change, declared),
+                remedy="edit it by hand",
+            )
+
+
+def _subject(change: c.Change) -> tuple[str, object]:
+    """What a change is about: the property of a resource, the column, or the index."""
+    match change:
+        case (
+            c.CreateIndex(index=index)
+            | c.DropIndex(index=index)
+            | c.RebuildIndex(after=index)
+            | c.RenameIndex(after=index)
+        ):
+            return ("index", index.name)
+        case c.CreateService() | c.DeleteService() | c.ChangeTrigger() | c.ChangeServiceOptions():
+            return ("service", service_name(change))
+        case c.MoveServiceToCluster():
+            return ("service", service_name(change))
+        case _:
+            column = getattr(change, "column", None)
+            return ("column" if column else change.kind, column)
+
+
+def _edit(edits: SpecEdits, item: DriftItem, found: Drift, workspace: Workspace) -> None:
+    if item.address.startswith("instance/"):
+        _edit_instance(edits, item.change, found.lake.instance, found.live, workspace)
+        return
+    declared = _declared(found.lake, item.address.partition("/")[2])
+    live = found.tables.get(item.address)
+    if declared is None:
+        raise Uneditable("the specs declare it no more", remedy="run `up`, or import it")
+    if live is None:
+        remedy = "remove its document by hand, or run `up` to have it as declared"
+        raise Uneditable("a document is not removed by itself", where=declared.sources[""], remedy=remedy)
+    if _is_mended(item.change, declared):
+        return
+    if isinstance(item.change, c.ColumnChange):
+        names = {
+            other.change.after: other.change.column[0]
+            for other in found.items
+            if other.address == item.address
+            and isinstance(other.change, c.RenameColumn)
+            and len(other.change.column) == 1
+        }
+        edit_column(edits, item.change, declared, live, names)
+        return
+    if isinstance(item.change, c.ServiceChange):
+        _edit_service(edits, item.change, declared, live)
+        return
+    after: Any
+    match item.change:
+        case c.CreateIndex(index=index) | c.RebuildIndex(after=index):
+            edits.set_index(_index_place(declared, index.name), index.name, index_to_json(index))
+            return
+        case c.RenameIndex(before=before, after=index):
+            edits.set_index(_index_place(declared, before.name), before.name, index_to_json(index))
+            return
+        case c.DropIndex(index=index):
+            edits.set_index(_index_place(declared, index.name), index.name, None)
+            return
+        case c.RenameTable():
+            _rename_table(edits, declared, live)
+            edits.move_overlays(found.lake.files, declared.address, live.address)
+            return
+        case c.SetOnline(online=online):
+            property_name, after = "online", None if online else False
+        case c.SetDeletionProtection(protected=protected):
+            property_name, after = "deletion_protection", None if protected else False
+        case c.ChangeDescription(after=text):
+            property_name, after = "description", text or None
+        case c.ChangeTags(after=tags):
+            property_name, after = "tags", dict(tags) or None
+        case c.ChangeRowKeys(after=keys):
+            property_name, after = "row_keys", list(keys) or None
+        case c.SetUnique(unique=unique):
+            property_name, after = "unique", unique or None
+        case c.ChangeSortKeys(after=keys):
+            property_name, after = "sort_keys", list(keys) or None
+        case c.ChangeSplitPoints() | c.ChangeLeafLimit():
+            property_name, after = "partitions", table_document(live).get("partitions")
+        case c.ChangeStorage(after=storage):
+            kept = {
+                key: value for key in Storage.__slots__ if (value := getattr(storage, key)) != getattr(Storage(), key)
+            }
+            property_name, after = "storage", kept or None
+        case _:
+            raise Uneditable("this is edited by hand only", where=declared.sources[""])
+    edits.set_property(_place(declared, property_name), property_name, after)
+
+
+def _is_mended(change: c.Change, declared: TableSpec) -> bool:
+    """Whether somebody took out of the specs by hand what is gone from the live table."""
+    match change:
+        case c.DropIndex(index=index):
+            return index.name not in {each.name for each in declared.indexes}
+        case c.DeleteService(service=service):
+            return service.kind not in {each.kind for each in declared.services}
+        case c.DropColumn(column=(name,)):
+            return name not in {each.name for each in declared.columns}
+        case _:
+            return False
+
+
+def _declared(lake: Lake, name: str) -> TableSpec | None:
+    """The table that was applied under that name; it may be declared as renamed from it by now."""
+    return lake.table(name) or next((table for table in lake.tables if table.former_name == name), None)
+
+
+def _edit_service(edits: SpecEdits, change: c.ServiceChange, declared: TableSpec, live: TableSpec) -> None:
+    """The table's own declaration of a service becomes the whole of what the service is; the instance's stays."""
+    name = service_name(change)
+    form: dict[str, Any] | None = next((service_document(each) for each in live.services if each.name == name), None)
+    if form is None and _of_instance(declared, name):
+        form = {"enabled": False}
+    edits.set_service(_place(declared, "services"), name, form)
+
+
+def _of_instance(declared: TableSpec, name: str) -> bool:
+    """Whether the instance declares the service for all of its tables, and this table does not."""
+    services, service = declared.sources.get("services"), declared.sources.get(f"services.{name}")
+    return service is not None and (services is None or service.file != services.file or service < services)
+
+
+def _rename_table(edits: SpecEdits, declared: TableSpec, live: TableSpec) -> None:
+    """The document takes the live name, and `renamed_from` the one by which Pulumi's state knows the table."""
+    for name in ("database", "name"):
+        if getattr(declared, name) != getattr(live, name):
+            edits.set_property(_place(declared, name), name, getattr(live, name))
+    edits.set_property(_place(declared, "renamed_from"), "renamed_from", declared.full_name)
+
+
+def _edit_instance(
+    edits: SpecEdits, change: c.Change, declared: InstanceSpec, live: LiveLake, workspace: Workspace
+) -> None:
+    whole = declared.sources[""]
+    after: Any
+    match change:
+        case c.ChangeDescription(after=text):
+            property_name, after = "description", text or None
+        case c.ChangeTags(after=tags):
+            property_name, after = "tags", dict(tags) or None
+        case c.ChangeEngine(after=engine):
+            property_name, after = "engine", engine
+        case c.ChangeClusters() if live.instance is not None:
+            property_name, after = "clusters", instance_to_json(live.instance).get("clusters")
+        case c.ChangeRoot(before=before, after=root):
+            if resolve_root(workspace.dir, root) != resolve_root(workspace.dir, before):
+                what = f"somebody applied this lake as root {root}, which is another place than {before}"
+                remedy = f"write `root: {root}` if the lake was moved there, or run `up` to have it as declared"
+                raise Uneditable(what, where=declared.sources.get("root", whole), remedy=remedy)
+            property_name, after = "root", root
+        case c.DeleteInstance():
+            raise Uneditable("a document is not removed by itself", where=whole, remedy="run `up` to make it again")
+        case _:
+            raise Uneditable("this is edited by hand only", where=whole)
+    edits.set_property(declared.sources.get(property_name, whole), property_name, after)
+
+
+def _place(declared: TableSpec, path: str) -> Position:
+    return declared.sources.get(path) or declared.sources[""]
+
+
+def _index_place(declared: TableSpec, name: str) -> Position:
+    return declared.sources.get(f"indexes.{name}") or _place(declared, "indexes")

@@ -1,0 +1,1 @@
+"""Tables that exist already, taken under management."""

@@ -1,0 +1,70 @@
+"""`deployer import` of rows that are copied into a new table."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from deployer.app.importing.outcome import declared_already, is_applied, reported
+from deployer.app.importing.spec_files import check_specs, write_specs
+from deployer.app.lake_root import instance_of
+from deployer.app.live_state import read_live
+from deployer.app.stack.state import apply_only
+from deployer.app.workspace import Workspace
+from deployer.compute.clusters import local_cluster
+from deployer.errors import InvalidInput
+from deployer.plan.diff.lakes import diff
+from deployer.specs.model import Lake, TableSpec
+from deployer.state import open_store
+from deployer.system.failpoints import reached
+from deployer.tables.importing.infer import infer
+from deployer.tables.ingest.files.model import ReadOptions
+from deployer.tables.ingest.job import IngestRequest
+from spark_jobs.ingest import run
+
+
+def copy_rows(
+    workspace: Workspace,
+    lake: Lake,
+    database: str,
+    name: str,
+    source: str,
+    keys: tuple[tuple[str, ...], tuple[str, ...]],
+    options: ReadOptions,
+) -> dict[str, Any]:
+    """Declares the table, creates it and loads it from `source`, or finishes that."""
+    row_keys, sort_keys = keys
+    found = infer([source], None, options)
+    for each in found.columns:
+        if each.name in row_keys and each.nullable and found.complete:
+            raise InvalidInput(
+                f"column {each.name} has nulls, and row keys are never null", where=source, remedy="choose other keys"
+            )
+    columns = tuple(replace(each, nullable=False) if each.name in row_keys else each for each in found.columns)
+    spec = TableSpec(database, name, columns, row_keys, sort_keys)
+    declared = lake.table(spec.full_name)
+    job_id = f"import-{spec.full_name}"  # the same one when it is run again: its rows are added once
+    if declared is None:
+        check_specs(workspace, lake, [spec])
+        write_specs(workspace, [spec])
+    else:
+        live = read_live(workspace.root(lake)).tables.get(spec.address)
+        loaded = live is not None and _has_job(workspace.root(lake), live.table_id, job_id)
+        if diff(spec, declared) or (live and live.statistics.rows and not loaded):
+            raise declared_already(spec)
+        if loaded and is_applied(workspace, lake, spec):
+            return reported(workspace, [spec], copied=True)[0]  # all was done before
+    apply_only(workspace, [spec.address])
+    reached("cli.import.applied")
+    root, instance = instance_of(workspace.dir, workspace.stack, workspace.specs)
+    cluster = partial(local_cluster, instance.clusters, None, instance.address)
+    run(root, spec.full_name, IngestRequest((source,), options=found.options, job_id=job_id), cluster)
+    reached("cli.import.loaded")
+    return {**reported(workspace, [spec], copied=True)[0], "notes": list(found.notes)}
+
+
+def _has_job(root: str, table_id: str, job_id: str) -> bool:
+    with closing(open_store(root)) as store:
+        return job_id in store.table(table_id).jobs

@@ -1,0 +1,62 @@
+"""What the data of a plan's tables says of the plan: its changes, and what it removes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import replace
+
+from deployer.app.workspace import Workspace
+from deployer.errors import Corrupt, NotFound
+from deployer.live.model import LiveLake, Unreadable
+from deployer.plan import Plan, ResourcePlan
+from deployer.specs.model import Lake
+
+
+def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, LiveLake]:
+    """The plan with what the rows of its tables say of the changes; tables whose rows cannot be read are unreadable.
+
+    Raises InvalidInput for a new default that takes more than a plan may.
+    """
+    if plan.changes:
+        from deployer.tables.schema.default_trial import refuse_defaults_over_limits
+
+        refuse_defaults_over_limits(lake, live)
+    tables = {table.table_id: table for table in live.tables.values()}
+    found: list[ResourcePlan] = []
+    lost: list[Unreadable] = []
+    for resource in plan.resources:
+        table = tables.get(resource.table_id) if resource.changes and resource.table_id else None
+        if table is None:
+            found.append(resource)
+            continue
+        from deployer.datasets.errors import lance_in_words
+        from deployer.tables.schema.check import checked_on_data  # it loads Arrow's functions
+        from deployer.tables.schema.column_sizes import sized_on_disk
+
+        try:
+            with lance_in_words(f"{root.rstrip('/')}/{table.location}"):
+                alone = replace(plan, resources=(resource,))
+                found += sized_on_disk(checked_on_data(alone, live, root), live, root).resources
+        except (Corrupt, NotFound) as error:
+            where = f"{error.where}: {error.what}"
+            lost.append(Unreadable(table.spec.address, table.table_id, where, error.remedy))
+    plan = replace(plan, resources=tuple(found), unreadable=(*plan.unreadable, *lost))
+    for each in lost:
+        live = live.without(each)
+    return plan, live
+
+
+def with_removals(
+    workspace: Workspace, lake: Lake, plan: Plan, live: LiveLake, root: str, allow_destroy: Collection[str]
+) -> Plan:
+    """The plan with the datasets, and what deletions left, that the run removes."""
+    if not live.unfinished and not any(table.former for table in live.tables.values()):
+        return plan
+    from deployer.tables.collect.foreseen_removals import foreseen_removals  # it loads Arrow
+
+    now = time.time_ns() // 1_000_000
+    found = foreseen_removals(
+        plan, live, root, desired=lake, owner=workspace.owner, allow_destroy=allow_destroy, now=now
+    )
+    return replace(plan, removals=found)

@@ -1,0 +1,48 @@
+"""What a plan deletes and no engine does: tables that this stack manages and Pulumi's state does not know, such as of
+`deployer table add`, tables that cannot be read, and tables whose deletion was cut off."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from deployer.app.stack.state import applied_resources
+from deployer.state import open_store
+from deployer.tables.admin.tables import delete_table
+
+if TYPE_CHECKING:
+    from deployer.app.planning.plan import Planned
+    from deployer.app.workspace import Workspace
+
+
+def end_deletions(workspace: Workspace, planned: Planned) -> dict[str, str]:
+    """Ends the deletions that were cut off and that the plan shows, which nothing refused; gives their addresses by
+    the tables' ids."""
+    unfinished = {each.table_id: each.address for each in planned.plan.removals if each.kind == "deleting"}
+    if not unfinished:
+        return {}
+    root = workspace.root(planned.lake)
+    with closing(open_store(root)) as store:
+        for table_id, address in unfinished.items():
+            delete_table(store, root, table_id, allow_destroy=address in planned.allow_destroy)
+    return dict(sorted(unfinished.items(), key=lambda each: each[1]))
+
+
+def delete_unknown(workspace: Workspace, planned: Planned) -> list[str]:
+    """Deletes those of them that the plan deletes, which nothing refused; gives a line for each."""
+    gone = [each for each in planned.plan.resources if each.action == "delete" and each.table_id]
+    if not gone:
+        return []
+    known = {each.id for each in applied_resources(workspace, planned.engine()).values()}
+    unreadable = planned.live.unreadable.keys()  # Pulumi would read them before it deletes them
+    root = workspace.root(planned.lake)
+    said = []
+    for each in sorted(gone, key=lambda each: each.address):
+        if each.live_address in unreadable or each.table_id not in known:
+            with closing(open_store(root)) as store:
+                delete_table(
+                    store, root, each.table_id, allow_destroy=True, delete_savepoints=workspace.delete_savepoints
+                )
+            why = "which could not be read" if each.live_address in unreadable else "which Pulumi's state did not know"
+            said.append(f"deleted {each.address}, {why}")
+    return said

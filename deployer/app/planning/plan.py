@@ -1,0 +1,227 @@
+"""The plan of a command: what the engine would do, put into the planner's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+from deployer.app.live_state import read_live
+from deployer.app.planning.addresses import check_addresses
+from deployer.app.planning.cost_estimate import with_cost
+from deployer.app.planning.data_checks import looked_up, with_removals
+from deployer.app.planning.foreign import note_plugins, with_foreign
+from deployer.app.planning.policies import judged, opened_policies
+from deployer.app.planning.prefetch import Ahead, reading_ahead
+from deployer.app.planning.rewrite_place import with_rewrite_place
+from deployer.app.planning.targeting import (
+    Chosen,
+    Scope,
+    choose_targets,
+    limited,
+    recorded_of,
+    refuse_unreached,
+    scope_of,
+)
+from deployer.app.stack.engine import allow_deletions, engine_with, prepare_for, stores_for
+from deployer.app.stack.fast_path import Recorded, engine_would_agree, is_packaged_program, read_recorded
+from deployer.app.stack.job_package import package_for
+from deployer.app.stack.lost_state import refuse_lost_state
+from deployer.app.stack.owner import refuse_other_name, refuse_others_lake, refuse_shared_tables
+from deployer.app.workspace import SPECS_KEY, Workspace
+from deployer.console.output import note
+from deployer.engine import Engine, Event, ProgramOutput
+from deployer.errors import Refused
+from deployer.live.model import LiveLake
+from deployer.plan import Plan, make_plan
+from deployer.plan.assess.unsupported import MOVE
+from deployer.plan.changes import RenameTable
+from deployer.plan.graph import Graph, build_graph
+from deployer.plan.targets import restricted
+from deployer.provider.resources.deletions import Deletions
+from deployer.specs import known_lake
+from deployer.specs.model import Lake
+from deployer.specs.values.root import resolve_root
+
+if TYPE_CHECKING:
+    from deployer.engine.interfaces.refreshed import Refreshed
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, the lake that it was made from, the engine that would apply it, and the live state that it read.
+
+    With targets `lake` is the whole lake still, as the program declares it, and `live` has the targets alone.
+    """
+
+    plan: Plan
+    lake: Lake
+    engine: Callable[[], Engine]  #: made when it is asked for: it loads Pulumi's SDK
+    config: Mapping[str, str]
+    live: LiveLake
+    allow_destroy: frozenset[str] = frozenset()
+    deletions: Deletions = Deletions()  #: what Pulumi may delete: the tables, and the instance, that the plan deletes
+    scope: Scope = Scope()  #: tables that cannot be read, and what is not targeted, are left alone by the engine
+    refreshed: Refreshed | None = None  #: what the engine read for the plan, where it was asked
+
+
+def plan_up(workspace: Workspace, allow_destroy: Collection[str], chosen: Chosen = ()) -> Planned:
+    """What `up` would do, against live state refreshed first; `chosen` are the targets, if not everything is one."""
+    if not is_packaged_program(workspace):
+        prepare_for(workspace)
+    with nullcontext(lambda: None) if chosen else reading_ahead(workspace) as received:
+        lake = workspace.lake()
+        ahead = received()
+    planned = plan_lake(workspace, lake, allow_destroy, ahead, chosen)
+    check_addresses("--allow-destroy", allow_destroy, planned.plan)
+    return planned
+
+
+def plan_lake(
+    workspace: Workspace,
+    lake: Lake,
+    allow_destroy: Collection[str],
+    ahead: Ahead | None = None,
+    chosen: Chosen = (),
+    *,
+    ask_engine: bool = True,
+) -> Planned:
+    """What `up` would do if the specs declared `lake`, against live state refreshed first.
+
+    `ahead` is live state that was just read, in case that it is of this lake. `chosen` are the targets, if not
+    everything is one: of other tables nothing is read. Without `ask_engine` the program is not run, and the plan has
+    the lake's own resources alone, which are all that policies see.
+    """
+    root = workspace.root(lake)
+    planned_deletions: list[Deletions] = []  # known once there is a plan
+    targets = None
+    if ahead is not None and ahead.root == root and not chosen:
+        live, recorded = ahead.live, ahead.recorded
+        stores_of = cache(lambda: stores_for(workspace, allow_destroy, (root, live), lake))
+    else:
+        stores = stores_for(workspace, allow_destroy, declares=lake)
+        recorded = read_recorded(workspace.stack_ref)
+        targets = choose_targets(chosen, lake, stores.addresses(root), recorded) if chosen else None
+        live = stores.live_lake(root, targets.addresses if targets else None)
+        stores_of = cache(lambda: stores)
+    refuse_shared_tables(recorded)
+    live = live.with_applied(recorded.ids)
+    wanted = restricted(lake, targets) if targets else lake
+    made = cache(lambda: engine_with(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        allow_deletions(stores_of(), planned_deletions[-1] if planned_deletions else Deletions(root))
+        return made()
+
+    config = {SPECS_KEY: str(workspace.specs)}
+    refuse_others_lake(workspace, wanted, live)
+    refuse_other_name(workspace, wanted, live)
+    if live.instance is None:
+        _refuse_unmoved(workspace, lake, recorded)
+        if not workspace.new_state:
+            refuse_lost_state(workspace, lake, recorded)
+    plan = make_plan(
+        lake.instance.name,
+        build_graph(wanted),
+        live,
+        owner=workspace.owner,
+        allow_destroy=allow_destroy,
+        delete_savepoints=workspace.delete_savepoints,
+    )
+    plan = with_rewrite_place(workspace, wanted, plan, made, stores_of)
+    if targets is not None:
+        plan = limited(workspace, plan, wanted, live, recorded, targets)
+    plan, live = looked_up(plan, wanted, live, root)
+    plan = with_removals(workspace, lake, plan, live, root, allow_destroy)
+    scope = scope_of(workspace, plan.targets, lake, live, recorded)
+    refreshed: Refreshed | None = None
+    with opened_policies(workspace) as policies:
+        known = recorded_of(recorded, plan.targets)
+        if ask_engine and not engine_would_agree(workspace, root, plan, known):
+            prepare_for(workspace, lake)
+            package_for(workspace, lake)
+            note_plugins(workspace, recorded)
+            with known_lake(workspace.dir, workspace.specs, lake, workspace.stack):
+                found = engine().preview(
+                    workspace.stack_ref,
+                    on_event=_show_output,
+                    targets=scope.targets,
+                    allow_destroy=frozenset(allow_destroy),
+                    config=config,
+                    leave=scope.leave,
+                )
+                refreshed = found.refreshed
+                refuse_unreached(plan, scope, found.operations)
+                plan = with_foreign(plan, found.operations)
+        planned_deletions.append(_deletions(plan, root))
+        plan = judged(workspace, plan, wanted, live, policies)
+    plan = with_cost(workspace, plan, wanted, live, recorded.aws)
+    allowed = frozenset(allow_destroy)
+    return Planned(plan, lake, engine, config, live, allowed, planned_deletions[-1], scope, refreshed)
+
+
+def _deletions(plan: Plan, root: str, *, instance: bool = False) -> Deletions:
+    """What the plan deletes and renames, for the provider."""
+    deleted = {each.table_id for each in plan.resources if each.action == "delete" and each.table_id}
+    unfinished = {each.table_id for each in plan.removals if each.kind == "deleting"}
+    renamed = {each.table_id for each in plan.resources if any(isinstance(c.change, RenameTable) for c in each.changes)}
+    return Deletions(root, frozenset(deleted | unfinished), instance, frozenset(renamed))
+
+
+def _refuse_unmoved(workspace: Workspace, lake: Lake, recorded: Recorded) -> None:
+    """Raises Refused when nothing is at the declared root, and the lake is still where the stack applied it."""
+    instance = lake.instance
+    before = recorded.roots.get(instance.address)
+    if before is None or workspace.root(lake) == (old := resolve_root(workspace.dir, before)):
+        return
+    if read_live(old).instance is not None:
+        raise Refused(
+            f"the lake is at {before}, and the specs say {instance.root}, where there is none; nothing was changed",
+            where=instance.sources.get("root") or instance.address,
+            remedy=f"write `root: {before}` again, or {MOVE}",
+        )
+
+
+def plan_destroy(workspace: Workspace, lake: Lake, allow_destroy: Collection[str]) -> Planned:
+    """What `destroy` would do. Tables that are not protected need no permission of their own.
+
+    A table that cannot be read is deleted too. It counts as protected where its log does not tell.
+    """
+    live = read_live(workspace.root(lake), to_delete=True)
+    refuse_others_lake(workspace, lake, live)
+    if live.instance is None:
+        refuse_lost_state(workspace, lake, read_recorded(workspace.stack_ref))
+    unprotected = [address for address, table in live.tables.items() if not table.spec.deletion_protection]
+    allowed = {*allow_destroy, *unprotected}
+    live = live.with_applied(read_recorded(workspace.stack_ref).ids)
+    plan = make_plan(
+        lake.instance.name,
+        Graph({}),
+        live,
+        owner=workspace.owner,
+        allow_destroy=allowed,
+        delete_savepoints=workspace.delete_savepoints,
+    )
+    plan = replace(plan, unreadable=())  # they are deleted as the others are
+    root = workspace.root(lake)
+    plan = with_removals(workspace, lake, plan, live, root, allowed)
+    with opened_policies(workspace) as policies:
+        plan = judged(workspace, plan, lake, live, policies, declared=False)
+    deletions = _deletions(plan, root, instance=True)
+    readable = replace(live, tables={a: table for a, table in live.tables.items() if a not in live.unreadable})
+    stores_of = cache(lambda: stores_for(workspace, allow_destroy, (root, readable)))
+    made = cache(lambda: engine_with(workspace, lake, stores_of()))
+
+    def engine() -> Engine:
+        allow_deletions(stores_of(), deletions)
+        return made()
+
+    return Planned(plan, lake, engine, {}, live, frozenset(allow_destroy), deletions)
+
+
+def _show_output(event: Event) -> None:
+    """Prints what the program prints, marked as the program's."""
+    if isinstance(event, ProgramOutput):
+        note(f"program: {event.text}")

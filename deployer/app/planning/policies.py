@@ -1,0 +1,116 @@
+"""What the rules of `policies/` say of a command's plan. Without such a folder nothing of them is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deployer.app.workspace import Workspace
+from deployer.console.output import note
+from deployer.errors import NotFound
+from deployer.live.model import LiveLake
+from deployer.plan import Plan
+from deployer.plan.targets import target_words
+from deployer.provider.unplanned import POLICIES, has_policies
+from deployer.specs.model import Lake
+
+if TYPE_CHECKING:
+    from deployer.live.column_age import Since
+    from deployer.plan.changes import ColumnPath
+    from deployer.plan.graph.build import Spec
+    from deployer.policy.model import Policies
+    from deployer.policy.view import ColumnSince
+
+
+@contextmanager
+def opened_policies(workspace: Workspace) -> Iterator[Policies | None]:
+    """The project's policies, None where there are none; read before the program runs, which could write others.
+
+    Raises InvalidSpecs for policies that are broken.
+    """
+    if not has_policies(workspace.dir):
+        yield None
+        return
+    with _loaded(workspace.dir, "") as policies:
+        yield policies
+
+
+def judged(
+    workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, policies: Policies | None, *, declared: bool = True
+) -> Plan:
+    """The plan with what the policies say of it; as it was where there are none.
+
+    `declared` is False where the plan deletes what the lake declares. A plan with targets is judged as if there were
+    nothing else. Raises InvalidSpecs for rules that fail.
+    """
+    if policies is None:
+        return plan
+    specs: Sequence[Spec] = (lake.instance, *lake.tables) if declared else ()
+    return _judged(workspace, plan, specs, live, policies, "", _since(live, workspace.root(lake)))
+
+
+def judged_at_ref(workspace: Workspace, plan: Plan, lake: Lake, live: LiveLake, project: Path, ref: str) -> Plan:
+    """The same by the policies that the project had at a Git ref, whose files are in the folder `project`."""
+    from deployer.plan.verdict import Verdict
+
+    if has_policies(project):
+        with _loaded(project, ref) as policies:
+            return _judged(workspace, plan, (lake.instance, *lake.tables), live, policies, ref, None)
+    if has_policies(workspace.dir):
+        note = f"there is no {POLICIES}/ at {ref}: rules take effect once they are there"
+        return replace(plan, verdict=Verdict(notes=(note,), ref=ref))
+    return plan
+
+
+def _judged(
+    workspace: Workspace,
+    plan: Plan,
+    specs: Sequence[Spec],
+    live: LiveLake,
+    policies: Policies,
+    ref: str,
+    since: ColumnSince | None,
+) -> Plan:
+    import datetime as dt
+
+    from deployer.policy.evaluate import evaluate
+    from deployer.policy.view import plan_view
+
+    targets = plan.targets
+    if targets is not None:
+        specs = [spec for spec in specs if spec.address in targets.addresses]
+        approvals = tuple(each for each in policies.approvals if each.address in targets.addresses)
+        policies = replace(policies, approvals=approvals)  # those of other resources are not unused
+    view = plan_view(plan, specs, live, workspace.stack, dt.datetime.now(dt.UTC), since)
+    verdict = evaluate(policies, view)
+    if targets is not None:
+        verdict = replace(
+            verdict, notes=(f"rules were asked about the targets alone: {target_words(targets)}", *verdict.notes)
+        )
+    return replace(plan, verdict=replace(verdict, ref=ref))
+
+
+def _loaded(project: Path, ref: str) -> Policies:
+    from deployer.policy.load import load_policies
+
+    return load_policies(project, ref, lambda line: note(f"policies: {line}"))
+
+
+def _since(live: LiveLake, root: str) -> ColumnSince:
+    def since(address: str, column: ColumnPath) -> Since | None:
+        from deployer.live.column_age import column_since
+        from deployer.state import open_reader
+
+        table = live.tables.get(address)
+        if table is None:
+            return None
+        try:
+            with closing(open_reader(root)) as store:
+                return column_since(store, table.table_id, column)
+        except NotFound:
+            return None
+
+    return since

@@ -1,0 +1,169 @@
+"""`preview --out` and `up PLAN`: a plan kept in a file, and what must still be true when it is applied."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from deployer import __version__
+from deployer.app.planning.plan import Planned, plan_lake
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.errors import Corrupt, InvalidInput, Refused
+from deployer.plan.graph.build import Spec
+from deployer.plan.render.json_form import plan_as_json
+from deployer.plan.saved.file import Moved, SavedPlan, facts, moved, read_plan, write_plan
+from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
+from deployer.provider.resources.checks import check_names, check_table
+from deployer.specs.model import Lake
+from deployer.text import masking
+
+PROGRAM = "program"  #: the address under which a plan pins the files of the Pulumi program and its configuration
+
+
+def save_plan(
+    workspace: Workspace, planned: Planned, allow_destroy: tuple[str, ...], path: Path, signer: PlanSigner | None
+) -> SavedAs:
+    """Writes the plan. Raises Refused for one that `up` would refuse, InvalidInput where it cannot be written."""
+    if planned.plan.refused or planned.plan.refused_removals:
+        raise Refused(
+            "the plan has changes that are refused, so it was not saved",
+            where=path,
+            remedy="undo them in the specs, or allow them",
+        )
+    if planned.plan.denied:
+        raise Refused(
+            "the plan breaks mandatory rules, so it was not saved",
+            where=path,
+            remedy="mend the specs, or approve it in policies/",
+        )
+    specs = workspace.specs
+    inside = specs.is_relative_to(workspace.dir)
+    changes = plan_as_json(planned.plan)
+    if known := masking.current().name_in(json.dumps(changes)):
+        # a mask would be applied as it is, and the file goes to whoever reviews
+        raise Refused(
+            f"the plan holds the value of {known} in clear, so it was not saved",
+            where=path,
+            remedy="take the secret out of the specs: a lake keeps in clear what declares it",
+        )
+    return write_plan(
+        path,
+        SavedPlan(
+            __version__,
+            workspace.owner,
+            specs.relative_to(workspace.dir).as_posix() if inside else str(specs),
+            tuple(sorted(allow_destroy)),
+            planned.lake,
+            _read(workspace, planned),
+            changes,
+            planned.plan.targets,
+            workspace.delete_savepoints,
+        ),
+        signer,
+    )
+
+
+def open_plan(path: Path, project: Path | None, stack: str | None, expect: str | None) -> tuple[Workspace, SavedPlan]:
+    """The saved plan and the workspace that it is for.
+
+    Raises Refused for a plan of another project or stack, of another digest than `expect`, and for one that is not
+    signed as the environment asks; Corrupt for one that does not have its shape.
+    """
+    expected = None if expect is None else expected_digest(expect)
+    saved = read_plan(path, deployer=__version__, expect=expected, key=checking_key())
+    if (fault := next(_faults(saved.desired), None)) is not None:
+        raise Corrupt(
+            f"the plan has a table that no specs declare: {fault}", where=path, remedy="preview again with --out"
+        )
+    name, of_stack = saved.stack.rsplit("/", 1)
+    if stack is not None and stack != of_stack:
+        raise Refused(f"the plan is for stack {of_stack}, not {stack}", where=path, remedy="leave out --stack")
+    # The specs that the program reads are those of the plan; relative to the project, wherever that is checked out.
+    workspace = open_workspace(project, of_stack, None)
+    workspace = Workspace(
+        workspace.project,
+        of_stack,
+        (workspace.dir / saved.specs).resolve(),
+        workspace.values,
+        delete_savepoints=saved.delete_savepoints,
+    )
+    if workspace.project.name != name:
+        raise Refused(
+            f"the plan is for project {name}, this is {workspace.project.name}",
+            where=path,
+            remedy="give the folder of its project: --project",
+        )
+    return workspace, saved
+
+
+def _faults(lake: Lake) -> Iterator[str]:
+    """What the rules of specs refuse in a plan's tables, which anybody may have written."""
+    seen = set[str]()
+    for table in lake.tables:
+        names = {"database": table.database, "name": table.name}
+        yield from (f"{table.address}: {found.reason}" for found in (*check_names(names), *check_table(table)))
+        if table.address in seen:
+            yield f"{table.address} is there twice"
+        seen.add(table.address)
+
+
+def plan_again(workspace: Workspace, saved: SavedPlan) -> tuple[Planned, list[Moved]]:
+    """What the saved plan does now, and what moved since it was made."""
+    planned = plan_lake(workspace, saved.desired, saved.allow_destroy, chosen=saved.targets or ())
+    removals = tuple(each for each in planned.plan.removals if each.name in saved.removals)  # later ones wait
+    planned = replace(planned, plan=replace(planned.plan, removals=removals))
+    found = moved(saved.read, _read(workspace, planned), planned.live)
+    if (
+        not found
+        and _reads_specs_itself(planned)
+        and _applied(workspace.lake(), saved) != _applied(saved.desired, saved)
+    ):
+        raise Refused(
+            "the specs are not those of the plan, and the Pulumi CLI applies the specs that it finds",
+            where=workspace.specs,
+            remedy="check out the commit that the plan was made from, or preview again with --out",
+        )
+    return planned, found
+
+
+def _reads_specs_itself(planned: Planned) -> bool:
+    """The embedded engine runs the program in this process, where it is given the lake of the plan."""
+    from deployer.engine.embedded import EmbeddedEngine
+
+    return not isinstance(planned.engine(), EmbeddedEngine)
+
+
+def _applied(lake: Lake, saved: SavedPlan) -> list[Spec]:
+    """What the plan applies of what a lake declares: all, or its targets."""
+    specs: tuple[Spec, ...] = (lake.instance, *sorted(lake.tables, key=lambda table: table.address))
+    return [each for each in specs if saved.targets is None or each.address in saved.targets.addresses]
+
+
+def _read(workspace: Workspace, planned: Planned) -> dict[str, dict[str, Any]]:
+    read = facts(planned.plan, planned.live, planned.lake, workspace.owner)
+    folder = workspace.project.program_folder
+    try:
+        files = [*_program_files(folder), workspace.dir / "Pulumi.yaml", workspace.stack_ref.config_file]
+        read[PROGRAM] = {
+            (
+                file.relative_to(workspace.dir) if file.is_relative_to(workspace.dir) else file
+            ).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()[:16]
+            for file in files
+            if file.is_file()
+        }
+    except OSError as error:
+        raise InvalidInput(f"the program cannot be read: {error}", where=folder, remedy="check its files") from error
+    return read
+
+
+def _program_files(folder: Path) -> list[Path]:
+    """Every file beside the program that it could import. Bytecode is none: it is never taken from there."""
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if not any(part == "__pycache__" or part.startswith(".") for part in file.relative_to(folder).parts)
+    )

@@ -1,0 +1,248 @@
+"""The report of a lake as one HTML page: what is drawn where, in percent of a drawing's width and pixels of height."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.app.report.services import ServicesView
+from deployer.plan.render.changes import option_words
+from deployer.plan.render.templating import render_page
+from deployer.system.clock import utc
+from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
+from deployer.tables.inspect.versions import TableVersion
+from deployer.text.formatting import count
+
+_MIDNIGHT = re.compile(r"(?<=^\d{4}-\d\d-\d\d)[ T]00:00:00(\.0+)?(Z|[+-]\d\d:?\d\d)?$|\.0+(?=Z|[+-]\d\d:?\d\d$)")
+_LANES = 8  #: rows of fragments below the leaves; more of them are drawn into the last one
+_DRAWN_FRAGMENTS = 400
+_DRAWN_VERSIONS = 200
+_LISTED_VERSIONS = 50
+_SLOTS = 28  #: places of versions in a history, so that few of them are no blocks
+_WIDE_GAP, _NARROW_GAP = 0.13, 0.34  #: least distance of two labels, of the width, on a wide and a narrow page
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A rectangle: `left` and `width` in percent, `top` and `height` in pixels."""
+
+    left: float
+    width: float
+    top: int
+    height: int
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A text below the drawing; `wide` labels are only shown where there is room, `anchor` is SVG's."""
+
+    at: float
+    text: str
+    anchor: str
+    wide: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """`dropped` is how many things are not drawn because there are too many."""
+
+    bars: tuple[Bar, ...]
+    labels: tuple[Label, ...]
+    height: int
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DriftView:
+    """What the page says of drift: `lines` one for each difference, `undeclared` what is there besides, and why.
+
+    `unreadable` are tables of which it is not known, and why. `unknown` is why drift could not be looked for; empty
+    where it was.
+    """
+
+    stack: str
+    lines: tuple[DriftLine, ...] = ()
+    undeclared: tuple[tuple[str, str], ...] = ()
+    unknown: str = ""
+    unreadable: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DriftLine:
+    """One difference: of which resource, what, by whom, when, and the dataset's version (empty: not known)."""
+
+    address: str
+    what: str
+    who: str
+    when: str
+    version: str
+
+
+def report_page(
+    instance: str,
+    root: str,
+    tables: Sequence[TableReport | UnreadableTable],
+    services: Mapping[str, ServicesView],
+    drift: DriftView,
+    now: dt.datetime,
+) -> str:
+    """The whole page; `services` by the table's name, `now` is when it was made (UTC)."""
+    whole = [table for table in tables if isinstance(table, TableReport)]
+    largest = max((table.description.summary.bytes for table in whole), default=0) or 1
+    return render_page(
+        "report.html.j2",
+        instance=instance,
+        root=root,
+        now=now,
+        drift=drift,
+        tables=tables,
+        broken=[table for table in tables if isinstance(table, UnreadableTable)],
+        moment=lambda at: utc(at)[:16],
+        views=[_view(table, services, largest, index) for index, table in enumerate(whole)],
+        services=sum(len(view.report.services) for view in services.values()),
+        wrong=[(name, each) for name, view in services.items() for each in view.wrong],
+        rows=sum(table.description.summary.rows for table in whole),
+        bytes=sum(table.description.summary.bytes for table in whole),
+        files=sum(table.description.summary.files for table in whole),
+    )
+
+
+def _view(table: TableReport, services: Mapping[str, ServicesView], largest: int, index: int) -> dict[str, Any]:
+    summary = table.description.summary
+    return {
+        "id": f"t{index}",  # of a counter, so that no name can become part of an address
+        "table": table,
+        "services": services.get(summary.name),
+        "share": 100 * summary.bytes / largest,
+        "keys": key_space(table),
+        "timeline": timeline(table.versions),
+        "indexes": [_index_view(index) for index in table.indexes],
+        "listed": table.versions[:_LISTED_VERSIONS],
+        "older": max(len(table.versions) - _LISTED_VERSIONS, 0),
+        "what": what,
+        "label": lambda version: label(version, table.versions),
+    }
+
+
+def _index_view(report: IndexReport) -> dict[str, Any]:
+    index = report.info
+    rows = index.indexed_rows + index.unindexed_rows
+    waits = f"waits for {count(index.waits_for_rows, 'row')}" if index.status == "pending" else ""
+    return {
+        "index": index,
+        "parameters": option_words(index.parameters),
+        "share": 100 * index.indexed_rows / rows if rows else 0,
+        "bytes": report.bytes,
+        "status": waits or ("" if index.status == "ready" else index.status),
+    }
+
+
+def key_space(table: TableReport) -> Drawing:
+    """Leaves in the order of keys, as wide as their share of rows, and below them the fragments' key ranges."""
+    bars = []
+    for number, (leaf, span) in enumerate(table.leaves):
+        title = f"leaf {number + 1}: {_bounds(leaf.lower, leaf.upper)}, {count(leaf.rows, 'row')}, "
+        title += count(leaf.files, "fragment")
+        kind = "leaf" if leaf.rows else "leaf hollow"
+        bars.append(_bar(span, 0, 34, kind, title))
+    shown = [fragment for fragment in table.fragments if fragment.span is not None][:_DRAWN_FRAGMENTS]
+    lanes: list[float] = []
+    for fragment in sorted(shown, key=lambda each: _span(each).start):
+        span = _span(fragment)
+        lane = next((index for index, end in enumerate(lanes) if end <= span.start + 1e-9), len(lanes))
+        lane = min(lane, _LANES - 1)
+        lanes[lane : lane + 1] = [max(span.end, lanes[lane] if lane < len(lanes) else 0)]
+        title = f"fragment {fragment.fragment_id}: {count(fragment.rows, 'row')}"
+        title += ", sorted" if fragment.sorted else "" if fragment.placed else ", lies across leaves"
+        bars.append(_bar(span, 42 + 9 * lane, 6, "fragment" if fragment.placed else "fragment loose", title))
+    height = 42 + 9 * max(len(lanes), 1)
+    return Drawing(tuple(bars), _split_labels(table), height, len(table.fragments) - len(shown))
+
+
+def _span(fragment: Fragment) -> Span:
+    assert fragment.span is not None  # noqa: S101 -- those without are not drawn
+    return fragment.span
+
+
+def _bar(span: Span, top: int, height: int, kind: str, title: str) -> Bar:
+    return Bar(round(100 * span.start, 3), round(max(100 * (span.end - span.start), 0.25), 3), top, height, kind, title)
+
+
+def _split_labels(table: TableReport) -> tuple[Label, ...]:
+    if not table.description.row_keys:
+        return ()
+    labels = [Label(0, "least key", "start", False)]
+    wide = narrow = 0.0
+    for leaf, span in table.leaves[1:]:
+        if span.start - wide < _WIDE_GAP or 1 - span.start < _WIDE_GAP:
+            continue
+        fits_narrow = span.start - narrow >= _NARROW_GAP and 1 - span.start >= _NARROW_GAP
+        labels.append(Label(round(100 * span.start, 3), _key(leaf.lower), "middle", not fits_narrow))
+        wide = span.start
+        narrow = span.start if fits_narrow else narrow
+    return (*labels, Label(100, "greatest key", "end", False))
+
+
+def timeline(versions: Sequence[TableVersion]) -> Drawing:
+    """The newest versions, the oldest of them left: bars as high as the rows that each added, stubs where none were."""
+    drawn = list(reversed(versions[:_DRAWN_VERSIONS]))
+    most = max((abs(version.rows or 0) for version in drawn), default=0) or 1
+    height, step = 64, 100 / max(len(drawn), _SLOTS)
+    bars = []
+    for index, version in enumerate(drawn):
+        tall = max(round(height * (abs(version.rows or 0) / most) ** 0.5), 6)
+        rows = "" if version.rows is None else f", {version.rows:+,} rows"
+        who = ", not by deployer" if version.foreign else f", by {version.author}" if version.author else ""
+        title = f"version {label(version, versions)}: {what(version)}{rows}, {version.at:%Y-%m-%d %H:%M:%S} UTC{who}"
+        kind = "event foreign" if version.foreign else "event rows" if version.rows else "event"
+        bars.append(Bar(round(index * step, 3), round(step * 0.72, 3), height - tall, tall, kind, title))
+    return Drawing(tuple(bars), _date_labels(drawn, step), height, len(versions) - len(drawn))
+
+
+def _date_labels(drawn: Sequence[TableVersion], step: float) -> tuple[Label, ...]:
+    """When the first version was, and each later day that a label has room for; times where all is of one day."""
+    if not drawn:
+        return ()
+    by_day = drawn[0].at.date() != drawn[-1].at.date()
+    labels: list[Label] = []
+    wide = narrow = -100.0
+    said = ""
+    for index, version in enumerate(drawn):
+        at, text = index * step, f"{version.at:%Y-%m-%d}" if by_day else f"{version.at:%H:%M}"
+        if text == said or at - wide < 100 * _WIDE_GAP or at > 100 - 100 * _WIDE_GAP:
+            continue
+        fits_narrow = at - narrow >= 100 * _NARROW_GAP and at <= 100 - 100 * _NARROW_GAP
+        shown = text if index else f"{version.at:%Y-%m-%d %H:%M} UTC"
+        labels.append(Label(round(at, 3), shown, "start", not fits_narrow))
+        said, wide, narrow = text, at + (100 * _WIDE_GAP if not index else 0), at if fits_narrow else narrow
+    return tuple(labels)
+
+
+def what(version: TableVersion) -> str:
+    """What a version did, in the words that `deployer history` has."""
+    what = version.kind or version.operation or "unknown"
+    return f"{what}: {'; '.join(version.changes)}" if version.changes else what
+
+
+def label(version: TableVersion, versions: Sequence[TableVersion]) -> str:
+    """A version's number as `query --at` takes it: versions of before a rewrite have their dataset's before it."""
+    return str(version.version) if version.dataset == versions[0].dataset else f"{version.dataset}:{version.version}"
+
+
+def _bounds(lower: tuple[Any, ...] | None, upper: tuple[Any, ...] | None) -> str:
+    if lower is None and upper is None:
+        return "all keys"
+    if lower is None:
+        return f"keys below {_key(upper)}"
+    return f"keys from {_key(lower)}" + (f" to below {_key(upper)}" if upper is not None else "")
+
+
+def _key(key: tuple[Any, ...] | None) -> str:
+    shown = (value.hex() if isinstance(value, bytes) else _MIDNIGHT.sub("", str(value)) for value in key or ())
+    text = ", ".join(shown)
+    return text if len(text) <= 28 else text[:27] + "…"

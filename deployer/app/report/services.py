@@ -1,0 +1,128 @@
+"""The services of a lake as its report shows them: how they stand, their runs as a timeline, and what comes next."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+from deployer.datasets.dataset import dataset_location
+from deployer.datasets.errors import lance_in_words
+from deployer.errors import DeployerError
+from deployer.services.triggers.health import ServiceReport, ServicesReport, services_report
+from deployer.state import open_reader
+from deployer.state.model.services import EXCLUDES, Run, ServiceKind
+from deployer.system.clock import utc
+from deployer.tables.open_table import read_entry
+
+DRAWN = 60  #: runs of a service that are drawn, the newest
+_NAMES = 17.0  #: percent of the width in which the names of services stand
+_LANE, _TALL, _GAP = 26, 14, 6  # pixels: of a service's row, of a run in it, and above it
+_SHORT = 600_000  #: milliseconds of all runs, below which seconds tell
+_LEAST = 0.5  #: percent of the width that a run has at least
+
+
+@dataclass(frozen=True, slots=True)
+class RunBar:
+    """A run: `left` and `width` in percent, `top` in pixels; `kind` is its status in lower case."""
+
+    left: float
+    width: float
+    top: int
+    kind: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """The row of one service."""
+
+    name: ServiceKind
+    at: int  #: pixels, of the name's baseline
+    bars: tuple[RunBar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDrawing:
+    """Runs of a table's services on one axis of time, from the oldest that is drawn until now."""
+
+    lanes: tuple[Lane, ...]
+    height: int
+    names: float
+    since: str
+    until: str
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesView:
+    """What the page says of one table."""
+
+    report: ServicesReport
+    runs: RunDrawing | None
+
+    @property
+    def wrong(self) -> tuple[ServiceReport, ...]:
+        """The services that are overdue, or failed last."""
+        return tuple(each for each in self.report.services if not each.standing.is_well)
+
+
+def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
+    """By the table's name; without tables that cannot be read, of which the report says so elsewhere."""
+    at = round(now.timestamp() * 1000)
+    found = {}
+    with closing(open_reader(root)) as store:
+        for entry in store.instance().tables.values():
+            if entry.status != "active":
+                continue
+            try:
+                with lance_in_words(dataset_location(root, entry)):
+                    report = services_report(read_entry(store, root, entry), at)
+            except DeployerError:
+                continue
+            found[entry.full_name] = ServicesView(report, runs_drawn(report.runs, at))
+    return found
+
+
+def runs_drawn(runs: Sequence[Run], now: int) -> RunDrawing | None:
+    """Runs, the newest first, as rows of bars; None where there are none."""
+    kinds = [kind for kind in EXCLUDES if any(run.service == kind for run in runs)]
+    shown = {kind: [run for run in runs if run.service == kind][:DRAWN] for kind in kinds}
+    began = [_began(run) for of_kind in shown.values() for run in of_kind]
+    if not began:
+        return None
+    first, last = min(began), max(now, *(run.ended_at or 0 for of_kind in shown.values() for run in of_kind))
+    lanes = tuple(
+        Lane(kind, number * _LANE + _GAP + _TALL - 2, tuple(_bars(shown[kind], number, first, last, now)))
+        for number, kind in enumerate(kinds)
+    )
+    dropped = len(runs) - len(began)
+    since, until = (utc(at)[: 19 if last - first < _SHORT else 16] for at in (first, last))
+    return RunDrawing(lanes, len(kinds) * _LANE + _GAP, _NAMES, since, until, dropped)
+
+
+def _bars(runs: Iterable[Run], lane: int, first: int, last: int, now: int) -> Iterable[RunBar]:
+    share = (100 - _NAMES - _LEAST) / max(last - first, 1)
+    for run in runs:
+        begin, end = _began(run), run.ended_at if run.ended_at is not None else now
+        left = _NAMES + (begin - first) * share
+        width = max((end - begin) * share, _LEAST)
+        yield RunBar(
+            round(left, 3), round(min(width, 100 - left), 3), lane * _LANE + _GAP, run.status.lower(), _title(run, end)
+        )
+
+
+def _began(run: Run) -> int:
+    return run.started_at if run.started_at is not None else run.queued_at
+
+
+def _title(run: Run, end: int) -> str:
+    seconds = f", {(end - _began(run)) / 1000:,.1f} s" if run.started_at is not None else ""
+    changes = [
+        f"{name} {before} → {run.figures.after[name]}"
+        for name, before in run.figures.before.items()
+        if name in run.figures.after and run.figures.after[name] != before and not isinstance(before, dict | list)
+    ]
+    told = "; ".join(filter(None, (", ".join(changes), run.reason)))
+    return f"{run.service} {run.status}, {utc(_began(run))} UTC{seconds} ({run.cause})" + (f": {told}" if told else "")

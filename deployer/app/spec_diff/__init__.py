@@ -1,0 +1,1 @@
+"""Specs of two Git refs compared, without live state."""

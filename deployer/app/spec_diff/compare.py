@@ -1,0 +1,194 @@
+"""`preview --against REF`: specs compared with specs. Reads no live state and runs no program, so it fits pull
+requests from forks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from deployer.app.planning.addresses import check_addresses
+from deployer.app.planning.cost_estimate import with_cost
+from deployer.app.planning.policies import judged_at_ref
+from deployer.app.spec_diff.git_files import extract_specs, left_out, projects_at
+from deployer.app.spec_diff.git_repository import Repository, find_repository
+from deployer.app.workspace import Workspace, open_workspace
+from deployer.errors import InvalidInput, InvalidSpecs, Position, Problem
+from deployer.files.temporary import temporary_folder
+from deployer.live.model import LiveLake, LiveTable, TableStatistics
+from deployer.plan import Plan, make_plan
+from deployer.plan.graph import build_graph
+from deployer.plan.targets import needs_instance, resolve_targets, restricted
+from deployer.specs.model import Lake, TableSpec
+from deployer.specs.serialized.specs import table_from_json, table_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a command compares: the options `--project`, `--stack`, `--specs`, `--against` and `--target` as the user
+    gave them."""
+
+    project: Path | None
+    stack: str
+    specs: Path | None
+    ref: str
+    targets: tuple[str, ...] = ()
+
+
+def plan_against(asked: Comparison, allow_destroy: Collection[str]) -> tuple[Workspace, Plan]:
+    """What the specs here change of those at the ref, of the same stack; sizes are unknown.
+
+    Without `--specs`, each side has the specs that its own configuration names. Where the project was not there at the
+    ref, everything is new. Policies are those at the ref, so that a branch cannot weaken what it is judged by; those
+    here are not even run. The branch's files are hostile: neither they nor what they name may be outside of the
+    project, and the project at the ref is the one at the place where the user stands, whatever they put there.
+    Raises InvalidSpecs with `REF:file` when the specs are broken there.
+    """
+    workspace = open_workspace(asked.project, asked.stack, asked.specs, confined=True)
+    repository = find_repository(workspace.dir)
+    commit = repository.resolve(asked.ref)
+    specs = _specs_inside(workspace, repository, asked.specs) if asked.specs is not None else None
+    _require_same_project(repository, commit, workspace.dir, asked)
+    lake = workspace.lake()
+    with temporary_folder("against") as folder:
+        project = folder.resolve() / "project"
+        project.mkdir()
+        extract_specs(repository, commit, workspace.dir, project)
+        before = _lake_before(repository, commit, project, workspace, asked.ref, specs)
+        live = _as_live(before, workspace.owner) if before else LiveLake(None)
+        plan = make_plan(
+            lake.instance.name, build_graph(lake), live, owner=workspace.owner, allow_destroy=allow_destroy
+        )
+        if asked.targets:
+            plan = _of_targets(plan, asked.targets, lake, live)
+        check_addresses("--allow-destroy", allow_destroy, plan)
+        judged = judged_at_ref(workspace, plan, lake, live, project, asked.ref)
+        return workspace, with_cost(workspace, judged, lake, live)
+
+
+def _of_targets(plan: Plan, given: Sequence[str], lake: Lake, live: LiveLake) -> Plan:
+    """The plan with only the targets; how many of the others differ is known, as both sides are read whole."""
+    before = {address: address for address in live.tables}
+    targets = resolve_targets(given, lake, before, before)
+    instance = lake.instance.address
+    taking_part = targets.addresses | {instance}
+    changes = (change.change for each in plan.resources if each.address in taking_part for change in each.changes)
+    if needs_instance(changes, restricted(lake, targets), live):
+        targets = targets.needing(instance)
+    mine = tuple(each for each in plan.resources if each.address in targets.addresses)
+    differ = sum(bool(each.changes) for each in plan.resources) - sum(bool(each.changes) for each in mine)
+    return replace(plan, resources=mine, targets=replace(targets, differ=differ))
+
+
+def _specs_inside(workspace: Workspace, repository: Repository, specs: Path) -> Path:
+    """Where `--specs` is: relative to the project if it is in there, else absolute and outside of the repository.
+
+    The option names a place, which is the same on both sides; a link that the branch put there is refused.
+    """
+    named = Path(os.path.normpath(Path.cwd() / specs))
+    above = next((place for place in (named, *named.parents) if place.resolve() == workspace.dir), None)
+    if above is not None and workspace.dir / named.relative_to(above) == workspace.specs:
+        return named.relative_to(above)
+    if above is not None:
+        raise _linked(specs)
+    if workspace.specs.is_relative_to(repository.top):
+        raise InvalidInput(
+            "--against compares what the project's folder holds, and these specs are outside of it",
+            where=specs,
+            remedy="give --project the folder that holds both Pulumi.yaml and the specs",
+        )
+    return workspace.specs
+
+
+def _require_same_project(repository: Repository, commit: str, project: Path, asked: Comparison) -> None:
+    """Raises InvalidInput when files of the branch decide which project is compared.
+
+    A link in the place of a project's folder, or another `Pulumi.yaml` nearer to where the user stands, would have
+    another project compared, and everything that the branch does to this one hidden.
+    """
+    if asked.project is not None:
+        named = Path(os.path.normpath(Path.cwd() / asked.project))
+        for place in (named, *named.parents):
+            if place.is_symlink() and place.parent.resolve().is_relative_to(repository.top):
+                raise _linked(place)
+    before = projects_at(repository, commit)
+    for folder in before:
+        if os.path.realpath(folder) != str(folder):
+            raise _linked(folder)
+    start = project if asked.project is not None else Path.cwd()
+    above = (start,) if asked.project is not None else (start, *start.parents)
+    found = next((folder for folder in above if folder in before), None)
+    gone = [folder for folder in before if not (folder / "Pulumi.yaml").is_file()]
+    if found is None and gone:
+        raise InvalidInput(
+            f"{asked.ref} has no project here, and this branch removes or moves the project {gone[0]}",
+            where=project,
+            remedy="move a project in a change of its own, which is compared by hand",
+        )
+    if found is not None and found != project:
+        raise InvalidInput(
+            f"the project here is {found} at {asked.ref}, and {project} in this branch",
+            where=start,
+            remedy="name the project that is meant: --project FOLDER",
+        )
+
+
+def _linked(place: Path) -> InvalidInput:
+    return InvalidInput(
+        "is a link in this branch, and --against follows none to a project or its specs",
+        where=place,
+        remedy="replace the link by the folder itself",
+    )
+
+
+def _lake_before(
+    repository: Repository, commit: str, project: Path, workspace: Workspace, ref: str, specs: Path | None
+) -> Lake | None:
+    """The lake of the project's files as they were at `ref`; None where it was not there."""
+    if not (project / "Pulumi.yaml").is_file():
+        return None
+    if specs is not None and not (project / specs).exists():
+        for path in left_out(repository, commit, workspace.dir):
+            if specs.is_relative_to(path):
+                raise InvalidInput(
+                    "is a link or a submodule at that commit, and --against follows none",
+                    where=path,
+                    remedy="commit the files themselves",
+                )
+        return None
+    try:
+        given = None if specs is None else project / specs
+        return open_workspace(project, workspace.stack, given, confined=True).lake()
+    except InvalidSpecs as error:
+        raise InvalidSpecs([_at_ref(problem, ref) for problem in error.problems]) from None
+
+
+def _at_ref(problem: Problem, ref: str) -> Problem:
+    at = problem.at
+    remedy = f"these are the specs at {ref}: compare with a ref where they are right"
+    return replace(problem, at=Position(f"{ref}:{at.file}", at.line, at.column), remedy=problem.remedy or remedy)
+
+
+def _as_live(lake: Lake, owner: str) -> LiveLake:
+    """The lake as if it had been applied."""
+    tables = (_applied(table) for table in lake.tables)
+    unknown = TableStatistics(known=False)
+    return LiveLake(lake.instance, {table.address: LiveTable(table, "", "", owner, unknown) for table in tables})
+
+
+def _applied(table: TableSpec) -> TableSpec:
+    """A table without the names that it and its columns had before: live state remembers none."""
+    form = table_to_json(table)
+    return table_from_json(
+        {key: value for key, value in form.items() if key not in ("renamed_from", "columns")}
+        | {"columns": [_without_names_before(column) for column in form["columns"]]}
+    )
+
+
+def _without_names_before(form: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in form.items() if key not in ("renamed_from", "using")}
+    if "fields" in kept:
+        kept["fields"] = {name: _without_names_before(field) for name, field in kept["fields"].items()}
+    return kept

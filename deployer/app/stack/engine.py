@@ -1,0 +1,86 @@
+"""The engine of a stack, with the provider of lakes in this process, and what it may delete."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
+
+from deployer.app.workspace import Workspace
+from deployer.engine import Engine, choose_engine, hold_stack, prepare_program
+from deployer.files.full_disk import settle_temporary_folder
+from deployer.live.model import LiveLake
+from deployer.provider.resources.deletions import Deletions
+from deployer.specs.model import Lake
+
+if TYPE_CHECKING:
+    from deployer.provider.resources.run_context import Stores
+
+#: What programs import, which takes a while.
+_OF_PROGRAMS = ("deployer.components",)
+_OF_PROGRAMS_ON_AWS = ("pulumi_aws", "pulumi_aws.s3", "pulumi_aws.dynamodb")
+
+
+def prepare_for(workspace: Workspace, lake: Lake | None = None) -> None:
+    """Begins to load what the program needs, in its own process, while this one goes on."""
+    if lake is None:
+        prepare_program(workspace.project, "auto", *_OF_PROGRAMS)
+        return
+    on_aws = _OF_PROGRAMS_ON_AWS if lake.instance.root.startswith("s3://") else ()
+    prepare_program(workspace.project, lake.instance.engine, *_OF_PROGRAMS, *on_aws)
+
+
+def held(workspace: Workspace, lake: Lake) -> AbstractContextManager[None]:
+    """Keeps other runs off the stack for the time of a block, so that what is planned in it is what is applied.
+
+    Raises Conflict, naming who has it, while another run holds it.
+    """
+    return hold_stack(workspace.stack_ref, lake.instance.engine)
+
+
+def engine_for(workspace: Workspace, lake: Lake, allow_destroy: Collection[str] = ()) -> Engine:
+    """The engine that runs the stack's program, with the provider of lakes in this process, which deletes nothing."""
+    stores = stores_for(workspace, allow_destroy)
+    allow_deletions(stores, Deletions())
+    return engine_with(workspace, lake, stores)
+
+
+def stores_for(
+    workspace: Workspace,
+    allow_destroy: Collection[str],
+    found: tuple[str, LiveLake] | None = None,
+    declares: Lake | None = None,
+) -> Stores:
+    """The stores of a run; `found` is a root and what was found there already, `declares` what was planned for."""
+    from deployer.provider.resources.declared import Declared
+    from deployer.provider.resources.run_context import (
+        Stores,  # it loads Arrow, which a plan of what was read ahead can do without
+    )
+
+    stores = Stores(workspace.dir, allow_destroy, Declared(declares) if declares else None)
+    stores.new_state = workspace.new_state
+    stores.delete_savepoints = workspace.delete_savepoints
+    if found is not None:
+        stores.found_before(*found)
+    return stores
+
+
+def engine_with(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
+    settle_temporary_folder()
+    from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
+    from deployer.provider.resources import run_context as variables
+
+    os.environ[variables.ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
+    os.environ[variables.OUTPUTS_VARIABLE] = ""
+    os.environ[variables.DELETE_SAVEPOINTS_VARIABLE] = "1" if stores.delete_savepoints else ""
+    os.environ[variables.NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
+    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})
+
+
+def allow_deletions(stores: Stores, deletions: Deletions) -> None:
+    """Lets the provider of this process, and one that the Pulumi CLI starts, delete these and nothing else."""
+    from deployer.provider.resources.deletions import DELETIONS_VARIABLE
+
+    stores.deletions = deletions
+    os.environ[DELETIONS_VARIABLE] = deletions.as_text()

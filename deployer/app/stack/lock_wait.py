@@ -1,0 +1,44 @@
+"""Waiting for a stack that another run holds, for those who asked for it: `--lock-timeout`."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from deployer.app.stack.engine import held
+from deployer.app.stack.lengths_of_time import seconds_of
+from deployer.app.workspace import Workspace
+from deployer.console.output import note
+from deployer.errors import Conflict
+from deployer.specs.model import Lake
+
+_POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
+
+
+@contextmanager
+def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Iterator[None]:
+    """`held`, after waiting up to `timeout` while another run holds the stack; who that is, is noted.
+
+    Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
+    """
+    end = time.monotonic() + seconds_of(timeout, "--lock-timeout") if timeout is not None else None
+    with ExitStack() as stack:
+        said = ""
+        while True:
+            try:
+                stack.enter_context(held(workspace, lake))
+                break
+            except Conflict as error:
+                if end is None:
+                    raise
+                if time.monotonic() >= end:
+                    raise Conflict(
+                        f"{error.what}, still after {timeout}", where=error.where, remedy=error.remedy
+                    ) from None
+                if error.what != said:
+                    note(f"{error.what}; waiting for it, up to {timeout}")
+                    said = error.what
+            time.sleep(min(random.uniform(*_POLL), max(end - time.monotonic(), 0)))  # noqa: S311 -- only out of step
+        yield

@@ -1,0 +1,98 @@
+"""Whose lake it is: what one stack applied is planned, changed and destroyed by that stack alone, by one name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from deployer.app.stack.fast_path import Recorded
+from deployer.app.workspace import Workspace
+from deployer.errors import Corrupt, DeployerError, Refused
+from deployer.live.model import LiveLake, LiveTable
+from deployer.specs.model import Lake
+from deployer.text.formatting import count
+
+_NAMED = 5  #: tables that an error names
+
+
+def refuse_others_lake(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
+    """Raises Refused when another stack manages the live instance, or tables that these specs declare.
+
+    What Pulumi's state of this stack holds is its own, whatever it was called when that was applied.
+    """
+    owner = workspace.owner
+    others = {live.owner} - {"", owner} if live.instance is not None else set()
+    declared = {spec.address: table for spec in lake.tables if isinstance(table := live.of(spec), LiveTable)}
+    tables = {address: table for address, table in declared.items() if table.owner not in ("", owner)}
+    if not others and not tables:
+        return
+    held = _held(workspace, lake)
+    if others and live.instance is not None and live.instance.address not in held:
+        [other] = others
+        raise Refused(
+            f"stack {other} manages the lake at {workspace.root(lake)}, not {owner}",
+            where=live.instance.address,
+            remedy=_remedy(
+                owner, others, "give this stack a lake of its own: another `root`, such as `lakes/${stack}`"
+            ),
+        )
+    tables = {address: table for address, table in tables.items() if address not in held}
+    if tables:
+        others = {table.owner for table in tables.values()}
+        more = f" and {len(tables) - _NAMED:,} more" if len(tables) > _NAMED else ""
+        whose = (
+            f"stack {next(iter(others))} manages" if len(others) == 1 else f"stacks {', '.join(sorted(others))} manage"
+        )
+        raise Refused(
+            f"{whose} {count(len(tables), 'table')} that these specs declare, not {owner}: "
+            f"{', '.join(sorted(tables)[:_NAMED])}{more}",
+            where=f"instance/{lake.instance.name}",
+            remedy=_remedy(owner, others, "remove them from these specs"),
+        )
+
+
+def refuse_other_name(workspace: Workspace, lake: Lake, live: LiveLake) -> None:
+    """Raises Refused when the specs give the live instance another name, which it keeps for ever."""
+    declared = lake.instance
+    if live.instance is None or live.instance.name == declared.name:
+        return
+    raise Refused(
+        f"the lake at {workspace.root(lake)} is instance {live.instance.name}, and an instance keeps its name; "
+        "nothing was changed",
+        where=declared.sources.get("name") or declared.address,
+        remedy=f"write `name: {live.instance.name}` again, or give {declared.name} a `root` of its own",
+    )
+
+
+def refuse_shared_tables(recorded: Recorded) -> None:
+    """Raises Corrupt when Pulumi's state has one table under two addresses: which of them it is cannot be told."""
+    seen: dict[str, str] = {}
+    for address, table_id in sorted(recorded.ids.items()):
+        first = seen.setdefault(table_id, address)
+        if first != address and address.startswith("table/"):
+            raise Corrupt(
+                f"Pulumi's state has the same table as {first} and as {address}",
+                where=address,
+                remedy="correct the id of one of them: `deployer stack export`, edit the file, `deployer stack import`",
+            )
+
+
+def _remedy(owner: str, others: Collection[str], otherwise: str) -> str:
+    """The option that was meant, where the owner is a stack of this project."""
+    project = owner.rpartition("/")[0]
+    stacks = sorted(other.rpartition("/")[2] for other in others if other.rpartition("/")[0] == project)
+    return f"give --stack {' or '.join(stacks)}, or {otherwise}" if stacks else f"use their project, or {otherwise}"
+
+
+def _held(workspace: Workspace, lake: Lake) -> Collection[str]:
+    """Addresses in Pulumi's state of the stack. What its backend does not know is not asked for: that would make it."""
+    from deployer.app.stack.engine import engine_for
+    from deployer.app.stack.state import applied_resources
+    from deployer.engine.persistence.backend import stack_files
+
+    try:
+        files = stack_files(workspace.stack_ref)
+    except DeployerError:
+        files = None  # kept elsewhere: only the engine can tell
+    if files is not None and not files.has_state():
+        return ()
+    return applied_resources(workspace, engine_for(workspace, lake)).keys()

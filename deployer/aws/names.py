@@ -1,0 +1,63 @@
+"""What the resources of a lake are called on AWS, and the tag that says whose they are. Pure.
+
+Access is granted by these names and this tag, so neither may fit two lakes. The id of a lake is of fixed length and
+stands right after `deployer-`: no lake's pattern `deployer-ID-*` matches a name of another lake, whatever their
+instances are called. Resources that hold data, and those that AWS cannot rename, have a name without the id
+(`name_on_aws`); policies name them exactly, or by the tag.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+#: The tag by which policies know a lake's resources; its value is `lake_id`. `deployer:instance` is for bills: lakes of
+#: one account may share an instance's name.
+LAKE_TAG = "deployer:lake"
+INSTANCE_TAG = "deployer:instance"
+
+
+def lake_id(root: str, instance: str) -> str:
+    """10 of 0-9 and a-f; no two lakes share it."""
+    return _digest(f"{root.rstrip('/')}\0{instance}", 5)
+
+
+def own_names(root: str, instance: str) -> str:
+    """What begins the names of a lake's own resources: `deployer-1a2b3c4d5e-`."""
+    return f"deployer-{lake_id(root, instance)}-"
+
+
+def own_name(root: str, instance: str, what: str) -> str:
+    """A name of at most 64 of a-z, A-Z, 0-9 and - that begins with `own_names`; no two of a lake are equal."""
+    return f"{own_names(root, instance)}{readable(f'{instance}-{what}', 35)}-{_digest(what, 4)}"
+
+
+def role_path(root: str, instance: str) -> str:
+    """The path in IAM of the roles that a stack makes: `/deployer/1a2b3c4d5e/`."""
+    return f"/deployer/{lake_id(root, instance)}/"
+
+
+def name_on_aws(root: str, instance: str, what: str) -> str:
+    """A name of at most 64 of a-z, A-Z, 0-9 and -, for what keeps its name for life; no two of different roots are
+    equal, but a pattern of one instance's name may match another's."""
+    digest = _digest(f"{root.rstrip('/')}\0{instance}\0{what}", 4)
+    return f"deployer-{readable(f'{instance}-{what}', 45)}-{digest}"
+
+
+def log_bucket_name(root: str, instance: str) -> str:
+    """The bucket of a lake's access logs: at most 63 of a-z, 0-9 and -."""
+    bucket = re.sub(r"[^a-z0-9]+", "-", root.removeprefix("s3://").partition("/")[0])
+    return f"{bucket[:45].strip('-')}-logs-{lake_id(root, instance)}"
+
+
+def readable(text: str, length: int) -> str:
+    """The part of a name that people read: at most `length` of a-z, A-Z, 0-9 and -."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:length]
+
+
+def _digest(text: str, size: int) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=size).hexdigest()
+
+
+#: EMR's own policies are about resources that have it: clusters, and by them instances; subnets and their VPC.
+EMR_TAG = {"for-use-with-amazon-emr-managed-policies": "true"}

@@ -1,0 +1,91 @@
+"""What the commands on data share: the instance's root and cluster, and how rows are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+WIDEST = 60  #: characters of a value in a table for people
+
+
+def print_rows(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
+    """Rows as an aligned table for people, types under the names; gives how many they were."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from deployer.console.output import stdout
+    from deployer.specs.types.arrow import column_of
+    from deployer.specs.types.types import format_type
+    from deployer.tables.read.export import plain_values
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for field in schema:
+        number = _is_number(field.type)
+        head = Group(field.name, Text(_type_text(field, column_of, format_type), "dim"))
+        table.add_column(head, justify="right" if number else "left", overflow="fold")
+    count = 0
+    for batch in batches:
+        columns = [plain_values(column) for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            table.add_row(*(_cell(value) for value in row))
+        count += batch.num_rows
+    stdout().print(table)
+    return count
+
+
+def _type_text(field: Any, column_of: Any, format_type: Any) -> str:
+    from deployer.errors import InvalidInput
+
+    try:
+        return str(format_type(column_of(field).type))
+    except InvalidInput:  # a query can make types that tables cannot have
+        return str(field.type)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _cell(value: Any) -> Any:
+    from rich.text import Text
+
+    from deployer.text.visible import visible
+
+    if value is None:
+        return Text("null", "dim")
+    text = visible(str(value)[: WIDEST + 1].replace("\n", "⏎"))  # before it is measured
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def limited(batches: Iterator[pa.RecordBatch], rows: int | None) -> Iterator[pa.RecordBatch]:
+    """The first rows only; the source is not read further."""
+    for batch in batches:
+        if rows is not None:
+            batch = batch.slice(0, rows)
+            rows -= batch.num_rows
+        yield batch
+        if rows == 0:
+            return
+
+
+def rows_as_json(batches: Iterator[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """All rows as JSON objects."""
+    from deployer.tables.read.export import plain_values
+
+    found: Iterator[dict[str, Any]] = chain.from_iterable(
+        (
+            dict(zip(batch.schema.names, row, strict=True))
+            for row in zip(*(plain_values(column) for column in batch.columns), strict=True)
+        )
+        for batch in batches
+    )
+    return list(found)

@@ -1,0 +1,1 @@
+"""Commands that plan and apply: preview, up, destroy, drift, cost, doctor, plugin."""

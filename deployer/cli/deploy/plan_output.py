@@ -1,0 +1,83 @@
+"""A plan on stdout, in the form that was asked for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, assert_never
+
+if TYPE_CHECKING:
+    from deployer.plan.model import Plan
+    from deployer.plan.saved.seal import SavedAs
+    from deployer.plan.targets import Targets
+    from deployer.plan.verdict import Verdict
+
+
+class Format(StrEnum):
+    """How a plan is shown."""
+
+    TREE = "tree"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    HTML = "html"
+
+
+def print_plan(plan: Plan, form: Format, against: str | None = None, saved: SavedAs | None = None) -> None:
+    """Print the plan. Markdown fits a pull-request comment; HTML is one page that needs nothing else.
+
+    `against` is the Git ref whose specs it was made from, where no live state was read; `saved` is its file, if any.
+    """
+    match form:
+        case Format.TREE:
+            from deployer.console.output import note, stdout
+            from deployer.plan.render.saved_plan import apply_command, saved_words
+            from deployer.plan.render.terminal import plan_as_tree
+
+            stdout().print(plan_as_tree(plan))
+            if against is not None:
+                note(f"compared with the specs at {against}; live state was not read")
+            if saved is not None:
+                note(f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}")
+        case Format.JSON:
+            from deployer.console.output import print_json
+            from deployer.plan.render.json_form import plan_as_json
+
+            print_json(plan_as_json(plan, against, saved))
+        case Format.MARKDOWN:
+            from deployer.console.output import print_document
+            from deployer.plan.render.markdown import plan_as_markdown
+
+            print_document(plan_as_markdown(plan, against=against, saved=saved))
+        case Format.HTML:
+            from deployer.console.output import print_document
+            from deployer.plan.render.html import plan_as_html
+
+            print_document(plan_as_html(plan, against, saved))
+        case _:
+            assert_never(form)
+
+
+def print_verdict(instance: str, verdict: Verdict, form: Format, targets: Targets | None = None) -> None:
+    """Print what policies say, without the plan; notes of the verdict name its targets."""
+    match form:
+        case Format.TREE:
+            from deployer.console.output import stdout
+            from deployer.plan.render.terminal import verdict_as_tree
+
+            stdout().print(verdict_as_tree(verdict))
+        case Format.JSON:
+            from deployer.console.output import print_json
+            from deployer.plan.render.json_form import verdict_document
+
+            print_json(verdict_document(instance, verdict, targets))
+        case Format.MARKDOWN:
+            from deployer.console.output import print_document
+            from deployer.plan.render.markdown import verdict_as_markdown
+
+            print_document(verdict_as_markdown(instance, verdict))
+        case Format.HTML:
+            from deployer.console.output import print_document
+            from deployer.plan.render.html import verdict_as_html
+
+            print_document(verdict_as_html(instance, verdict))
+        case _:
+            assert_never(form)

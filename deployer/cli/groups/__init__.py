@@ -1,0 +1,1 @@
+"""The commands `deployer stack …` and `deployer savepoint …`, and `deployer restore`."""

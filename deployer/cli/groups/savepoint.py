@@ -1,0 +1,181 @@
+"""`deployer savepoint`: named moments of tables, which `restore` goes back to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
+    from deployer.state.model.entities import TableEntry
+    from deployer.state.reader import StateReader
+
+app = typer.Typer(
+    name="savepoint",
+    help="Name moments of tables: kept by every clean-up, and gone back to by `deployer restore`.",
+    no_args_is_help=True,
+)
+
+Name = Annotated[str, typer.Argument(help="The savepoint: letters, digits, '.', '_' and '-'.", metavar="NAME")]
+Tables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        "-t",
+        metavar="TABLE",
+        help="Only this table, as `database.name`; repeatable. All tables of the instance unless given.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("create")
+def create(
+    name: Name,
+    table: Tables = None,
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE", help="It is removed after so long, such as 7d or 36h; never by itself unless given."
+        ),
+    ] = None,
+    note: Annotated[str, typer.Option(help="What it is for.")] = "",
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make a savepoint of tables, all of one moment: rows, columns, partitions, keys and services.
+
+    Tables that cannot be read are left out, and the exit code is 1. A table that `--table` names has to be readable.
+    """
+    from contextlib import closing
+
+    from deployer.app.lake_root import root_to_read
+    from deployer.cli.summaries.unreadable import as_json_rows, note_unreadable
+    from deployer.console.output import print_json, stdout
+    from deployer.services.savepoints.tagged import make_savepoint
+    from deployer.specs.values.durations import hours_of
+    from deployer.state import open_store
+    from deployer.state.model.times import as_document
+    from deployer.system.clock import Clock
+    from deployer.text.formatting import count
+
+    hours = None if expires is None else hours_of(expires)
+    root = root_to_read(project, stack, specs)
+    with closing(open_store(root)) as store:
+        entries = chosen_entries(store, table)
+        broken = [] if table else _unreadable(store, root)
+        left_out = {each.table_id for each in broken}
+        entries = [each for each in entries if each.table_id not in left_out]
+        until = None if hours is None else Clock().now() + hours * 3_600_000
+        taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
+    if as_json:
+        tables = [{"table": each.full_name} | as_document(taken[each.table_id]) for each in entries]
+        error = {"error": {"kind": "Corrupt", "unreadable": as_json_rows(broken)}} if broken else {}
+        print_json({"name": name, "tables": tables, **error})
+        return 1 if broken else 0
+    stdout().print(f"savepoint {name} of {count(len(taken), 'table')}{_until(until)}")
+    for each in entries:
+        stdout().print(f"  {each.full_name} at version {taken[each.table_id].lance_version}", style="dim")
+    note_unreadable(broken)
+    return 1 if broken else 0
+
+
+@app.command("list")
+def list_(
+    table: Tables = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """List savepoints, the newest first, with the version of each table that they are of."""
+    from contextlib import closing
+
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from deployer.app.lake_root import root_to_read
+    from deployer.console.output import note, print_json, stdout
+    from deployer.state import open_reader
+    from deployer.state.model.times import as_document
+    from deployer.system.clock import utc
+
+    with closing(open_reader(root_to_read(project, stack, specs))) as store:
+        entries = chosen_entries(store, table)
+        states, failures = store.each_table([each.table_id for each in entries])
+    for each in entries:
+        if each.table_id in failures:
+            note(f"{each.full_name} cannot be read: {failures[each.table_id]}")
+    entries = [each for each in entries if each.table_id in states]
+    found = [(savepoint, each) for each in entries for savepoint in states[each.table_id].savepoints.values()]
+    found.sort(key=lambda pair: (-pair[0].at, pair[0].name, pair[1].full_name))
+    if as_json:
+        print_json({"savepoints": [{"table": entry.full_name} | as_document(savepoint) for savepoint, entry in found]})
+        return 0
+    if not found:
+        note("there are no savepoints: `deployer savepoint create NAME` makes one")
+        return 0
+    shown = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in ("savepoint", "table", "version", "when (UTC)", "until (UTC)", "who", "note"):
+        shown.add_column(column)
+    for savepoint, entry in found:
+        same = savepoint.dataset == states[entry.table_id].dataset
+        version = str(savepoint.lance_version) if same else f"{savepoint.dataset}:{savepoint.lance_version}"
+        times = utc(savepoint.at), utc(savepoint.expires_at) if savepoint.expires_at else ""
+        shown.add_row(savepoint.name, entry.full_name, version, *times, savepoint.author, savepoint.note)
+    stdout().print(shown)
+    return 0
+
+
+@app.command("delete")
+def delete(
+    name: Name,
+    table: Tables = None,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Delete a savepoint of all tables that have it. What only it kept goes with the next clean-up."""
+    from contextlib import closing
+
+    from deployer.app.lake_root import root_to_read
+    from deployer.console.output import print_json, stdout
+    from deployer.services.savepoints.tagged import delete_savepoint
+    from deployer.state import open_store
+
+    root = root_to_read(project, stack, specs)
+    with closing(open_store(root)) as store:
+        done = delete_savepoint(store, root, chosen_entries(store, table), name)
+    if as_json:
+        print_json({"name": name, "tables": list(done)})
+        return 0
+    stdout().print(f"deleted savepoint {name} of {', '.join(done)}")
+    return 0
+
+
+def chosen_entries(store: StateReader, names: Sequence[str] | None) -> list[TableEntry]:
+    """The active tables, or those named. Raises NotFound with the nearest name."""
+    from deployer.tables.open_table import find_entry
+
+    entries = [entry for entry in store.instance().tables.values() if entry.status == "active"]
+    chosen = entries if not names else [find_entry(entries, name) for name in names]
+    return sorted({entry.table_id: entry for entry in chosen}.values(), key=lambda entry: entry.full_name)
+
+
+def _unreadable(store: StateReader, root: str) -> list[Unreadable]:
+    from deployer.live.reader import read_lake
+
+    return [table for _, table in sorted(read_lake(store, root).unreadable.items())]
+
+
+def _until(ms: int | None) -> str:
+    from deployer.system.clock import utc
+
+    return "" if ms is None else f", until {utc(ms)} UTC"

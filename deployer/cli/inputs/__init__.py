@@ -1,0 +1,1 @@
+"""What several commands take: options of text files, standard input, and the table that a command works on."""

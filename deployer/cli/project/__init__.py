@@ -1,0 +1,1 @@
+"""Commands on specs: init, validate, render, graph, schema, package."""

@@ -1,0 +1,54 @@
+"""`deployer graph`: the declared resources and what they depend on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, ProjectDir, SpecsPath, StackName
+
+
+class GraphFormat(StrEnum):
+    """How the graph is given."""
+
+    MERMAID = "mermaid"
+    SVG = "svg"
+
+
+def graph(
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    format: Annotated[
+        GraphFormat, typer.Option("--format", help="Mermaid for Markdown, SVG for a picture.")
+    ] = GraphFormat.MERMAID,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", dir_okay=False, help="File to write; stdout unless given.", show_default=False),
+    ] = None,
+) -> int:
+    """Draw the resource graph that the specs declare. Reads no live state."""
+    from deployer.app.workspace import open_workspace
+    from deployer.console.output import note, print_document
+    from deployer.errors import InvalidInput
+    from deployer.files.private import write_private
+    from deployer.plan.graph import build_graph
+    from deployer.plan.graph.drawing import graph_as_svg
+    from deployer.plan.graph.mermaid import graph_as_mermaid
+
+    declared = build_graph(open_workspace(project, stack, specs).lake())
+    text = graph_as_svg(declared) if format is GraphFormat.SVG else graph_as_mermaid(declared)
+    if output is None:
+        print_document(text)
+        return 0
+    try:
+        write_private(output, text, keeps_mode=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"the graph cannot be written: {error.strerror}", where=output, remedy="choose another file"
+        ) from error
+    note(f"wrote {output}")
+    return 0

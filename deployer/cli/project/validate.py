@@ -1,0 +1,77 @@
+"""`deployer validate`: every problem of the specs at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+from deployer.errors import InvalidSpecs
+
+if TYPE_CHECKING:
+    from deployer.app.workspace import Workspace
+    from deployer.specs.model import Lake
+
+_SHOWN = 10  #: files that are named
+
+
+def validate(
+    project: ProjectDir = None, stack: StackName = DEFAULT_STACK, specs: SpecsPath = None, as_json: AsJson = False
+) -> int:
+    """Check the specs and say every problem as `file:line:column: what; what to do`. Exits with 1 when there is one."""
+    from deployer.app.workspace import open_workspace
+    from deployer.console.output import print_json, stdout
+    from deployer.specs.loading.lake import read_files
+    from deployer.specs.sources.unread import unread_files
+
+    workspace = open_workspace(project, stack, specs)
+    try:
+        lake = workspace.lake()
+    except InvalidSpecs:
+        note_unread(workspace, read_files(workspace.dir, workspace.specs, workspace.stack))
+        raise
+    if as_json:
+        print_json(summary_as_json(lake) | {"unread": unread_files(workspace.dir, workspace.specs, lake.files)})
+    else:
+        stdout().print(summary(lake))
+        note_unread(workspace, lake.files)
+    return 0
+
+
+def note_unread(workspace: Workspace, read: Collection[str]) -> None:
+    """Names the spec files below the folder of the specs that are not among those read, and the remedy."""
+    from deployer.console.output import note
+    from deployer.specs.sources.unread import unread_files
+
+    unread = unread_files(workspace.dir, workspace.specs, read)
+    if not unread:
+        return
+    shown = ", ".join(unread[:_SHOWN]) + (f" and {len(unread) - _SHOWN:,} more" if len(unread) > _SHOWN else "")
+    verb = "is" if len(unread) == 1 else "are"
+    top = workspace.specs if workspace.specs.is_dir() else workspace.specs.parent
+    folder = Path(unread[0]).parent
+    below = folder.relative_to(top.relative_to(workspace.dir)) if top.is_relative_to(workspace.dir) else folder
+    pattern = "*.yaml" if below == Path() else f"{below.as_posix()}/*.yaml"
+    note(f"{shown} {verb} not read: no file includes {'it' if len(unread) == 1 else 'them'}")
+    note(f'to read such files, add the document `include: ["{pattern}"]` to a spec file in {top.name}/')
+
+
+def summary(lake: Lake) -> str:
+    """What was found to be sound, in one line."""
+    counts = (_counted(len(lake.tables), "table"), _counted(len(lake.files), "file"))
+    return f"{lake.instance.name}: {counts[0]} in {counts[1]} without a problem"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def summary_as_json(lake: Lake) -> dict[str, Any]:
+    """The same for machines; `problems` is empty here and listed in the error document otherwise."""
+    return {
+        "instance": lake.instance.name,
+        "tables": [table.full_name for table in lake.tables],
+        "files": list(lake.files),
+        "problems": [],
+    }

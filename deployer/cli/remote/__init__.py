@@ -1,0 +1,1 @@
+"""Jobs on clusters that commands start, follow and cancel."""

@@ -1,0 +1,86 @@
+"""`deployer ingest --cluster` where the cluster is not this machine."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from deployer.app.workspace import Workspace
+from deployer.cli.remote.run import run_on
+from deployer.cli.remote.uploads import remove_uploads, upload_files
+from deployer.cli.summaries.load import print_result, result_from
+from deployer.compute.jobs.cluster import RemoteJob
+from deployer.console.output import note, print_json
+from deployer.errors import InvalidInput
+from deployer.specs.model import Cluster, Lake
+from deployer.state import open_store
+from deployer.tables.ingest.files.source_files import is_on_s3
+from deployer.tables.ingest.job import IngestRequest, done_before
+from deployer.tables.open_table import find_entry
+from spark_jobs.ingest import arguments_of
+
+PROGRAM = "ingest"
+
+
+def ingest_on(
+    cluster: Cluster,
+    workspace: Workspace,
+    lake: Lake,
+    table: str,
+    request: IngestRequest,
+    *,
+    as_json: bool,
+    detach: bool,
+    upload: bool,
+) -> int:
+    """Loads on the cluster and shows the result as a load on this machine does."""
+    _refuse_own_files(request, upload=upload)
+    root = workspace.root(lake)
+    with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
+        entry = find_entry(store.instance().tables.values(), table)
+        done_before(store, root, entry, request)
+        name = entry.full_name
+    job_id = request.job_id or uuid.uuid4().hex
+    paths = request.paths
+    if upload:
+        paths = upload_files(root, job_id, paths, request.format, as_json=as_json)
+    arguments = arguments_of(root, name, replace(request, job_id=job_id, paths=paths))
+    tags = {"deployer:instance": lake.instance.name, "deployer:table": name}
+    job = RemoteJob(PROGRAM, job_id, f"ingest {name}", arguments, tags)
+    result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
+    if result is not None:
+        show(root, job_id, result, as_json=as_json)
+    return 0
+
+
+def show(root: str, job_id: str, result: Mapping[str, Any], *, as_json: bool) -> None:
+    """The result of a load that ran elsewhere; what was uploaded for it goes."""
+    if as_json:
+        print_json(result)
+    else:
+        print_result(result_from(result), "the file that --bad-rows names")
+        for text in result.get("notes", ()):
+            note(text)
+        for due in result.get("services", ()):
+            note(f"{due['service']} was due ({due['why']}): {due['status'] or due['failure']}")
+    remove_uploads(root, job_id)
+
+
+def _refuse_own_files(request: IngestRequest, *, upload: bool) -> None:
+    """A cluster reads what is on S3; raises InvalidInput for what is on this machine."""
+    own = [path for path in request.paths if not is_on_s3(path)]
+    if own and not upload:
+        raise InvalidInput(
+            "a cluster on AWS cannot read files of this machine",
+            where=own[0],
+            remedy="add --upload; or put them below the lake's root, which its role may read, and give their address",
+        )
+    if request.bad_rows is not None and not is_on_s3(str(request.bad_rows)):
+        raise InvalidInput(
+            "a cluster on AWS cannot write files of this machine",
+            where=str(request.bad_rows),
+            remedy="give --bad-rows an s3:// address below the lake's root",
+        )

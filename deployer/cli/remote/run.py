@@ -1,0 +1,130 @@
+"""Running a job on a cluster that is not this machine: start, follow, cancel, and how to go on after a stop."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import typer
+from rich.text import Text
+
+from deployer.app.stack.engine import engine_for
+from deployer.app.stack.state import stack_outputs
+from deployer.app.workspace import Workspace
+from deployer.aws.calls import CallFailed
+from deployer.cli.options import DEFAULT_STACK
+from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
+from deployer.compute.jobs.status import Started, ask_to_end
+from deployer.compute.running.connect import connect
+from deployer.compute.running.follow import Watcher, run_continues
+from deployer.compute.running.follow import follow as follow_to_end
+from deployer.compute.running.start import run_job
+from deployer.console.output import ask_yes_or_no, note, print_lines
+from deployer.console.progress_display import Meter
+from deployer.errors import Interrupted
+from deployer.specs.model import Cluster, Lake
+from deployer.system.clock import Clock
+from deployer.system.progress import Progress
+
+
+def run_on(
+    cluster: Cluster, workspace: Workspace, lake: Lake, job: RemoteJob, *, as_json: bool, detach: bool
+) -> Mapping[str, Any] | None:
+    """The result of the job, run on the declared cluster; None when it was only started.
+
+    Raises the error that ended the job, as the job on this machine would, and Interrupted when it was cancelled or left
+    alone. Ctrl-C asks whether to cancel; without a terminal it cancels.
+    """
+    outputs = stack_outputs(workspace, engine_for(workspace, lake))
+    there = connect(cluster, outputs, f"stack {workspace.stack}", workspace.values.get("target_hosts", ""))
+    root = workspace.root(lake)
+    again = follow_command(job.job_id, workspace.stack)
+    if not as_json:
+        note(f"job {job.job_id}")
+    is_started = False
+
+    def follow(started: Started) -> Mapping[str, Any] | None:
+        nonlocal is_started
+        is_started = True
+        if detach:
+            note(f"{there.words(started.run_id)} has started; follow it: {again}")
+            return None
+        return follow_run(there, root, started, again, as_json=as_json)
+
+    def on_again() -> None:
+        nonlocal is_started
+        is_started = False
+        note("AWS does not know the role everywhere yet: the run is started again")
+
+    try:
+        return run_job(there, root, job, follow, clock=Clock(), on_again=on_again)
+    except KeyboardInterrupt:
+        if is_started:
+            raise
+        raise Interrupted(
+            "stopped while the run was being started, and it may run",
+            where=f"cluster {cluster.name}",
+            remedy=f"the same command with --job-id {job.job_id} finds it, or starts it if it does not run",
+        ) from None
+
+
+def follow_run(cluster: RemoteCluster, root: str, started: Started, again: str, *, as_json: bool) -> Mapping[str, Any]:
+    """Follows a run to the end of its job; `again` is the command that follows it on. Raises as `run_on` does."""
+    words = cluster.words(started.run_id)
+    asked = False
+    while True:
+        try:
+            with Meter(as_json=as_json) as meter:
+                meter.begin(started.title, started.title)
+                watcher = _watcher(meter, started.title, words)
+                return follow_to_end(cluster, root, started.run_id, started.key, watcher, Clock())
+        except KeyboardInterrupt:
+            if asked or (wanted := _wants_to_cancel(words)) is None:
+                raise Interrupted("the run continues", where=words, remedy=f"follow it: {again}") from None
+            if wanted:
+                ask_to_end(root, started.key)
+                cluster.cancel(started.run_id)
+                asked = True
+                note("the run is asked to end; Ctrl-C leaves it to that")
+        except CallFailed as failure:
+            raise run_continues(failure, words, f"follow it: {again}") from failure
+
+
+def follow_command(job_id: str, stack: str) -> str:
+    """The command that follows a job on, as somebody may type it."""
+    from shlex import quote
+
+    return f"deployer follow {quote(job_id)}" + ("" if stack == DEFAULT_STACK else f" --stack {quote(stack)}")
+
+
+def _wants_to_cancel(words: str) -> bool | None:
+    """None: Ctrl-C again."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    try:
+        return ask_yes_or_no(f"cancel {words}?")
+    except (typer.Abort, KeyboardInterrupt):
+        return None
+
+
+def _watcher(meter: Meter, name: str, words: str) -> Watcher:
+    def on_status(status: RunStatus) -> None:
+        doing = f"{status.state} ({status.said})"
+        meter.tell(name, doing, 0, None, "")
+        if meter.as_json:
+            meter.event("status", run=words, state=status.state, said=status.said, detail=status.detail)
+        elif status.state in (RunState.WAITING, RunState.RUNNING):
+            meter.console.print(Text(f"{words}: {doing}", "dim"), soft_wrap=True)
+
+    def on_progress(progress: Progress) -> None:
+        doing = f"{progress.doing}, {progress.rows:,} rows read" if progress.rows else progress.doing
+        meter.tell(name, doing, progress.done, progress.total, progress.unit)
+
+    def on_line(line: str) -> None:
+        if meter.as_json:
+            meter.event("line", line=line)
+        else:
+            print_lines(meter.console, f"  | {line}", "dim")
+
+    return Watcher(on_status, on_progress, on_line)

@@ -1,0 +1,77 @@
+"""`deployer service run --cluster` where the cluster is not this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.app.workspace import Workspace
+from deployer.cli.remote.run import run_on
+from deployer.cli.summaries.service_run import print_done
+from deployer.console.output import print_json
+from deployer.errors import Interrupted
+from deployer.files.dataclass_json import from_asdict
+from deployer.services.clean import Cleaned
+from deployer.services.cluster.results import TableClustered
+from deployer.services.compact.results import Compacted
+from deployer.services.metasync.results import Metasynced
+from deployer.services.runs.remote import service_job
+from deployer.services.savepoints.autosavepoint import Autosaved
+from deployer.specs.model import Cluster, Lake
+from deployer.state import open_store
+from deployer.state.model.times import as_document
+from deployer.tables.open_table import find_entry
+
+_RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
+    "COMPACT": Compacted,
+    "CLUSTER": TableClustered,
+    "CLEAN": Cleaned,
+    "METASYNC": Metasynced,
+    "AUTOSAVEPOINT": Autosaved,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunAsked:
+    """A run of a service on a table. `job_id` names it; a known one is followed and not started twice."""
+
+    table: str
+    service: str
+    options: Mapping[str, Any] | None
+    engine: str
+    job_id: str | None = None
+
+
+def run_service_on(
+    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RunAsked, *, as_json: bool, detach: bool
+) -> int:
+    """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
+    root = workspace.root(lake)
+    with closing(open_store(root)) as store:  # what is wrong with the table is said before anything is paid for
+        name = find_entry(store.instance().tables.values(), asked.table).full_name
+    job = service_job(
+        root,
+        lake.instance.name,
+        name,
+        asked.service,
+        cluster=cluster.name,
+        options=asked.options,
+        engine=asked.engine,
+        job_id=asked.job_id,
+    )
+    result = run_on(cluster, workspace, lake, job, as_json=as_json, detach=detach)
+    return 0 if result is None else show(result, as_json=as_json)
+
+
+def show(result: Mapping[str, Any], *, as_json: bool) -> int:
+    """What a run elsewhere came to; gives the exit code."""
+    kind = _RESULTS.get(result.get("service", ""))
+    if kind is None:  # runs of schedules tell less
+        print_json(result)
+    elif as_json:
+        print_json({"service": result["service"], **as_document(from_asdict(kind, result, skip_unknown=True))})
+    else:
+        print_done(from_asdict(kind, result, skip_unknown=True))
+    return Interrupted.exit_code if result["status"] == "CANCELLED" else 0

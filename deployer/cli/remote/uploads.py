@@ -1,0 +1,60 @@
+"""Files of this machine for a load on a cluster: below the lake's root, which its role may read, until that is done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from deployer.console.progress_display import Meter
+from deployer.errors import InvalidInput
+from deployer.storage.s3_objects import S3Objects
+from deployer.tables.ingest.files.find import find_sources
+from deployer.tables.ingest.files.folder_names import folders_of
+from deployer.tables.ingest.files.loaded_files import identified
+from deployer.tables.ingest.files.model import Format
+from deployer.tables.ingest.files.source_files import is_on_s3
+
+FOLDER = "_uploads"
+
+
+def upload_files(
+    root: str, job_id: str, paths: Sequence[str], form: Format | None, *, as_json: bool
+) -> tuple[str, ...]:
+    """The addresses to load instead of `paths`: files of this machine as objects of the job, others as they are.
+
+    Uploading the same again replaces it; other content has another address, so that its run is not taken for that of
+    the files which had these names before. Raises NotFound and InvalidInput as a load of the files here does.
+    """
+    own = [path for path in paths if not is_on_s3(path)]
+    sources = find_sources(own, form)
+    if datasets := [source.path for source in sources if source.format is Format.LANCE]:
+        raise InvalidInput(
+            "a Lance dataset is not uploaded for a load",
+            where=datasets[0],
+            remedy="copy it to S3, and give its address",
+        )
+    objects, folder = S3Objects(root), f"{_folder(job_id)}/{identified(sources).digest}"
+    total = sum(Path(source.path).stat().st_size for source in sources)
+    addresses, done = [], 0
+    with Meter(as_json=as_json) as meter:
+        meter.begin(job_id, "uploading")
+        for number, source in enumerate(sources):
+            file = Path(source.path)
+            meter.tell(job_id, file.name, done, total, "bytes")
+            key = "/".join((folder, str(number), *folders_of(source.folders), file.name))
+            objects.upload(key, file)
+            addresses.append(f"{root.rstrip('/')}/{key}")
+            done += file.stat().st_size
+    return (*(path for path in paths if is_on_s3(path)), *addresses)
+
+
+def remove_uploads(root: str, job_id: str) -> None:
+    """Removes what was uploaded for a job that is done."""
+    objects = S3Objects(root)
+    objects.delete(objects.list(_folder(job_id)))
+
+
+def _folder(job_id: str) -> str:
+    """Ids of jobs are anybody's text, and never become paths."""
+    return f"{FOLDER}/{blake2b(job_id.encode(), digest_size=16).hexdigest()}"

@@ -1,0 +1,65 @@
+"""`deployer service check`: whether all services do what their triggers ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+NOT_WELL = 2  #: exit code when a service is overdue or failed
+
+
+def check(
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TABLE]...", help="Tables; all of the lake unless given.", show_default=False),
+    ] = None,
+    grace: Annotated[
+        str, typer.Option(metavar="DURATION", help="How late a run may be before it is called overdue.")
+    ] = "1h",
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Check that services run as their triggers ask: exit code 2, and a line each, for those that are overdue, whose
+    newest run failed, or whose table cannot be read. For monitoring; runs nothing."""
+    from deployer.app.lake_root import root_to_read
+    from deployer.app.stack.lengths_of_time import seconds_of
+    from deployer.cli.service.look import looked
+    from deployer.console.output import print_json, stdout
+    from deployer.state.model.times import iso_utc
+    from deployer.text.formatting import count
+
+    late = float(seconds_of(grace, "--grace"))
+    look = looked(root_to_read(project, stack, specs), tables, late)
+    seen = sorted(look.tables.values(), key=lambda each: each.entry.full_name)
+    lines: list[tuple[str, str | None, str, str]] = []
+    for table in seen:
+        if table.trouble:
+            lines.append((table.entry.full_name, None, "UNREADABLE", table.trouble))
+        for each in table.standings:
+            why = each.overdue or each.failed
+            if why:
+                lines.append((table.entry.full_name, each.service, "OVERDUE" if each.overdue else "FAILED", why))
+    services = sum(len(table.standings) for table in seen)
+    if as_json:
+        print_json(
+            {
+                "at": iso_utc(look.at),
+                "services": services,
+                "problems": [
+                    {"table": name, "service": service, "status": status, "why": why}
+                    for name, service, status, why in lines
+                ],
+            }
+        )
+    for name, service, status, why in () if as_json else lines:
+        stdout().print(f"{name}{f' {service}' if service else ''}: {status}: {why}", soft_wrap=True)
+    if not lines and not as_json:
+        stdout().print(
+            f"{count(services, 'service')} of {count(len(seen), 'table')}: none is overdue, none failed last"
+        )
+    return NOT_WELL if lines else 0

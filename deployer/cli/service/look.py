@@ -1,0 +1,20 @@
+"""One look at how the services of a lake stand, for the commands that tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from deployer.services.agent.watch import Look, Watch
+from deployer.services.triggers.status import GRACE
+from deployer.state import open_reader
+from deployer.system.clock import Clock
+from deployer.tables.open_table import find_entry
+
+
+def looked(root: str, tables: Sequence[str] | None = None, grace: float = GRACE) -> Look:
+    """At the given tables, or at all. Raises NotFound for one that is not there."""
+    with closing(open_reader(root)) as store:
+        entries = store.instance().tables.values()
+        only = {find_entry(entries, name).table_id for name in tables} if tables else None
+        return Watch(store, root, grace, only).look(Clock().now())

@@ -1,0 +1,81 @@
+"""`deployer state export` and `state import`: the whole state store as one file, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deployer.cli.options import DEFAULT_STACK, AsJson, ProjectDir, SpecsPath, StackName
+
+if TYPE_CHECKING:
+    from deployer.state.transfer.export import Exported
+
+
+def export(
+    file: Annotated[Path, typer.Argument(help="The file to write, such as state.zip.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write all logs and snapshots, as of one moment, into one file with checksums. The tables' data is not in it.
+
+    Exit codes: 0 written; 1 an error, such as something stored that is damaged; 3 refused: the file is there.
+    """
+    from contextlib import closing
+
+    from deployer.app.lake_root import root_to_read
+    from deployer.errors import InvalidInput, Refused
+    from deployer.state import open_reader
+
+    root = root_to_read(project, stack, specs)
+    if file.exists() and not force:
+        raise Refused("the file is there already", where=file, remedy="give another name, or --force")
+    if not file.absolute().parent.is_dir():
+        raise InvalidInput("no such folder", where=file.absolute().parent, remedy="make it first")
+    with closing(open_reader(root)) as store:
+        exported = store.export_to(file)
+    _tell(exported, "wrote", file, as_json)
+    return 0
+
+
+def import_state(
+    file: Annotated[Path, typer.Argument(help="A file that `state export` wrote.", show_default=False)],
+    project: ProjectDir = None,
+    stack: StackName = DEFAULT_STACK,
+    specs: SpecsPath = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make the declared instance's state store from an export. Its root must have none; the data is copied by hand.
+
+    Exit codes: 0 imported; 1 an error, such as a damaged file; 3 refused: the root has a state store, or the file is of
+    a newer deployer.
+    """
+    from deployer.app.lake_root import instance_of
+    from deployer.state.new_from_export import import_into
+
+    root, instance = instance_of(project, stack, specs)
+    imported = import_into(file, root, instance.state.options, instance=instance.name)
+    _tell(imported, "imported", file, as_json)
+    return 0
+
+
+def _tell(exported: Exported, done: str, file: Path, as_json: bool) -> None:
+    from deployer.console.output import print_json, stdout
+    from deployer.text.formatting import count
+
+    if as_json:
+        counts = {"entries": exported.entries, "snapshots": exported.snapshots}
+        print_json({"file": str(file), "logs": exported.logs, **counts})
+        return
+    what = ", ".join(
+        (
+            count(len(exported.logs), "log"),
+            count(exported.entries, "entry", "entries"),
+            count(exported.snapshots, "snapshot"),
+        )
+    )
+    stdout().print(f"{done} {file}: {what}", soft_wrap=True)

@@ -1,0 +1,1 @@
+"""What loads and runs came to, printed the same wherever they ran."""

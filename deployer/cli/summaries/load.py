@@ -1,0 +1,85 @@
+"""What a load came to, in words: the same wherever it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deployer.tables.indexes.build import CaughtUp
+    from deployer.tables.ingest.files.loaded_files import LoadedBefore
+    from deployer.tables.ingest.job import IngestResult
+    from deployer.tables.partitions.split import SplitResult
+
+
+LISTED = 5  #: files that were loaded before, each with its line
+
+
+def result_from(told: Mapping[str, Any]) -> IngestResult:
+    """The result as a job's program tells it."""
+    from deployer.files.dataclass_json import from_asdict
+    from deployer.tables.ingest.job import IngestResult
+
+    return from_asdict(IngestResult, told, skip_unknown=True)
+
+
+def print_result(result: IngestResult, bad_rows: object) -> None:
+    """The load in words; `bad_rows` is where bad ones were set aside."""
+    from rich.filesize import decimal
+
+    from deployer.console.output import stdout
+    from deployer.text.formatting import count
+
+    if result.already_done:
+        stdout().print(f"{result.table}: job {result.job_id} was done before, as version {result.lance_version}")
+        _print_splits(result.splits)
+        _print_indexes(result.indexes)
+        return
+    rate = result.rows / result.seconds if result.seconds else 0
+    stdout().print(
+        f"{result.table}: {count(result.rows, 'row')} added in {count(result.files, 'file')}, "
+        f"{decimal(result.bytes)}, version {result.lance_version} ({result.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    stdout().print(f"job {result.job_id}", style="dim")
+    if result.bad_rows:
+        bad = count(result.bad_rows, "bad row was", "bad rows were")
+        stdout().print(f"{bad} set aside in {bad_rows}", style="yellow")
+    if result.duplicates_skipped:
+        skipped = count(result.duplicates_skipped, "row was", "rows were")
+        stdout().print(f"{skipped} skipped, whose keys were there", style="yellow")
+    _print_loaded_before(result.loaded_before, unique=result.unique)
+    _print_splits(result.splits)
+    _print_indexes(result.indexes)
+
+
+def _print_loaded_before(files: Sequence[LoadedBefore], *, unique: bool) -> None:
+    from deployer.console.output import note
+
+    for file in files[:LISTED]:
+        note(str(file) if unique else f"{file}; its rows are in the table twice now, unless something removed them")
+    if len(files) > LISTED:
+        note(f"{len(files) - LISTED:,} more files were loaded before")
+
+
+def _print_splits(splits: SplitResult | None) -> None:
+    from deployer.console.output import note, stdout
+    from deployer.text.formatting import count
+
+    if splits is None:
+        return
+    if splits.split:
+        were = count(len(splits.split), "leaf", "leaves")
+        stdout().print(f"{were} with more than {splits.max_rows:,} rows split: there are {splits.leaves:,} now")
+    if splits.failure:
+        note(f"the rows are loaded, and leaves are not split: {splits.failure}; the next load tries again")
+
+
+def _print_indexes(indexes: CaughtUp) -> None:
+    from deployer.console.output import note, stdout
+
+    if indexes.built:
+        stdout().print(f"indexes built: {', '.join(indexes.built)}")
+    if indexes.updated:
+        stdout().print(f"indexes brought up to date: {', '.join(indexes.updated)}")
+    if indexes.failure:
+        note(f"the rows are loaded, and indexes are behind: {indexes.failure}; the next load tries again")

@@ -1,0 +1,163 @@
+"""What a run of a service came to, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deployer.console.output import note, stdout
+from deployer.services.clean import Cleaned
+from deployer.services.cluster.depth import Depth
+from deployer.services.cluster.results import TableClustered
+from deployer.services.compact.results import Compacted
+from deployer.services.metasync.results import Metasynced, Published
+from deployer.services.restore.restoring import Restored
+from deployer.services.savepoints.autosavepoint import Autosaved
+from deployer.specs.types.column_names import listed
+from deployer.text.formatting import count, size
+
+
+def print_done(done: Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored) -> None:
+    """Prints what was done, or why nothing was."""
+    if done.status == "SKIPPED":
+        stdout().print(f"{done.table}: nothing to do: {done.why}")
+        if isinstance(done, TableClustered):
+            stdout().print(f"overlap depth {_depth(done.depth_before.of_all, done.columns)}")
+    elif isinstance(done, TableClustered):
+        _clustered(done)
+    elif isinstance(done, Cleaned):
+        _cleaned(done)
+    elif isinstance(done, Metasynced):
+        _metasynced(done)
+    elif isinstance(done, Autosaved):
+        _autosaved(done)
+    elif isinstance(done, Restored):
+        stdout().print(f"{done.table}: restored to {done.undone.point.words}, as version {done.lance_version}")
+    else:
+        _compacted(done)
+
+
+def _cleaned(done: Cleaned) -> None:
+    before, after, gone = done.before, done.after, done.removed
+    what = [f"{count(gone.versions, 'version')} ({_ranges(gone.numbers)})"] if gone.versions else []
+    what += [count(gone.files, "file") + " that no version has"] if gone.files else []
+    what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
+    what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
+    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    if done.dry_run:
+        stdout().print(f"{done.table}: would remove {', '.join(what)}: {size(gone.bytes)}")
+    else:
+        stdout().print(
+            f"{done.table}: {before.versions:,} → {count(after.versions, 'version')}, {before.files:,} → "
+            f"{count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}: removed {', '.join(what)}"
+        )
+    for location, bytes_ in zip(gone.datasets, gone.dataset_bytes, strict=True):
+        stdout().print(f"  dataset {location}: {size(bytes_)}", style="dim")
+    for each in gone.kept:
+        note(f"kept {each}")
+    if gone.why_not:
+        note(f"files that no version has were not looked at: {gone.why_not}")
+
+
+def _ranges(numbers: Sequence[int], most: int = 8) -> str:
+    """`1 to 7, 9`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    shown = [str(low) if low == high else f"{low} to {high}" for low, high in found[:most]]
+    return ", ".join([*shown, f"and {len(found) - most} ranges more"] if len(found) > most else shown)
+
+
+def _metasynced(done: Metasynced) -> None:
+    for each in done.targets:
+        told = "" if each.version_after is None else f" version {each.version_after}"
+        stdout().print(f"{done.table}: {each.action}{told}: {each.target}")
+        _said_of_others(each)
+    for each in done.gone:
+        stdout().print(f"entry of a table that is deleted: {each.action}: {each.target}")
+        _said_of_others(each)
+
+
+def _said_of_others(each: Published) -> None:
+    if each.action == "left":
+        note(f"{each.target} is somebody else's by now, so it was left alone")
+    elif each.changed_by_others:
+        note(f"somebody changed it: {', '.join(each.changed_by_others)}")
+    elif each.failure:
+        note(each.failure)
+
+
+def _autosaved(done: Autosaved) -> None:
+    name = done.savepoint.name if done.savepoint else ""
+    stdout().print(f"{done.table}: savepoint {name} at version {done.lance_version}")
+    if done.removed:
+        note(f"removed old ones: {', '.join(done.removed)}")
+
+
+def _compacted(done: Compacted) -> None:
+    out = stdout()
+    before, after, work = done.before, done.after, done.work
+    rate = work.rows / done.seconds if done.seconds else 0
+    out.print(
+        f"{done.table}: {before.files:,} → {count(after.files, 'file')}, {size(before.bytes)} → {size(after.bytes)}, "
+        f"{count(work.rows, 'row')} rewritten, {count(work.deleted_rows, 'deleted row')} dropped, in "
+        f"{count(work.portions, 'portion')} ({done.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    _how(done)
+
+
+def _clustered(done: TableClustered) -> None:
+    out = stdout()
+    before, after, work = done.before, done.after, done.work
+    by = f"{done.curve} over {listed(done.columns)}"
+    depth = done.depth_before.of_all
+    if done.dry_run:
+        out.print(f"{done.table}, by {by}: overlap depth {_depth(depth, done.columns)}; {done.why}")
+        _leaves(done)
+        return
+    rate = work.rows / done.seconds if done.seconds else 0
+    out.print(
+        f"{done.table}: clustered by {by}: {before.files:,} → {count(after.files, 'file')}, {size(before.bytes)} → "
+        f"{size(after.bytes)}, {count(work.rows, 'row')} rewritten in {count(work.portions, 'portion')} "
+        f"({done.seconds:.1f} s, {rate:,.0f} rows/s)"
+    )
+    out.print(f"overlap depth {_depth(depth, done.columns)} → {_depth(done.depth_after.of_all, done.columns)}")
+    _leaves(done)
+    _how(done)
+
+
+def _depth(depth: Depth, columns: Sequence[str] = ()) -> str:
+    """`1.20 (at most 3 of 16 files; by carrier 4.1, by delay 3.9)`."""
+    alone = [f"by {name} {each:.1f}" for name, each in zip(columns, depth.by_column, strict=False)]
+    more = "; " + ", ".join(alone) if len(alone) > 1 else ""
+    return f"{depth.average:.2f} (at most {depth.most} of {count(depth.files, 'file')}{more})"
+
+
+def _leaves(done: TableClustered, most: int = 20) -> None:
+    """Each leaf where there are several, the deepest first."""
+    before, after = done.depth_before.leaves, done.depth_after.leaves
+    if len(before) < 2:
+        return
+    for name, depth in sorted(before.items(), key=lambda leaf: (-leaf[1].average, leaf[0]))[:most]:
+        then = "" if done.dry_run or name not in after else f" → {_depth(after[name])}"
+        stdout().print(f"  leaf {name}: {_depth(depth)}{then}", style="dim")
+    if len(before) > most:
+        stdout().print(f"  and {count(len(before) - most, 'leaf', 'leaves')} more", style="dim")
+
+
+def _how(done: Compacted | TableClustered) -> None:
+    """Where it ran, and what became of conflicts and indexes."""
+    out, work = stdout(), done.work
+    where = "with Spark" if done.engine == "spark" else "in this process"
+    out.print(f"run {done.run_id}, {where}: {done.reason}", style="dim")
+    if work.conflicts:
+        were = count(work.conflicts, "portion was", "portions were")
+        note(f"{were} planned again, as others had changed their files")
+    if done.status == "CANCELLED":
+        note(f"the run ended early ({done.why}): what is told here is committed, and the rest is as it was")
+    if done.indexes.updated or done.indexes.built:
+        out.print(f"indexes brought up to date: {', '.join((*done.indexes.built, *done.indexes.updated))}")
+    if done.indexes.failure:
+        note(f"indexes are behind: {done.indexes.failure}; the next load or run tries again")

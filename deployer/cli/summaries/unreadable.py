@@ -1,0 +1,21 @@
+"""Tables that cannot be read, as commands tell them: each with the reason, beside what they say of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from deployer.live.model import Unreadable
+
+
+def note_unreadable(tables: Iterable[Unreadable]) -> None:
+    """A line each on stderr."""
+    from deployer.console.output import stderr
+
+    for each in tables:
+        stderr().print(f"{each.address}: unreadable: {each.why}", style="red", soft_wrap=True)
+
+
+def as_json_rows(tables: Iterable[Unreadable]) -> list[dict[str, Any]]:
+    """The same as JSON."""
+    return [{"table": each.name, "what": each.what, "remedy": each.remedy or None} for each in tables]

@@ -1,0 +1,1 @@
+"""Clusters of EMR and EMR Serverless."""

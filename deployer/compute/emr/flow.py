@@ -1,0 +1,190 @@
+"""EMR clusters as they are declared, and as EMR's `RunJobFlow` takes one. Pure.
+
+https://docs.aws.amazon.com/emr/latest/APIReference/API_RunJobFlow.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.aws.names import EMR_TAG
+
+APPLICATIONS = ("Spark",)
+ON_DEMAND_STRATEGY, SPOT_STRATEGY = "lowest-price", "price-capacity-optimized"
+#: When there are no spot instances for so long, EMR takes others: a job that is late is worse than a dear one.
+SPOT_MINUTES, WITHOUT_SPOT = 10, "SWITCH_TO_ON_DEMAND"
+
+IDLE_MINUTES = 60  #: without a step, after which a cluster ends
+
+Json = dict[str, Any]
+
+_CRYPTO = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+#: What Spark's processes say to each other is encrypted, with or without certificates for TLS, and so are files that
+#: they spill. YARN makes a secret for each job; its shuffle service reads the settings from YARN's
+#: (https://spark.apache.org/docs/latest/security.html).
+CONFIGURATIONS: tuple[Json, ...] = (
+    {"Classification": "spark-defaults", "Properties": {**_CRYPTO, "spark.io.encryption.enabled": "true"}},
+    {"Classification": "yarn-site", "Properties": _CRYPTO},
+)
+
+
+def security_configuration(key_arn: str | None, certificates: str | None) -> Json:
+    """What EMR's security configuration says: instances' metadata by version 2 alone, one hop far; disks and volumes
+    encrypted by the key; TLS between nodes by `certificates` (s3://… of a zip file of PEM files).
+
+    EMR encrypts disks by a key of the account alone, and has TLS by certificates alone
+    (https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-create-security-configuration.html).
+    """
+    at_rest: Json = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
+    if key_arn:
+        at_rest = {
+            "S3EncryptionConfiguration": {"EncryptionMode": "SSE-KMS", "AwsKmsKey": key_arn},
+            "LocalDiskEncryptionConfiguration": {
+                "EncryptionKeyProviderType": "AwsKms",
+                "AwsKmsKey": key_arn,
+                "EnableEbsEncryption": True,
+            },
+        }
+    encryption: Json = {
+        "EnableAtRestEncryption": True,
+        "EnableInTransitEncryption": certificates is not None,
+        "AtRestEncryptionConfiguration": at_rest,
+    }
+    if certificates is not None:
+        encryption["InTransitEncryptionConfiguration"] = {
+            "TLSCertificateConfiguration": {"CertificateProviderType": "PEM", "S3Object": certificates}
+        }
+    metadata = {"MinimumInstanceMetadataServiceVersion": 2, "HttpPutResponseHopLimit": 1}
+    return {"EncryptionConfiguration": encryption, "InstanceMetadataServiceConfiguration": metadata}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The instances of a cluster: one primary, and core ones. In fleets EMR chooses among types, else there is one."""
+
+    fleets: bool
+    primary: tuple[str, ...]
+    core: tuple[str, ...]
+    on_demand: int
+    spot: int
+    most: int | None  #: core and task instances that EMR may go up to; None: as many as there are
+
+
+def shape_of(options: Mapping[str, Any]) -> Shape:
+    """The shape that the options of a cluster of kind emr mean."""
+    fleets = options.get("fleets")
+    core = tuple(fleets["types"]) if fleets else (options["instance_type"],)
+    primary = (options["primary_type"],) if "primary_type" in options else core
+    on_demand = fleets.get("on_demand", 0) if fleets else options.get("instances", 1)
+    spot = fleets.get("spot", 0) if fleets else 0
+    return Shape(fleets is not None, primary, core, on_demand, spot, options.get("max_instances"))
+
+
+def scaling_limits(shape: Shape) -> Json | None:
+    """`ComputeLimits` of managed scaling; None for a cluster that stays as large as it is.
+
+    What is added to spot instances is spot too.
+    """
+    if shape.most is None:
+        return None
+    limits: Json = {
+        "UnitType": "InstanceFleetUnits" if shape.fleets else "Instances",
+        "MinimumCapacityUnits": shape.on_demand + shape.spot,
+        "MaximumCapacityUnits": shape.most,
+    }
+    if shape.spot:
+        limits["MaximumOnDemandCapacityUnits"] = shape.on_demand
+    return limits
+
+
+def idle_minutes(options: Mapping[str, Any], scheduled: bool = False) -> int | None:
+    """After how many minutes without a step EMR ends the cluster; None: never. `scheduled`: schedules start jobs on it,
+    for which it has to be there."""
+    declared = options.get("idle_minutes")
+    return int(declared) if declared is not None else None if scheduled else IDLE_MINUTES
+
+
+def job_flow(
+    name: str,
+    options: Mapping[str, Any],
+    service_role: str,
+    instance_profile: str,
+    log_uri: str,
+    tags: Mapping[str, str],
+    security: str,
+    key_arn: str | None = None,
+) -> Json:
+    """The arguments of `RunJobFlow` for a cluster that runs its steps and ends; whoever starts it adds `Steps`.
+
+    `service_role` and `instance_profile` are names or ARNs, `security` the name of a security configuration, `key_arn`
+    that of the key that encrypts logs. Should the cluster have no step that ends it, it ends as idle.
+    """
+    shape = shape_of(options)
+    flow: Json = {
+        "Name": name,
+        "ReleaseLabel": options["release"],
+        "Applications": [{"Name": each} for each in APPLICATIONS],
+        "LogUri": log_uri,
+        "ServiceRole": service_role,
+        "JobFlowRole": instance_profile,
+        "VisibleToAllUsers": True,
+        "Instances": {
+            **(_fleets(shape) if shape.fleets else _groups(shape)),
+            **_network(options, shape.fleets),
+            "KeepJobFlowAliveWhenNoSteps": False,
+            "TerminationProtected": False,
+        },
+        "SecurityConfiguration": security,
+        "Configurations": [
+            {"Classification": each["Classification"], "Properties": dict(each["Properties"])}
+            for each in CONFIGURATIONS
+        ],
+        "AutoTerminationPolicy": {"IdleTimeout": IDLE_MINUTES * 60},
+        **({"LogEncryptionKmsKeyId": key_arn} if key_arn else {}),
+        "Tags": [{"Key": key, "Value": value} for key, value in sorted({**tags, **EMR_TAG}.items())],
+    }
+    limits = scaling_limits(shape)
+    return {**flow, "ManagedScalingPolicy": {"ComputeLimits": limits}} if limits else flow
+
+
+def _groups(shape: Shape) -> Json:
+    sizes = (("MASTER", shape.primary[0], 1), ("CORE", shape.core[0], shape.on_demand))
+    return {
+        "InstanceGroups": [
+            {"InstanceRole": role, "InstanceType": type_, "InstanceCount": number, "Market": "ON_DEMAND"}
+            for role, type_, number in sizes
+        ]
+    }
+
+
+def _fleets(shape: Shape) -> Json:
+    sizes = (("MASTER", shape.primary, 1, 0), ("CORE", shape.core, shape.on_demand, shape.spot))
+    return {"InstanceFleets": [_fleet(*each) for each in sizes]}
+
+
+def _fleet(role: str, types: tuple[str, ...], on_demand: int, spot: int) -> Json:
+    launch: Json = {"OnDemandSpecification": {"AllocationStrategy": ON_DEMAND_STRATEGY}}
+    if spot:
+        launch["SpotSpecification"] = {
+            "AllocationStrategy": SPOT_STRATEGY,
+            "TimeoutDurationMinutes": SPOT_MINUTES,
+            "TimeoutAction": WITHOUT_SPOT,
+        }
+    return {
+        "InstanceFleetType": role,
+        "TargetOnDemandCapacity": on_demand,
+        "TargetSpotCapacity": spot,
+        "InstanceTypeConfigs": [{"InstanceType": each, "WeightedCapacity": 1} for each in types],
+        "LaunchSpecifications": launch,
+    }
+
+
+def _network(options: Mapping[str, Any], fleets: bool) -> Json:
+    found: Json = {}
+    if subnets := options.get("subnets"):
+        found = {"Ec2SubnetIds": subnets} if fleets else {"Ec2SubnetId": subnets[0]}
+    if groups := options.get("security_groups"):
+        found |= {"AdditionalMasterSecurityGroups": groups, "AdditionalSlaveSecurityGroups": groups}
+    return found

@@ -1,0 +1,69 @@
+"""What spark-submit is told beside where job code is: sizes, region, and what sessions of our own have too."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.compute.clusters import most_workers, timeout_minutes
+from deployer.specs.values.target_server import HOSTS_VARIABLE
+
+#: What the driver's environment variables begin with.
+SERVERLESS_ENV, YARN_ENV = "spark.emr-serverless.driverEnv.", "spark.yarn.appMasterEnv."
+MINUTES = "DEPLOYER_JOB_MINUTES"  #: the variable by which a job ends itself in time
+#: What `deployer.compute.spark.local` sets for a session of its own too.
+_ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.log.level": "WARN",  # EMR's own is INFO, in which nobody finds what a job says
+}
+
+
+def settings(options: Mapping[str, Any], region: str | None, driver_env: str, hosts: str = "") -> dict[str, str]:
+    """Spark's settings of a cluster. `driver_env` is what the driver's environment variables begin with there.
+
+    `hosts` are those that METASYNC may publish to there. No token is ever among the variables: AWS shows them.
+    """
+    found = dict(_ALWAYS)
+    if "cores" in options:
+        found |= dict.fromkeys(("spark.driver.cores", "spark.executor.cores"), str(options["cores"]))
+    if "memory" in options:
+        found |= dict.fromkeys(("spark.driver.memory", "spark.executor.memory"), str(options["memory"]))
+    if region is not None:
+        found[f"{driver_env}AWS_REGION"] = found["spark.executorEnv.AWS_REGION"] = region
+    if hosts:
+        found[f"{driver_env}{HOSTS_VARIABLE}"] = hosts
+    return found
+
+
+def serverless_settings(options: Mapping[str, Any], region: str | None, hosts: str = "") -> dict[str, str]:
+    """Spark's settings of a cluster of kind emr-serverless: as many workers as it may have, which speak TLS.
+
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/interworker-encryption.html
+    """
+    return {
+        **settings(options, region, SERVERLESS_ENV, hosts),
+        "spark.dynamicAllocation.maxExecutors": str(most_workers(options)),
+        "spark.ssl.internode.enabled": "true",
+    }
+
+
+def step_settings(options: Mapping[str, Any], region: str | None, hosts: str = "") -> dict[str, str]:
+    """Spark's settings of a step of a cluster of kind emr. A driver that ended is not started again, and ends itself in
+    time: EMR has no limit for a step."""
+    return {
+        **settings(options, region, YARN_ENV, hosts),
+        "spark.yarn.maxAppAttempts": "1",
+        f"{YARN_ENV}{MINUTES}": str(timeout_minutes(options)),
+    }
+
+
+def as_options(settings: Mapping[str, str]) -> list[str]:
+    """The settings as options of spark-submit."""
+    return [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+
+
+def as_text(settings: Mapping[str, str]) -> str:
+    """The settings as one line of options."""
+    return shlex.join(as_options(settings))

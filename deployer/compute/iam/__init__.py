@@ -1,0 +1,1 @@
+"""IAM policies of jobs, people and pipelines. Pure."""

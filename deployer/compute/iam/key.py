@@ -1,0 +1,151 @@
+"""The policy of a lake's own KMS key, and what the deploying role needs to make and use it. Pure.
+
+KMS authorises the tags of a new key as `kms:TagResource` without the tags themselves (`aws:ResourceTag`), and asks that
+the permission covers every key of the account
+(https://docs.aws.amazon.com/kms/latest/developerguide/tag-permissions.html). A role that may do so at any time may tag,
+and so take over, any key. So the right to make a key is a policy of its own, attached for the one `up` that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.aws.arns import service_domain, through
+from deployer.aws.names import lake_id, name_on_aws, own_names
+from deployer.compute.iam.grants import Condition, Grant, equals, of
+from deployer.compute.iam.jobs import POLICY_VERSION, Policy
+from deployer.compute.iam.key_use import DISK_CONTEXT, KEY_USE
+from deployer.compute.iam.lake import LakeOnAws
+
+
+def key_alias(root: str, instance: str) -> str:
+    return f"alias/{name_on_aws(root, instance, '/key')}"
+
+
+def key_policy(key_arn: str, root: str, instance: str) -> Policy:
+    """IAM of the account says who may use the key. Services use it for the lake alone: CloudWatch for logs of clusters
+    and for alarms, EMR Serverless for disks, AWS Budgets for its notifications."""
+    _, partition, _, region, account, _ = key_arn.split(":", 5)
+    own = own_names(root, instance)
+    here = f"{region}:{account}"
+
+    def service(sid: str, name: str, actions: tuple[str, ...], condition: Condition) -> dict[str, Any]:
+        principal, resource = {"Service": name}, "*"
+        return {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": principal,
+            "Action": list(actions),
+            "Resource": resource,
+            "Condition": condition,
+        }
+
+    def from_(source: str, **more: str) -> Condition:
+        """Requests that the service makes for a resource of the account."""
+        return {
+            "StringEquals": {"aws:SourceAccount": account, **more},
+            "ArnLike": {"aws:SourceArn": f"arn:{partition}:{source}"},
+        }
+
+    iam = {
+        "Sid": "ByIam",
+        "Effect": "Allow",
+        "Principal": {"AWS": f"arn:{partition}:iam::{account}:root"},
+        "Action": "kms:*",
+        "Resource": "*",
+    }
+    groups = f"arn:{partition}:logs:{here}:log-group:/emr-serverless/{own}*"
+    disk = {f"kms:EncryptionContext:{DISK_CONTEXT}": lake_id(root, instance)}
+    statements = [
+        iam,
+        service(
+            "Logs",
+            f"logs.{region}.{service_domain(partition)}",
+            ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"),
+            {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
+        ),
+        service(
+            "Disks",
+            "emr-serverless.amazonaws.com",
+            KEY_USE,
+            from_(f"emr-serverless:{here}:/applications/*", **disk),
+        ),
+        service(
+            "Alarms",
+            "cloudwatch.amazonaws.com",
+            ("kms:Decrypt", "kms:GenerateDataKey*"),
+            from_(f"cloudwatch:{here}:alarm:{own}*"),
+        ),
+        service(
+            "Budget",
+            "budgets.amazonaws.com",
+            ("kms:Decrypt", "kms:GenerateDataKey*"),
+            from_(f"budgets::{account}:*"),
+        ),
+    ]
+    return {"Version": POLICY_VERSION, "Statement": statements}
+
+
+def deploying_key_grants(lake: LakeOnAws) -> tuple[Grant, ...]:
+    """What `deployer up` needs for a lake with a KMS key; nothing for one without. Of a key that the stack makes only
+    the one with the lake's tag."""
+    if lake.settings.kms_key is None:
+        return ()
+    keys, of_keys = lake.keys, lake.of_keys
+    example = keys.replace("*", "example")
+
+    def of_key(sid: str, actions: tuple[str, ...], more: Mapping[str, str]) -> Grant:
+        context = {**of_keys, **more}
+        return Grant(sid, "key", actions, (keys,), (example,), equals(context) if context else {}, context)
+
+    used = (
+        of_key("KeyOfObjects", KEY_USE, {"kms:ViaService": through("s3", lake.table_arn)}),
+        of_key("KeyOfState", _TABLE_ACTIONS, {"kms:ViaService": through("dynamodb", lake.table_arn)}),
+    )
+    if lake.settings.kms_key != "managed":
+        return (of_key("LookAtKey", ("kms:DescribeKey",), {}), *used)
+    alias = lake.arn("kms", key_alias(lake.root, lake.instance))
+    not_given_away: Condition = {"StringEquals": of_keys, "StringEqualsIfExists": lake.asked}
+    not_locked: Condition = {"StringEquals": of_keys, "BoolIfExists": {"kms:BypassPolicyLockoutSafetyCheck": "false"}}
+    return (
+        # IAM knows no resource for CreateKey, and KMS wants the tags of a new key to be allowed on all keys
+        Grant(
+            "MakeKey",
+            "new-key",
+            ("kms:CreateKey", "kms:TagResource"),
+            ("*",),
+            (example,),
+            equals(lake.asked),
+            lake.asked,
+        ),
+        Grant("FindAliases", "key", ("kms:ListAliases",), ("*",), (alias,)),  # nor for this
+        of_key("Key", _KEY_ACTIONS, {}),
+        Grant("TagsOfKey", "key", ("kms:TagResource",), (keys,), (example,), not_given_away, {**of_keys, **lake.asked}),
+        Grant("PolicyOfKey", "key", ("kms:PutKeyPolicy",), (keys,), (example,), not_locked, of_keys),
+        Grant("KeyAlias", "key", _ALIAS_ACTIONS, (alias,), (alias,)),
+        *used,
+    )
+
+
+_ALIAS_ACTIONS = of("kms", ("CreateAlias", "DeleteAlias", "UpdateAlias"))
+_KEY_ACTIONS = of(
+    "kms",
+    (
+        "CreateAlias",
+        "DeleteAlias",
+        "DescribeKey",
+        "EnableKeyRotation",
+        "GetKeyPolicy",
+        "GetKeyRotationStatus",
+        "ListResourceTags",
+        "UntagResource",
+        "UpdateAlias",
+        "UpdateKeyDescription",
+    ),
+)
+#: DynamoDB takes the key for a table from whoever makes the table, and keeps a grant for its own work.
+_TABLE_ACTIONS = of(
+    "kms",
+    ("CreateGrant", "Decrypt", "DescribeKey", "Encrypt", "GenerateDataKey", "ReEncryptFrom", "ReEncryptTo"),
+)

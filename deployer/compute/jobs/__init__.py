@@ -1,0 +1,1 @@
+"""What every cluster shares: the job to run, its code on S3, and the status that it reports."""

@@ -1,0 +1,145 @@
+"""What a job on a cluster tells of itself: an object below the instance's root that it writes while it runs.
+
+The logs of a cluster come late, in parts, or not at all, and an exit code says little; this is whole or not there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from typing import Any
+
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import Corrupt, DeployerError, InvalidSpecs, NotFound
+from deployer.storage.objects import Missing
+from deployer.system.progress import Progress
+from deployer.text.masking import masked_values
+
+FOLDER = "_runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How far the job is; once it has come to its end, its result or else the error that ended it."""
+
+    progress: Progress | None = None
+    result: Mapping[str, Any] | None = None
+    error: DeployerError | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.result is not None or self.error is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """Where the run of a job is: what is needed to follow it on. `key` is that of its attempt."""
+
+    job_id: str
+    program: str
+    title: str
+    cluster: str
+    run_id: str
+    key: str
+
+
+def request(root: str, job_id: str, document: Mapping[str, Any]) -> None:
+    """Keeps what a job is to do, where that is too much for a command line."""
+    _put(root, _request_of(job_id), document)
+
+
+def requested(root: str, job_id: str) -> Mapping[str, Any]:
+    """What the job is to do. Raises NotFound for a job of which nothing was kept."""
+    document = _get(root, _request_of(job_id))
+    if document is None:
+        raise NotFound(f"nothing is kept of job {job_id}", where=f"{root}/{FOLDER}", remedy="run `deployer up` again")
+    return document
+
+
+def tell(root: str, key: str, told: Told) -> None:
+    """Tells whoever follows the attempt `key`, in place of what was told before."""
+    document: dict[str, Any] = {}
+    if told.progress is not None:
+        document["progress"] = asdict(told.progress)
+    if told.result is not None:
+        document["result"] = told.result
+    if (error := told.error) is not None:
+        where = None if error.where is None else str(error.where)
+        document["error"] = {
+            "kind": error.kind,
+            "what": error.what,
+            "where": where,
+            "remedy": error.remedy,
+            "exit_code": error.exit_code,
+        }
+    _put(root, f"{key}.json", masked_values(document))
+
+
+def read_told(root: str, key: str) -> Told:
+    """What the attempt `key` has told last; nothing when its job has not begun, or did not get to telling."""
+    document = _get(root, f"{key}.json") or {}
+    progress, error = document.get("progress"), document.get("error")
+    return Told(Progress(**progress) if progress else None, document.get("result"), _error(error) if error else None)
+
+
+def ask_to_end(root: str, key: str) -> None:
+    """Asks the job of the attempt `key` to end: it does so with the table as it was, and tells that."""
+    _put(root, f"{key}-end.json", {})
+
+
+def is_to_end(root: str, key: str) -> bool:
+    """Whether somebody asked that."""
+    return _get(root, f"{key}-end.json") is not None
+
+
+def _error(told: Mapping[str, Any]) -> DeployerError:
+    kinds = {each.kind: each for each in _subclasses(DeployerError) if each is not InvalidSpecs}
+    kind = kinds.get(str(told["kind"]), DeployerError)
+    made = kind(told["what"], where=told["where"], remedy=told["remedy"])
+    made.exit_code = int(told["exit_code"])
+    return made
+
+
+def _subclasses(kind: type[DeployerError]) -> list[type[DeployerError]]:
+    """Those of the one hierarchy, whose constructors are alike."""
+    return [each for each in kind.__subclasses__() if each.__module__ == DeployerError.__module__]
+
+
+def remember(root: str, started: Started) -> None:
+    """Keeps where the run of a job is, so that it can be followed from elsewhere by the job's id alone."""
+    _put(root, _by_job(started.job_id), asdict(started))
+
+
+def remembered(root: str, job_id: str) -> Started | None:
+    """The run of a job that was started last; None when none was on a cluster."""
+    document = _get(root, _by_job(job_id))
+    return None if document is None else Started(**document)
+
+
+def _request_of(job_id: str) -> str:
+    return _by_job(job_id).replace("job-", "request-", 1)
+
+
+def _by_job(job_id: str) -> str:
+    """Ids of jobs are anybody's text, and never become paths."""
+    return f"job-{blake2b(job_id.encode(), digest_size=16).hexdigest()}.json"
+
+
+def _put(root: str, name: str, document: Mapping[str, Any]) -> None:
+    objects_at(root, private=FOLDER).put(f"{FOLDER}/{name}", json.dumps(document).encode())
+
+
+def _get(root: str, name: str) -> dict[str, Any] | None:
+    try:
+        data = objects_at(root).get(f"{FOLDER}/{name}")
+    except Missing:
+        return None
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Corrupt("what is kept of the run cannot be read", where=f"{root}/{FOLDER}/{name}", remedy="run it again")
+    return found

@@ -1,0 +1,1 @@
+"""The code and packages of jobs as files to upload."""

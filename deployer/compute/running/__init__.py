@@ -1,0 +1,1 @@
+"""Jobs on a declared cluster: started, followed, cancelled and resumed."""

@@ -1,0 +1,58 @@
+"""From a declared cluster and what the stack exports of it to one that runs jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.compute.jobs.cluster import RemoteCluster
+from deployer.compute.jobs.code import JobCode, architecture_of
+from deployer.errors import NotFound
+from deployer.specs.model import Cluster
+from deployer.specs.values.target_server import read_hosts
+
+OUTPUT = "clusters"  #: the stack's output
+
+
+def connect(cluster: Cluster, outputs: Mapping[str, Any], where: str, hosts: str = "") -> RemoteCluster:
+    """The cluster as the stack made it. Raises NotFound when it has not.
+
+    `hosts` are those that METASYNC may publish to there; raises InvalidInput for a list that is not one of hosts.
+    """
+    read_hosts(hosts.split(","), "deployer:target_hosts")
+    found = (outputs.get(OUTPUT) or {}).get(cluster.name)
+    if not isinstance(found, Mapping):
+        what = "has not been applied" if not outputs else f"has made no cluster {cluster.name} yet"
+        raise NotFound(f"the stack {what}", where=where, remedy="run `deployer up`, and then this again")
+
+    def code() -> JobCode:
+        return JobCode.from_outputs(outputs, architecture_of(cluster))
+
+    if found.get("kind") == "emr":
+        from deployer.compute.emr.steps import EmrSteps
+
+        template = found.get("template") or {}
+        long_lived = found.get("cluster")
+        logs = str(found["logs"])
+        return EmrSteps(cluster.name, long_lived, template, cluster.options, code, logs, _region(), hosts=hosts)
+    from deployer.compute.emr.serverless import EmrServerless
+
+    return EmrServerless(
+        cluster.name,
+        str(found["application"]),
+        str(found["role"]),
+        cluster.options,
+        code,
+        _region(),
+        found.get("log_group"),
+        hosts=hosts,
+        disk_key=(str(found["key"]), str(found["lake"])) if found.get("key") else None,
+    )
+
+
+def _region() -> str | None:
+    """The region that this machine uses, which the job is to use as well."""
+    from deployer.aws.session import aws_session
+
+    region: str | None = aws_session().region_name
+    return region

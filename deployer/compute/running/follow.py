@@ -1,0 +1,138 @@
+"""Following a run on a cluster to its end: where it stands, how far its job is, and what that prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.aws.calls import CallFailed, Cause
+from deployer.compute.jobs.cluster import RemoteCluster, RunState, RunStatus
+from deployer.compute.jobs.status import Told, read_told
+from deployer.errors import DeployerError, Interrupted, OutcomeUnknown
+from deployer.system.clock import Clock
+from deployer.system.progress import Progress
+
+PAUSE = 3.0  #: seconds between two looks
+PATIENCE = 300.0  #: seconds in which AWS may give no answer; the run goes on meanwhile
+LAST_LINES = 15.0  #: seconds that lines are waited for after a run has failed without a word
+
+#: What may stand in the way of one look and not of the next.
+PASSING = (Cause.THROTTLED, Cause.UNREACHABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """Who is told of a run: its state whenever that changes, how its job gets on, and each line that it prints."""
+
+    on_status: Callable[[RunStatus], None]
+    on_progress: Callable[[Progress], None]
+    on_line: Callable[[str], None]
+
+
+def run_continues(failure: CallFailed, run: str, remedy: str) -> CallFailed:
+    """The error for a look at `run` that AWS does not allow: the run continues, and `remedy` says how to follow it."""
+    return CallFailed(
+        failure.cause,
+        failure.said,
+        failure.what,
+        where=run,
+        remedy=f"{failure.remedy}. The run continues; {remedy}",
+    )
+
+
+class TooEarly(DeployerError):
+    """The run failed as AWS did not know everywhere yet what it needs."""
+
+    kind = "TooEarly"
+
+
+def follow(
+    cluster: RemoteCluster, root: str, run_id: str, key: str, watcher: Watcher, clock: Clock, pause: float = PAUSE
+) -> Mapping[str, Any]:
+    """The result of the run's job, once it is there. Raises the error that ended the job, or what ended the run.
+
+    Raises CallFailed as soon as AWS does not let anybody look; the run goes on. KeyboardInterrupt leaves it alone, too.
+    """
+    shown: RunStatus | None = None
+    looked = clock.monotonic()
+    while True:
+        try:
+            status = cluster.status(run_id)
+            if status != shown:
+                watcher.on_status(status)
+                shown = status
+            _show_lines(cluster, run_id, watcher)
+            told = _read_told(root, key)
+            looked = clock.monotonic()
+        except CallFailed as failure:
+            if failure.cause not in PASSING or clock.monotonic() - looked > PATIENCE:
+                raise
+        else:
+            if told.progress is not None and not told.ended:
+                watcher.on_progress(told.progress)
+            if status.state.ended:
+                return _ended(cluster, run_id, status, told, watcher, clock, pause)
+        clock.sleep(pause)
+
+
+def _ended(
+    cluster: RemoteCluster,
+    run_id: str,
+    status: RunStatus,
+    told: Told,
+    watcher: Watcher,
+    clock: Clock,
+    pause: float,
+) -> Mapping[str, Any]:
+    words = cluster.words(run_id)
+    if told.result is not None:  # whatever became of the run after its job had ended
+        return told.result
+    if told.error is not None:
+        raise told.error
+    detail = f": {status.detail}" if status.detail else ""
+    if status.too_early:
+        raise TooEarly(f"the run failed{detail}", where=words, remedy="run `deployer up`, and try again in a minute")
+    if status.state is RunState.CANCELLED:
+        raise Interrupted(
+            f"the run was cancelled{detail}",
+            where=words,
+            remedy="the table is as it was, unless the job had committed: run again with its --job-id, it adds nothing "
+            "twice",
+        )
+    deadline = clock.monotonic() + LAST_LINES
+    while clock.monotonic() < deadline:  # CloudWatch hands lines out late
+        clock.sleep(pause)
+        _show_lines(cluster, run_id, watcher)
+    if status.state is RunState.SUCCEEDED:
+        raise DeployerError(
+            "the run succeeded, and its job told no result: it is of another release, or may not write below the root",
+            where=words,
+            remedy="run `deployer up`, which puts the job code of this release there, then the same command again",
+        )
+    raise DeployerError(
+        f"the run failed{detail or ', and AWS gives no reason'}; its job was ended before it could say why",
+        where=words,
+        remedy="look at the lines above and the cluster's sizes; run it again with the same --job-id: nothing is added "
+        "twice",
+    )
+
+
+def _read_told(root: str, key: str) -> Told:
+    try:
+        return read_told(root, key)
+    except DeployerError as error:
+        cause = Cause.UNREACHABLE if isinstance(error, OutcomeUnknown) else Cause.REFUSED
+        raise CallFailed(cause, error.what, error.what, where=error.where, remedy=error.remedy) from error
+
+
+def _show_lines(cluster: RemoteCluster, run_id: str, watcher: Watcher) -> None:
+    """Lines are a help and no more: a run whose logs cannot be read is followed all the same."""
+    try:
+        lines = cluster.new_lines(run_id)
+    except CallFailed as failure:
+        if failure.cause is Cause.CREDENTIALS:
+            raise
+        return
+    for line in lines:
+        watcher.on_line(line)

@@ -1,0 +1,68 @@
+"""Where the clusters and the job code of a lake on S3 are, as an object below its root.
+
+The stack exports it, and `deployer up` copies it there for those who know only the lake's root, such as Python
+programs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.compute.jobs.cluster import RemoteCluster
+from deployer.compute.jobs.code import OUTPUT as JOBS
+from deployer.compute.jobs.code import PREFIX
+from deployer.compute.running.connect import OUTPUT, connect
+from deployer.datasets.storage.options import objects_at
+from deployer.errors import Corrupt, NotFound
+from deployer.specs.model import Cluster
+from deployer.storage.objects import Missing
+
+FILE = f"{PREFIX}/clusters.json"  #: below the root, where the lake's jobs may write nothing
+_HOSTS = "target_hosts"
+_REMEDY = "run `deployer up`, and then this again"
+
+
+def publish_clusters(root: str, outputs: Mapping[str, Any], hosts: str = "") -> None:
+    """Writes what the stack exports of its clusters; nothing where it exports none, or the object says that already.
+
+    `hosts` are those that METASYNC may publish to there.
+    """
+    found = {name: outputs[name] for name in (OUTPUT, JOBS) if name in outputs}
+    if OUTPUT not in found:
+        return
+    body = json.dumps({**found, _HOSTS: hosts}, indent=1, sort_keys=True).encode()
+    objects = objects_at(root)
+    if _stored(root) != body:
+        objects.put(FILE, body)
+
+
+def published_cluster(root: str, cluster: Cluster) -> RemoteCluster:
+    """The declared cluster of the lake at `root`, as the stack made it. Raises NotFound when it is not published."""
+    document = published_outputs(root)
+    if document is None:
+        what = f"nothing below the lake's root says where the cluster {cluster.name} is"
+        raise NotFound(what, where=f"{root}/{FILE}", remedy=_REMEDY)
+    return connect(cluster, document, f"{root}/{FILE}", str(document.get(_HOSTS, "")))
+
+
+def published_outputs(root: str) -> Mapping[str, Any] | None:
+    """What the stack of the lake at `root` exports of its clusters; None where nothing is published."""
+    body = _stored(root)
+    if body is None:
+        return None
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise Corrupt("it is not a document of clusters", where=f"{root}/{FILE}", remedy=_REMEDY) from error
+    if not isinstance(document, dict):
+        raise Corrupt("it is not a document of clusters", where=f"{root}/{FILE}", remedy=_REMEDY)
+    return document
+
+
+def _stored(root: str) -> bytes | None:
+    try:
+        return objects_at(root).get(FILE)
+    except Missing:
+        return None

@@ -1,0 +1,54 @@
+"""Starts a job on a cluster, and again while AWS does not know its new role everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob
+from deployer.compute.jobs.status import Started, remember
+from deployer.compute.running.follow import TooEarly
+from deployer.system.clock import Clock
+
+TOO_EARLY_ATTEMPTS = 3  #: at a run that fails as AWS does not know its new role everywhere yet
+TOO_EARLY_PAUSE = 10.0  #: seconds before such a run is started again
+
+T = TypeVar("T")
+
+
+def start_job(cluster: RemoteCluster, root: str, job: RemoteJob, attempt: int = 1) -> tuple[Started, int]:
+    """Starts the job, or finds its run that is under way, and keeps below the root where it is.
+
+    Gives that, and which attempt it is. Raises CallFailed.
+    """
+    run = cluster.start(job, attempt)
+    started = Started(job.job_id, job.program, job.title, cluster.name, run.run_id, run.key)
+    remember(root, started)
+    return started, run.attempt
+
+
+def run_job(
+    cluster: RemoteCluster,
+    root: str,
+    job: RemoteJob,
+    follow: Callable[[Started], T],
+    *,
+    clock: Clock,
+    on_again: Callable[[], None] = lambda: None,
+    attempt: int = 1,
+) -> T:
+    """Starts the job as that attempt, or finds its run, and gives what `follow` makes of it.
+
+    A run for which `follow` raises TooEarly is started again, after `on_again`.
+    """
+    for left in reversed(range(TOO_EARLY_ATTEMPTS)):
+        started, attempt = start_job(cluster, root, job, attempt)
+        try:
+            return follow(started)
+        except TooEarly:
+            if not left:
+                raise
+            on_again()
+            clock.sleep(TOO_EARLY_PAUSE)
+            attempt += 1
+    raise AssertionError  # the last one returns or raises

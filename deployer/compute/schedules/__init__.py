@@ -1,0 +1,1 @@
+"""Schedules and alarms on AWS. Pure."""

@@ -1,0 +1,186 @@
+"""Who is told when jobs fail, or do not succeed: the events that say so, in words, and who may publish. Pure.
+
+Both EMR and EMR Serverless send events of each change of state to EventBridge, as best they can
+(https://docs.aws.amazon.com/emr/latest/ManagementGuide/emr-manage-cloudwatch-events.html,
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html). An event that is lost is not
+told of, so there is an alarm on the absence of success too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+from cronsim import CronSim
+
+from deployer.compute.iam.jobs import POLICY_VERSION, Policy
+from deployer.compute.iam.key_use import use_through
+
+HOUR = 3600
+#: Seconds over which an alarm may look (https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/
+#: AlarmThatSendsEmail.html): seven days, by periods of an hour.
+LONGEST_LOOK = 7 * 24 * HOUR
+#: Hours that a run may start late and take, before its absence is an alarm.
+SLACK_HOURS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Which events are told of, and what is said: `pattern` and `template` are JSON, `paths` where its words are."""
+
+    pattern: str
+    paths: Mapping[str, str]
+    template: str
+
+
+def failed_runs(application: str, cluster: str, instance: str) -> Told:
+    """Of one application of EMR Serverless; `cluster` and `instance` are the names in the specs. A run that takes too
+    long is cancelled."""
+    pattern = {
+        "source": ["aws.emr-serverless"],
+        "detail-type": ["EMR Serverless Job Run State Change"],
+        "detail": {"applicationId": [application], "state": ["FAILED", "CANCELLED"]},
+    }
+    said = f"A job did not succeed on the cluster {cluster} of the lake {instance}: job run <run> is <state>. "
+    return _told(pattern, {"run": "jobRunId", "state": "state"}, said + "`deployer service runs` says why.")
+
+
+def failed_steps(cluster_id: str, cluster: str, instance: str) -> Told:
+    """Of one cluster that stays; `cluster` and `instance` are the names in the specs."""
+    pattern = {
+        "source": ["aws.emr"],
+        "detail-type": ["EMR Step Status Change"],
+        "detail": {"clusterId": [cluster_id], "state": ["FAILED"]},
+    }
+    said = f"A job failed on the cluster {cluster} of the lake {instance}: step <step>, <name>. <message>"
+    return _told(pattern, {"step": "stepId", "name": "name", "message": "message"}, said)
+
+
+def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> Told:
+    """Of a cluster called `name`, or of all that runs start: `name` and a dash begin theirs.
+
+    One of a run ends with errors when its job fails.
+    """
+    called = {"prefix": f"{name}-"} if of_runs else name
+    pattern = {
+        "source": ["aws.emr"],
+        "detail-type": ["EMR Cluster State Change"],
+        "detail": {"name": [called], "state": ["TERMINATED_WITH_ERRORS"]},
+    }
+    what = "A job failed on a cluster of its own, or the cluster" if of_runs else "The cluster"
+    said = f"{what} ended with errors: {cluster} of the lake {instance}, <id>. <message>"
+    return _told(pattern, {"id": "clusterId", "message": "message"}, said)
+
+
+def succeeded_runs(application: str) -> str:
+    """The pattern of jobs that succeed on an application of EMR Serverless."""
+    detail = {"applicationId": [application], "state": ["SUCCESS"]}
+    return json.dumps(
+        {"source": ["aws.emr-serverless"], "detail-type": ["EMR Serverless Job Run State Change"], "detail": detail}
+    )
+
+
+def succeeded_steps(cluster_id: str) -> str:
+    """The pattern of jobs that succeed on an EMR cluster that stays."""
+    detail = {"clusterId": [cluster_id], "state": ["COMPLETED"]}
+    return json.dumps({"source": ["aws.emr"], "detail-type": ["EMR Step Status Change"], "detail": detail})
+
+
+def _told(pattern: Mapping[str, object], words: Mapping[str, str], said: str) -> Told:
+    return Told(json.dumps(pattern), {name: f"$.detail.{key}" for name, key in words.items()}, json.dumps(said))
+
+
+def hours_without_success(schedules: Iterable[str]) -> int | None:
+    """After how many hours without any success somebody is to be told: the longest pause of the most frequent of the
+    cron expressions, and some hours more. None where an alarm cannot look back so far, or there is none."""
+    pauses = [_longest_pause(schedule) for schedule in schedules]
+    hours = min((-(-int(pause.total_seconds()) // HOUR) for pause in pauses), default=LONGEST_LOOK) + SLACK_HOURS
+    return hours if hours * HOUR <= LONGEST_LOOK else None
+
+
+def _longest_pause(schedule: str) -> timedelta:
+    """The longest time between two of the next firings, of 70 or of two years, whichever is less."""
+    begin = datetime(2024, 1, 1, tzinfo=UTC)
+    times, cron = [begin], CronSim(schedule, begin)
+    for time in cron:
+        times.append(time)
+        if len(times) > 70 or time - begin > timedelta(days=731):
+            break
+    later = times[1:]
+    return max((after - before for before, after in pairwise(later)), default=timedelta(days=731))
+
+
+def topic_policy(topic_arn: str, owned: str) -> Policy:
+    """Lets the lake's alarms and budgets of the account publish, and nobody without TLS; `owned` begins alarms' names.
+
+    EventBridge knows no conditions in the policy of a topic
+    (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-use-resource-based.html), so a statement for it would
+    let in rules of everybody: it acts in a role instead, by `events_trust` and `events_policy`.
+    """
+    _, partition, _, region, account, _ = topic_arn.split(":", 5)
+
+    def publish(sid: str, service: str, source: str) -> dict[str, object]:
+        return {
+            "Sid": sid,
+            "Effect": "Allow",
+            "Principal": {"Service": f"{service}.amazonaws.com"},
+            "Action": "sns:Publish",
+            "Resource": topic_arn,
+            "Condition": {
+                "ArnLike": {"aws:SourceArn": f"arn:{partition}:{source}"},
+                "StringEquals": {"aws:SourceAccount": account},
+            },
+        }
+
+    tls = {
+        "Sid": "TlsOnly",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sns:Publish",
+        "Resource": topic_arn,
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    statements = [
+        publish("Alarms", "cloudwatch", f"cloudwatch:{region}:{account}:alarm:{owned}*"),
+        publish("Budgets", "budgets", f"budgets::{account}:*"),
+        tls,
+    ]
+    return {"Version": POLICY_VERSION, "Statement": statements}
+
+
+def events_trust(topic_arn: str, owned: str) -> Policy:
+    """Lets EventBridge act in a role, for rules of this lake alone; `owned` begins their names."""
+    _, partition, _, region, account, _ = topic_arn.split(":", 5)
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": account},
+            "ArnLike": {"aws:SourceArn": f"arn:{partition}:events:{region}:{account}:rule/{owned}*"},
+        },
+    }
+    return {"Version": POLICY_VERSION, "Statement": [statement]}
+
+
+def events_policy(topic_arn: str, queue_arn: str | None = None, key_arn: str | None = None) -> Policy:
+    """What the role of EventBridge may do: publish to the topic, send to the queue that counts successes, and use the
+    key for both."""
+    found: list[dict[str, Any]] = [
+        {"Sid": "Tell", "Effect": "Allow", "Action": "sns:Publish", "Resource": topic_arn},
+    ]
+    if queue_arn:
+        found.append({"Sid": "Count", "Effect": "Allow", "Action": "sqs:SendMessage", "Resource": queue_arn})
+    if key_arn:
+        found.append(use_through("sns", key_arn, "KeyOfTopic"))
+        found += [use_through("sqs", key_arn, "KeyOfQueue")] if queue_arn else []
+    return {"Version": POLICY_VERSION, "Statement": found}
+
+
+def budget_filter(instance: str) -> str:
+    """The cost filter of what has the tag of the lake's instance."""
+    return f"user:deployer:instance${instance}"

@@ -1,0 +1,78 @@
+"""Cron expressions as EventBridge Scheduler takes them: six fields, days of the week from 1 (Sunday), `?` for a day
+field that says nothing (https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html).
+
+Every field is written as numbers and ranges, since steps and names mean other things there than in cron.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterable, Iterator
+
+from cronsim import CronSim
+
+from deployer.errors import Refused
+from deployer.specs.values.schedules import check_schedule
+
+_INSTEAD = "name other days, or let the service run after commits or rows instead"
+
+
+def aws_expressions(schedule: str) -> tuple[str, ...]:
+    """AWS's expressions that fire, together, when the cron expression does: `("cron(0 3 * * ? *)",)`.
+
+    They are several where cron wants one of two: a day of the month or a day of the week. Raises InvalidInput for what
+    is no cron expression, Refused for what AWS cannot say.
+    """
+    check_schedule(schedule)
+    cron = CronSim(schedule, dt.datetime(2000, 1, 1, tzinfo=dt.UTC))
+    minutes, hours, months = _list(cron.minutes, 60), _list(cron.hours, 24), _list(cron.months, 12)
+    return tuple(f"cron({minutes} {hours} {day} {months} {weekday} *)" for day, weekday in _days(cron, schedule))
+
+
+def _days(cron: CronSim, schedule: str) -> Iterator[tuple[str, str]]:
+    """Day of the month and day of the week of each expression; one of the two is `?`."""
+    weekdays = {(day % 7) + 1 if isinstance(day, int) else day for day in cron.weekdays}
+    all_days, all_weekdays = set(range(1, 32)) <= cron.days, set(range(1, 8)) <= weekdays
+    if cron.day_and and not all_days and not all_weekdays:
+        what = f"`{schedule}` wants a day of the month that is a certain day of the week, which AWS cannot say"
+        raise Refused(what, remedy=_INSTEAD)
+    if (all_days or all_weekdays) and (not cron.day_and or (all_days and all_weekdays)):
+        yield "*", "?"
+        return
+    if not all_days:
+        yield from ((day, "?") for day in _days_of_month(cron.days, schedule))
+    if not all_weekdays:
+        yield from (("?", day) for day in _days_of_week(weekdays, schedule))
+
+
+def _days_of_month(days: Iterable[int], schedule: str) -> Iterator[str]:
+    numbers = {day for day in days if day > 0}
+    if numbers:
+        yield _list(numbers, 31)
+    if CronSim.LAST in days:
+        yield "L"
+    if CronSim.LAST_WEEKDAY in days:
+        raise Refused(f"`{schedule}` wants the last working day of a month, which AWS cannot say", remedy=_INSTEAD)
+
+
+def _days_of_week(days: Collection[int | tuple[int, int]], schedule: str) -> Iterator[str]:
+    numbers = {day for day in days if isinstance(day, int)}
+    if numbers:
+        yield _list(numbers, 7)
+    for day, place in sorted(each for each in days if not isinstance(each, int)):
+        if place == CronSim.LAST:
+            raise Refused(f"`{schedule}` wants the last of a day of the week, which AWS cannot say", remedy=_INSTEAD)
+        yield f"{day % 7 + 1}#{place}"
+
+
+def _list(numbers: Collection[int], of: int) -> str:
+    """Numbers and ranges, ascending: `0,15,30-35`; `*` for all of a field that has so many."""
+    if len(numbers) == of:
+        return "*"
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1] = (ranges[-1][0], number)
+        else:
+            ranges.append((number, number))
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in ranges)

@@ -1,0 +1,1 @@
+"""Spark in this process: Java, sessions, progress and failures."""

@@ -1,0 +1,125 @@
+"""What a commit to Lance says about itself in its transaction's properties, so that a lost record can be made again."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deployer.datasets.clustering import Clustered
+from deployer.datasets.key_ranges import KeyRange
+
+JOB, KIND, ROWS, FILES = "deployer.job", "deployer.kind", "deployer.rows", "deployer.files"
+SOURCES = "deployer.sources"
+RESTORE = "restore"  #: the kind of a restore's intent and of its mark
+FENCE = "fence"  #: the kind of a version that changes nothing and keeps late appends out
+ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as a JSON list of such properties
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFile:
+    """A data file by the path that Lance gives it; its fragment's id is known only after the commit."""
+
+    path: str
+    partition: str | None
+    keys: KeyRange | None
+    sorted: bool
+    clustered: Clustered | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`)."""
+
+    job_id: str
+    kind: str
+    rows: int
+    files: tuple[MarkedFile, ...] = ()
+    sources: str = ""
+
+    def to_properties(self) -> dict[str, str]:
+        """As transaction properties; files are columns of one compact JSON object, keys in base64."""
+        files = self.files
+        columns = {
+            "path": [file.path for file in files],
+            "partition": [file.partition for file in files],
+            "min": [_text(file.keys.min_key) if file.keys else None for file in files],
+            "max": [_text(file.keys.max_key) if file.keys else None for file in files],
+            "column_min": [_texts(file.keys.column_min) if file.keys else None for file in files],
+            "column_max": [_texts(file.keys.column_max) if file.keys else None for file in files],
+            "sorted": [file.sorted for file in files],
+        }
+        if any(file.clustered for file in files):
+            columns |= {
+                "clustering": [file.clustered.by if file.clustered else "" for file in files],
+                "cluster_min": [_texts(file.clustered.low) if file.clustered else [] for file in files],
+                "cluster_max": [_texts(file.clustered.high) if file.clustered else [] for file in files],
+            }
+        properties = {
+            JOB: self.job_id,
+            KIND: self.kind,
+            ROWS: str(self.rows),
+            FILES: json.dumps(columns, separators=(",", ":")),
+        }
+        return properties | {SOURCES: self.sources} if self.sources else properties
+
+    @staticmethod
+    def of(properties: Mapping[str, str] | None) -> Mark | None:
+        """The mark in a transaction's properties; None when the commit is not ours or its mark cannot be read."""
+        if not properties or JOB not in properties:
+            return None
+        try:
+            columns = json.loads(properties.get(FILES) or "{}")
+            rows = list(zip(*(columns[name] for name in _COLUMNS), strict=True)) if columns else []
+            clustered = [*zip(*(columns[name] for name in _CLUSTERED), strict=True)] if _CLUSTERED[0] in columns else []
+            files = tuple(
+                MarkedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own))
+                for (path, partition, low, high, lows, highs, is_sorted), own in zip(
+                    rows, clustered or [("", (), ())] * len(rows), strict=True
+                )
+            )
+            kind, wrote = properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0)
+            return Mark(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""))
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+def properties_of(marks: Sequence[Mark]) -> dict[str, str]:
+    """The transaction properties of one commit for several jobs."""
+    first, *others = (mark.to_properties() for mark in marks)
+    return first | {ALSO: json.dumps(others, separators=(",", ":"))} if others else first
+
+
+def marks_of(properties: Mapping[str, str] | None) -> tuple[Mark, ...]:
+    """The marks in a transaction's properties: none where the commit is not ours, or one of them cannot be read."""
+    if not properties or JOB not in properties:
+        return ()
+    try:
+        marks = [Mark.of(properties), *map(Mark.of, json.loads(properties.get(ALSO) or "[]"))]
+    except (ValueError, TypeError, AttributeError):
+        return ()
+    found = tuple(mark for mark in marks if mark is not None)
+    return found if len(found) == len(marks) else ()
+
+
+_COLUMNS = ("path", "partition", "min", "max", "column_min", "column_max", "sorted")
+_CLUSTERED = ("clustering", "cluster_min", "cluster_max")
+
+
+def _range(low: str | None, high: str | None, lows: Sequence[str], highs: Sequence[str]) -> KeyRange | None:
+    if low is None or high is None:
+        return None
+    return KeyRange(b64decode(low), b64decode(high), tuple(map(b64decode, lows)), tuple(map(b64decode, highs)))
+
+
+def _clustered(by: str, lows: Sequence[str], highs: Sequence[str]) -> Clustered | None:
+    return Clustered(by, tuple(map(b64decode, lows)), tuple(map(b64decode, highs))) if by else None
+
+
+def _text(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
+def _texts(values: Sequence[bytes]) -> list[str]:
+    return [_text(value) for value in values]

@@ -1,0 +1,188 @@
+"""A table's Lance dataset, seen through what the state store keeps of it: versions, fragments, their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from deployer.datasets.errors import in_words, is_of_lance, missing_file, refused_by_storage
+from deployer.datasets.storage.options import manifest_names, objects_at, storage_options
+from deployer.errors import Corrupt, DeployerError, NotFound
+from deployer.state.model.entities import TableEntry
+
+if TYPE_CHECKING:
+    import lance
+
+_LARGEST = 2**64 - 1  # Lance names manifests by the distance from it, so that the newest is listed first
+
+
+def dataset_location(root: str, entry: TableEntry) -> str:
+    """Where the table's dataset is: a path or URI."""
+    return f"{root.rstrip('/')}/{entry.location}"
+
+
+def latest_version(location: str) -> int:
+    """The newest version of the dataset, from the names of its manifests: nothing is opened.
+
+    Raises NotFound when there is no dataset.
+    """
+    return _version_of(newest_manifest(location))
+
+
+def newest_manifest(location: str) -> str:
+    """The name of the manifest of the dataset's newest version. Raises NotFound when there is no dataset."""
+    try:
+        names = manifest_names(location)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_dataset(location) from None
+    except OSError as failure:
+        raise in_words(failure, location) from failure
+    newest = max(names, key=_version_of, default="")
+    if not _version_of(newest):
+        raise _no_dataset(location)
+    return newest
+
+
+def manifest_of(location: str, version: int) -> str:
+    """The name of the manifest of one of the newest versions. Raises NotFound when it is not there."""
+    newest_manifest(location)
+    found = next((name for name in manifest_names(location) if _version_of(name) == version), None)
+    if found is None:
+        raise NotFound(f"there is no version {version}", where=location, remedy="name one that `history` lists")
+    return found
+
+
+def versions_written(location: str) -> dict[int, float]:
+    """The dataset's versions, and when their manifests were written, in seconds since 1970, as storage says.
+
+    That is when they were committed, or later where the folder was copied. Nothing is opened.
+    """
+    found = objects_at(location).described("_versions/")
+    written = {_version_of(each.path.rpartition("/")[2]): each.changed for each in found}
+    return {version: changed for version, changed in written.items() if version}
+
+
+def _version_of(manifest: str) -> int:
+    """The version that a manifest's name says; 0 for other files and for detached versions."""
+    stem, dot, suffix = manifest.partition(".")
+    if not dot or suffix != "manifest" or not stem.isdecimal():
+        return 0
+    return _LARGEST - int(stem) if len(stem) == 20 else int(stem)
+
+
+def open_dataset(location: str, version: int | None = None) -> lance.LanceDataset:
+    """The dataset at its newest or the given version. Raises NotFound for a dataset or version that is not there."""
+    import lance
+
+    _require_files(location)
+    try:
+        return lance.dataset(location, version=version, storage_options=storage_options(location))
+    except BaseException as failure:
+        if not is_of_lance(failure):
+            raise
+        raise _explained(failure, location, version) from failure
+
+
+def _require_files(location: str) -> None:
+    """Raises Corrupt where a pipe or a device is among the manifests on a disk: Lance would wait for it for ever."""
+    if "://" in location:
+        return
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError), os.scandir(f"{location}/_versions") as found:
+        for each in found:
+            if not each.is_file() and (each.is_symlink() or not each.is_dir()):
+                raise not_a_manifest(each.name, location)
+
+
+def not_a_manifest(name: str, location: str) -> Corrupt:
+    """The error for a pipe, a device or a folder in the place of a manifest."""
+    return Corrupt(f"the manifest {name} is not a file", where=location, remedy="remove it, or find out who made it")
+
+
+def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:
+    if refused_by_storage(failure, location) is not None or "not found" not in str(failure).lower():
+        return in_words(failure, location)
+    if version is None:
+        return _no_dataset(location)
+    return NotFound(
+        f"the dataset has no version {version} any more",
+        where=location,
+        remedy="choose one that `deployer history` lists",
+    )
+
+
+def _no_dataset(location: str) -> NotFound:
+    return NotFound(
+        "there is no Lance dataset",
+        where=location,
+        remedy="restore the folder from a backup, or delete the table: `deployer table delete TABLE --force`",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """One fragment of a version: live rows, bytes of its data files, and the file that holds each Lance field id."""
+
+    fragment_id: int
+    rows: int
+    bytes: int
+    paths: frozenset[str]
+    file_of: tuple[tuple[int, str], ...]
+    elsewhere: frozenset[str] = frozenset()  #: of the paths those that are in another dataset, as in a shallow clone
+
+    @property
+    def own_paths(self) -> frozenset[str]:
+        """The paths of files that are in the dataset's own folder."""
+        return self.paths - self.elsewhere
+
+    def files_of(self, fields: Iterable[int]) -> tuple[str | None, ...]:
+        """The data file of each field id; None where the fragment has no values for it."""
+        where = dict(self.file_of)
+        return tuple(where.get(field) for field in fields)
+
+
+def fragments_of(dataset: lance.LanceDataset) -> dict[int, Fragment]:
+    """The fragments of the opened version by their id."""
+    return {each.fragment_id: _fragment(each.metadata) for each in dataset.get_fragments()}
+
+
+def fragment_of(dataset: lance.LanceDataset, fragment_id: int) -> Fragment:
+    """One fragment of the opened version."""
+    return _fragment(dataset.get_fragment(fragment_id).metadata)
+
+
+def _fragment(metadata: Any) -> Fragment:
+    files = [(file, file.path) for file in metadata.files]  # Lance makes a class each time that it is asked for a path
+    return Fragment(
+        metadata.id,
+        metadata.num_rows,
+        sum(file.file_size_bytes or 0 for file, _ in files),
+        frozenset(path for _, path in files),
+        tuple((field, path) for file, path in files for field in file.fields),
+        frozenset(path for file, path in files if getattr(file, "base_id", None) is not None),
+    )
+
+
+def require_files(location: str, paths: Iterable[str]) -> None:
+    """Raises Corrupt for the first of a dataset's data files that is not there."""
+    names = {quote(path, safe=""): path for path in paths}  # as Lance calls them on storage
+    if not names:
+        return
+    if "://" in location:
+        there = {each.path.rpartition("/")[2] for each in objects_at(location).described("data/")}
+        missing = sorted(names.keys() - there)
+    else:
+        folder = Path(location, "data")
+        missing = sorted(name for name in names if not (folder / name).is_file())
+    if missing:
+        raise missing_file(f"{location}/data/{names[missing[0]]}")
+
+
+def field_ids(dataset: lance.LanceDataset, columns: Iterable[str]) -> tuple[int, ...]:
+    """Lance's ids of top-level columns; columns that the dataset does not have are left out."""
+    ids = {field.name(): field.id() for field in dataset.lance_schema.fields()}
+    return tuple(ids[name] for name in columns if name in ids)

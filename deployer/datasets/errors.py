@@ -1,0 +1,139 @@
+"""What Lance and Arrow say when a dataset cannot be read or storage refuses, in words: their own texts tell requests,
+addresses, and the source lines of the machine that built them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deployer.errors import Corrupt, DeployerError
+from deployer.storage.s3_errors import refusal_in
+
+#: What Lance and Arrow raise, with a panic of Rust's (see `is_of_lance`).
+OF_LANCE = (OSError, ValueError, RuntimeError, NotImplementedError)
+
+_REQUEST = re.compile(r"Error performing (\w+) (https?://\S+)")
+_SOURCE_LINE = re.compile(r",? *(?:at )?(?:[\w.-]*/)[^\s,:]*\.rs:\d+(?::\d+)?")
+_PREFIXES = re.compile(
+    r"(?:External error|LanceError\(\w+\)|Generic [\w/]+(?: \w+)? error|Invalid user input|Execution error"
+    r"|IO error for operation on [^:]+): *|Encountered internal error\. Please file a bug report at \S+ *"
+)
+_NOT_FOUND = re.compile(r"Not found: ([^,]+)|Object at location ([^,]+?) not found|No such file or directory")
+_NO_RIGHT = re.compile(r"(?:open file |operation on )?(/[^:]*)?:? ?Permission denied")
+
+
+def lost_data(table: str = "TABLE") -> str:
+    """What to do about a data file that is missing or damaged."""
+    return (
+        "copy the file back from a backup; else return to a version that does not need it: `deployer history "
+        f"{table}`, then `deployer restore {table} --at VERSION`; else `deployer table delete {table} --force`"
+    )
+
+
+def is_of_lance(failure: BaseException) -> bool:
+    """Whether Lance or Arrow may have raised it, a panic in Rust included, which is not an `Exception`."""
+    return (
+        isinstance(failure, OF_LANCE)
+        or type(failure).__module__.startswith("pyarrow")
+        or type(failure).__name__ == "PanicException"
+    )
+
+
+def is_of_files(failure: BaseException) -> bool:
+    """Whether it is about the dataset's files, and not about what was asked for."""
+    said = str(failure)
+    return bool(_NOT_FOUND.search(said)) or "Permission denied" in said or "Lance file" in said
+
+
+def in_words(failure: BaseException, location: str) -> DeployerError:
+    """The error for a dataset at `location` that cannot be read because of `failure`."""
+    if isinstance(failure, DeployerError):
+        return failure
+    if (refused := refused_by_storage(failure, location)) is not None:
+        return refused
+    said = str(failure)
+    if isinstance(failure, PermissionError) or "Permission denied" in said:
+        found = _NO_RIGHT.search(said)
+        path = getattr(failure, "filename", None) or (found[1] if found else None) or location
+        return Corrupt(
+            "it cannot be read: permission denied",
+            where=_below(str(path), location),
+            remedy="allow this user to read it",
+        )
+    if isinstance(failure, FileNotFoundError) or _NOT_FOUND.search(said):
+        found = _NOT_FOUND.search(said)
+        path = getattr(failure, "filename", None) or (found and (found[1] or found[2])) or location
+        return missing_file(_below(str(path), location))
+    return Corrupt(f"the dataset cannot be read: {first_line(failure)}", where=location, remedy=lost_data())
+
+
+def missing_file(path: str) -> Corrupt:
+    """The error for a dataset whose manifest names a file that is not at `path`."""
+    return Corrupt("the dataset names a file that is missing", where=path, remedy=lost_data())
+
+
+def _below(path: str, location: str) -> str:
+    """The path that a message names, where it is one of the dataset's; else the dataset's location."""
+    name = location.rstrip("/").rpartition("/")[2]
+    _, found, below = path.strip().partition(name)
+    return f"{location.rstrip('/')}{below}" if found else location
+
+
+def first_line(failure: BaseException) -> str:
+    """The first line of what was said, without source lines and what says nothing to a user."""
+    line = next(iter(str(failure).strip().splitlines()), "")
+    line = _SOURCE_LINE.sub("", line)
+    before = ""
+    while line != before:
+        before, line = line, _PREFIXES.sub("", line).strip(" ,")
+    return line[:500] or type(failure).__name__
+
+
+def refused_by_storage(failure: BaseException, location: str) -> DeployerError | None:
+    """The error for a dataset at `location` whose files S3 refused to read or write; None for any other failure."""
+    said = str(failure)
+    refusal = refusal_in(said) if location.startswith("s3://") else None
+    if refusal is None:
+        return None
+    asked = ""
+    if request := _REQUEST.search(said):
+        name = location.rstrip("/").rpartition("/")[2]
+        _, found, below = request[2].partition(name)
+        asked = f" ({request[1]} of {location}{below if found else ''})"
+    return DeployerError(f"{refusal.what}{asked}", where=location, remedy=refusal.remedy)
+
+
+@contextmanager
+def lance_in_words(location: str) -> Iterator[None]:
+    """Around what reads the dataset at `location` with Lance or Arrow: raises what they raise in words."""
+    try:
+        yield
+    except BaseException as failure:
+        if isinstance(failure, DeployerError) or not is_of_lance(failure):
+            raise
+        raise in_words(failure, location) from failure
+
+
+@contextmanager
+def storage_in_words(location: str) -> Iterator[None]:
+    """Around what Lance writes to a dataset at `location`: raises what storage refused in words, all else as it is."""
+    try:
+        yield
+    except DeployerError:
+        raise
+    except Exception as failure:
+        if (refused := refused_by_storage(failure, location)) is not None:
+            raise refused from failure
+        raise
+
+
+def words_of(failure: BaseException, location: str) -> str:
+    """The failure in one line, for a message that says more."""
+    refused = refused_by_storage(failure, location)
+    return refused.what if refused is not None else first_line(failure)
+
+
+def lost_races(failure: BaseException) -> bool:
+    """Whether Lance gave a commit up because others were always first, which takes it half a minute: not committed."""
+    return "too many concurrent writers" in str(failure).lower()

@@ -1,0 +1,68 @@
+"""What a version of a dataset says of its indexes' segments and pylance does not tell: their details, as bytes.
+
+A manifest ends with its message's position (8 bytes), the format's version (4) and a mark (4). The message names the
+position of the section of indexes. Both are preceded by their length (4 bytes). The messages are `Manifest`,
+`IndexSection` and `IndexMetadata` of Lance's protos/table.proto, of which only what is needed is declared here.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from deployer.datasets.dataset import manifest_of
+from deployer.datasets.storage.options import objects_at
+
+Details = tuple[str, bytes]  #: the type's URL, and the message
+
+
+def segment_details(location: str, version: int) -> Mapping[str, Details]:
+    """The details of all segments of indexes in that version of the dataset, by the segments' ids.
+
+    Raises NotFound when the version is not there.
+    """
+    data = objects_at(location).get(f"_versions/{manifest_of(location, version)}")
+    manifest = _message("Manifest").FromString(_block(data, int.from_bytes(data[-16:-8], "little")))
+    if not manifest.HasField("index_section"):
+        return {}
+    section = _message("IndexSection").FromString(_block(data, manifest.index_section))
+    return {
+        str(uuid.UUID(bytes=each.uuid.uuid)): (each.index_details.type_url, each.index_details.value)
+        for each in section.indices
+    }
+
+
+def _block(data: bytes, position: int) -> bytes:
+    length = int.from_bytes(data[position : position + 4], "little")
+    return data[position + 4 : position + 4 + length]
+
+
+@cache
+def _message(name: str) -> Any:
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    kinds = descriptor_pb2.FieldDescriptorProto
+    package = "lance_index_sections"
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto2")
+
+    def message(name: str, *fields: tuple[str, int, Any]) -> None:
+        made = file.message_type.add(name=name)
+        for field, number, kind in fields:
+            if isinstance(kind, int):
+                made.field.add(name=field, number=number, type=kind, label=kinds.LABEL_OPTIONAL)
+                continue
+            label = kinds.LABEL_REPEATED if field == "indices" else kinds.LABEL_OPTIONAL
+            made.field.add(
+                name=field, number=number, type=kinds.TYPE_MESSAGE, type_name=f".{package}.{kind}", label=label
+            )
+
+    message("Manifest", ("index_section", 6, kinds.TYPE_UINT64))
+    message("UUID", ("uuid", 1, kinds.TYPE_BYTES))
+    message("Details", ("type_url", 1, kinds.TYPE_STRING), ("value", 2, kinds.TYPE_BYTES))
+    message("IndexMetadata", ("uuid", 1, "UUID"), ("index_details", 6, "Details"))
+    message("IndexSection", ("indices", 1, "IndexMetadata"))
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))

@@ -1,0 +1,200 @@
+"""The indexes of a table: what its dataset has, beside what the state remembers of their declarations.
+
+Lance tells an index's type, columns and most of its parameters. It does not tell how many partitions were asked for,
+and changes them by itself, so declarations are remembered in the table's properties and kept for as long as the
+dataset's index fits them. An index that others drop, add or build otherwise is noticed by the roll-forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from deployer.errors import InvalidInput
+from deployer.specs.declarations.indexes import index_from_json, index_to_json
+from deployer.specs.model import IndexSpec
+from deployer.specs.schema.index_kinds import KINDS, all_parameters, declared_parameters, parameter_names
+from deployer.specs.types.column_names import name_fault
+from deployer.specs.validation.plain_values import mapping, text, texts, whole
+from deployer.state.log.updates import SetTableProperties
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.model.entities import TableProperties, TableState
+
+#: The key of `TableProperties.declared` that remembers indexes: their JSON form and their status, by name.
+INDEXES = "indexes"
+#: `pending`: waits for enough rows; `building`: was begun, and perhaps cut off; `ready`: the dataset has it.
+Status = Literal["pending", "building", "ready"]
+
+_OF_LANCE = "__lance_"  # names of indexes that Lance keeps for itself
+_UNTOLD = frozenset(("custom_stop_words",))  # pylance 14 always says that there are none
+_KINDS: Mapping[str, str] = {
+    "BTree": "btree",
+    "Bitmap": "bitmap",
+    "LabelList": "label_list",
+    "Inverted": "inverted",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """An index of the dataset. `parameters` are all that Lance tells, defaults too; `segments` are its parts' ids."""
+
+    index: IndexSpec
+    parameters: Mapping[str, Any]
+    segments: frozenset[str]
+    fragments: frozenset[int]
+
+    def fits(self, declared: IndexSpec) -> bool:
+        """Whether it may have been built from that declaration, its column's name aside."""
+        wanted = all_parameters(declared.kind, declared.parameters)
+        return declared.kind == self.index.kind and all(
+            _plain(wanted.get(name)) == value for name, value in self.parameters.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A declaration, and in which of the table's datasets it was seen last: a rewrite goes on to another, without it.
+
+    While it is built, `before` is the index that it takes the place of, and `segments` are that one's.
+    """
+
+    index: IndexSpec
+    status: Status
+    dataset: int = 1
+    before: IndexSpec | None = None
+    segments: frozenset[str] = frozenset()
+
+    def to_json(self) -> dict[str, Any]:
+        form: dict[str, Any] = {"index": index_to_json(self.index), "status": self.status, "dataset": self.dataset}
+        if self.before is not None:
+            form["before"] = index_to_json(self.before)
+        if self.segments:
+            form["segments"] = sorted(self.segments)
+        return form
+
+    @staticmethod
+    def of(form: Mapping[str, Any]) -> Remembered:
+        """The inverse of `to_json`. Raises InvalidInput for another form."""
+        status = text(form, "status")
+        if status not in get_args(Status):
+            raise InvalidInput(f"`status` of an index is {status[:40]!r}")
+        before = mapping(form, "before", {})
+        return Remembered(
+            _index(mapping(form, "index")),
+            cast(Status, status),
+            whole(form, "dataset"),
+            _index(before) if before else None,
+            frozenset(texts(form, "segments")),
+        )
+
+
+def _index(form: Mapping[str, Any]) -> IndexSpec:
+    return index_from_json({key: _plain(value) for key, value in form.items()})
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def remembered_indexes(properties: TableProperties) -> dict[str, Remembered]:
+    """Declarations by name."""
+    forms = mapping(properties.declared, INDEXES, {})
+    return {name: Remembered.of(mapping(forms, name)) for name in forms}
+
+
+def with_indexes(properties: TableProperties, indexes: Mapping[str, Remembered]) -> dict[str, Any]:
+    """The table's `declared` with these declarations."""
+    others = {name: value for name, value in properties.declared.items() if name != INDEXES}
+    forms = {name: indexes[name].to_json() for name in sorted(indexes)}
+    return {**others, **({INDEXES: forms} if forms else {})}
+
+
+def live_indexes(state: TableState) -> tuple[IndexSpec, ...]:
+    """The indexes that the table has, by name: those that wait for rows too, not those whose building was cut off."""
+    found = (_live(each, state.dataset) for each in remembered_indexes(state.properties).values())
+    return tuple(sorted((index for index in found if index is not None), key=lambda index: index.name))
+
+
+def _live(remembered: Remembered, dataset: int) -> IndexSpec | None:
+    if remembered.status == "pending":
+        return remembered.index
+    if remembered.dataset != dataset:
+        return None
+    return remembered.index if remembered.status == "ready" else remembered.before
+
+
+def observed_indexes(dataset: lance.LanceDataset) -> dict[str, Observed]:
+    """The indexes of the opened version by name; those that no spec can declare are left to who made them."""
+    described = [each for each in dataset.describe_indices() if not each.name.startswith(_OF_LANCE)]
+    observed = {each.name: _observed(each) for each in described}
+    return {name: each for name, each in observed.items() if _declarable(each.index)}
+
+
+def _declarable(index: IndexSpec) -> bool:
+    return index.kind in KINDS and len(index.columns) == 1 and not name_fault(index.name, nested=True)
+
+
+def _observed(described: Any) -> Observed:
+    kind = _KINDS.get(described.index_type, described.index_type.lower())
+    parameters = _parameters(kind, described.details or {})
+    index = IndexSpec(described.name, tuple(described.field_names), kind, declared_parameters(kind, parameters))
+    segments = described.segments
+    return Observed(
+        index,
+        parameters,
+        frozenset(str(segment.uuid) for segment in segments),
+        frozenset(fragment for segment in segments for fragment in segment.fragment_ids),
+    )
+
+
+def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
+    if kind == "inverted":
+        told = (name for name in parameter_names(kind) if name in details and name not in _UNTOLD)
+        return {name: _plain(details[name]) for name in told}
+    found: dict[str, Any] = {}
+    if metric := details.get("metric_type"):
+        found["metric"] = str(metric).lower()
+    if graph := details.get("hnsw"):
+        found |= {"m": graph["max_connections"], "ef_construction": graph["construction_ef"]}
+    if (compression := details.get("compression")) and "num_sub_vectors" in compression:
+        found["num_sub_vectors"] = compression["num_sub_vectors"]
+    return found
+
+
+def reconciled(
+    remembered: Mapping[str, Remembered], observed: Mapping[str, Observed], dataset: int
+) -> dict[str, Remembered]:
+    """What is to be remembered when the table's dataset of that number has the `observed` indexes."""
+    found = {name: _known(remembered.get(name), index, dataset) for name, index in observed.items()}
+    for name, each in remembered.items():
+        if name in observed:
+            continue
+        if each.status != "ready" or each.dataset != dataset:  # else somebody dropped it
+            found[name] = replace(each, before=None, segments=frozenset())
+    return found
+
+
+def _known(remembered: Remembered | None, observed: Observed, dataset: int) -> Remembered:
+    if remembered is None:
+        return Remembered(observed.index, "ready", dataset)
+    declared = remembered.index
+    of_before = bool(remembered.segments & observed.segments)
+    if remembered.status == "building" and (of_before or not observed.fits(declared)):
+        return remembered
+    if observed.fits(declared):
+        return Remembered(replace(declared, columns=observed.index.columns), "ready", dataset)
+    return Remembered(observed.index, "ready", dataset)
+
+
+def index_updates(dataset: lance.LanceDataset, state: TableState) -> list[SetTableProperties]:
+    """The update that makes the state remember what the opened version has; none when it does."""
+    remembered = remembered_indexes(state.properties)
+    found = reconciled(remembered, observed_indexes(dataset), state.dataset)
+    if found == remembered:
+        return []
+    return [SetTableProperties({"declared": with_indexes(state.properties, found)})]

@@ -1,0 +1,104 @@
+"""A table's state as it would be recorded, for those who only read: what Lance has and the log has not is added to the
+state in memory, and nothing is written. `rollforward` does the same and records it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deployer.datasets.dataset import dataset_location, latest_version, open_dataset
+from deployer.datasets.errors import lance_in_words
+from deployer.datasets.recovery.past_version import applied
+from deployer.datasets.recovery.restored import Stands, Undone, Waits, judged_restore
+from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
+from deployer.errors import CommitTimedOut, Corrupt, NotFound
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.table_locations import fault_of_pair
+from deployer.storage.envelope import FORGED
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.reader import StateReader
+
+ATTEMPTS = 5  #: how often the entry is read again because rewrites keep giving the table another dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An entry and a state that belong together. `without` are fragments of the state's version that a job committed
+    twice: whoever writes next takes them out, and their rows do not count. `recorded`: the log has all of the state."""
+
+    entry: TableEntry
+    state: TableState
+    without: frozenset[int] = frozenset()
+    recorded: bool = True
+
+
+def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableState) -> Seen:
+    """The newest entry and state that belong together, with all that Lance has.
+
+    Raises Corrupt and NotFound, in words, for a dataset that cannot be read.
+    """
+    is_newest = False
+    for _ in range(ATTEMPTS):
+        if entry.dataset != state.dataset:  # read before and after a rewrite's commit
+            entry, state = read_again(store, entry, state)
+            continue
+        if wrong := fault_of_pair(entry, state):
+            raise Corrupt(wrong, where=entry.address, remedy=FORGED)
+        location = dataset_location(root, entry)
+        before = state
+        try:
+            with lance_in_words(location):
+                if newest_version(location, entry, state) == state.lance_version:
+                    return Seen(entry, state)
+                if is_newest:
+                    return _with_unrecorded(store, open_dataset(location), Seen(entry, state))
+        except Corrupt:  # unless others recorded the versions since, and then cleaned them away
+            entry, state = read_again(store, entry, state)
+            if state.version == before.version:
+                raise
+            continue
+        entry, state = read_again(store, entry, state)  # others may have recorded it by now
+        is_newest = state.version == before.version or is_newest
+    raise CommitTimedOut(
+        "others rewrite the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
+    )
+
+
+def newest_version(location: str, entry: TableEntry, state: TableState) -> int:
+    """The newest version of the table's dataset. Raises Corrupt for one that is older than what was recorded."""
+    newest = latest_version(location)
+    if newest < state.lance_version:
+        raise Corrupt(
+            f"the dataset is at version {newest}, but version {state.lance_version} was recorded",
+            where=f"table/{entry.full_name} ({location})",
+            remedy="somebody put an older copy in its place: put the newest back",
+        )
+    return newest
+
+
+def read_again(store: StateReader, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
+    """The entry and the state as they are now. Raises NotFound for a table that was removed meanwhile."""
+    found = store.instance().tables.get(entry.table_id)
+    if found is None:
+        raise NotFound("the table was removed meanwhile", where=f"table/{entry.full_name}")
+    return found, store.table(state.table_id)
+
+
+def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen) -> Seen:
+    """The state with what the opened version of the dataset holds."""
+    state = seen.state
+    doubled = doubled_fragments(dataset, state)
+    while dataset.version > state.lance_version:
+        match judged_restore(store, dataset, state):
+            case Stands(update):
+                state = applied(state, [update])
+            case Undone(version):
+                dataset = dataset.checkout_version(version - 1)
+            case Waits():  # the table is as before until all tables of the restore are recorded
+                break
+            case None:
+                state = applied(state, missing_updates(dataset, state, doubled))
+    return Seen(seen.entry, state, doubled, recorded=False)

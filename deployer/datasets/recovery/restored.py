@@ -1,0 +1,191 @@
+"""What a table is after a restore: the record of one, and the roll-forward of one whose record was lost.
+
+A restore is one commit to Lance, which holds the rows of a savepoint's version. Lance takes it whatever others
+committed since it was prepared, and so undoes that. So it stands only where it is the version right after the one that
+it was prepared on; one that is not is undone by whoever sees it first, before anything is committed on top.
+
+A restore of several tables counts only once it is recorded, for all of them at once (see `restored_together`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from deployer.datasets.commit_metadata import RESTORE, Mark
+from deployer.datasets.dataset import latest_version
+from deployer.datasets.recovery.past_version import state_at
+from deployer.datasets.recovery.unrecorded import marks_at, marks_since
+from deployer.datasets.storage.options import storage_options
+from deployer.errors import Corrupt, InvalidInput, NotFound
+from deployer.state.log.updates import TableRestored
+from deployer.state.model.entities import TableState
+from deployer.state.transactions.tables import to_record
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.reader import StateReader
+    from deployer.state.store import StateStore
+
+STATE, SAVEPOINT, BASE = "deployer.restores", "deployer.savepoint", "deployer.base"  #: properties beside the mark's
+UNDO = "undo restore"  #: the kind of the mark of a commit that takes a restore back
+
+
+def restored(
+    now: TableState, then: TableState, run_id: str, savepoint: str, lance_version: int, retired_location: str = ""
+) -> TableRestored:
+    """The record that makes a table as it was `then`. Who manages it stays."""
+    from deployer.state.model.declared_properties import OWNER
+
+    declared = {name: value for name, value in then.properties.declared.items() if name != OWNER}
+    if OWNER in now.properties.declared:
+        declared[OWNER] = now.properties.declared[OWNER]
+    return TableRestored(
+        run_id,
+        savepoint,
+        then.dataset,
+        retired_location,
+        lance_version,
+        then.schema,
+        replace(then.properties, declared=declared),
+        tuple(then.partitions.values()),
+        tuple(then.files),
+        tuple(then.jobs.values()),
+        tuple(then.services.values()),
+    )
+
+
+def commit_restore(
+    location: str, dataset: lance.LanceDataset, version: int, run_id: str, savepoint: str, state_version: int
+) -> None:
+    """Makes the next version of the dataset hold what `version` does, with a mark that says all of it."""
+    import lance
+
+    base = int(dataset.version)
+    properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(base)}
+    transaction = lance.Transaction(
+        read_version=base,
+        operation=lance.LanceOperation.Restore(version),
+        transaction_properties=Mark(run_id, RESTORE, 0).to_properties() | properties,
+    )
+    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+
+
+@dataclass(frozen=True, slots=True)
+class Stands:
+    """A restore that Lance has and the log has not, and that is to be recorded."""
+
+    update: TableRestored
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A restore of several tables that is not recorded: until it is, or is taken back, the table is as it was before.
+
+    `built_on`: others have committed on top of it.
+    """
+
+    update: TableRestored
+    built_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A restore that does not stand: the table is as it was before that version, the dataset's newest."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a restore's commit says beside its mark: the state that it restores, the savepoint, and its base version."""
+
+    state: int
+    savepoint: str
+    base: int
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> _Told | None:
+        """None when others wrote the properties, and they are not of that shape."""
+        try:
+            return _Told(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
+        except (KeyError, ValueError):
+            return None
+
+
+def judged_restore(
+    store: StateReader, dataset: lance.LanceDataset, state: TableState
+) -> Stands | Waits | Undone | None:
+    """What is to become of a restore that Lance has and the log has not. Changes nothing.
+
+    None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
+    is gone, or somebody committed on top of one that does not stand or whose run was ended.
+    """
+    if not any(intent.kind == RESTORE for intent in state.intents.values()):
+        return None
+    marks = [
+        (version, mark)
+        for version, (mark, *_) in sorted(marks_since(dataset, state.lance_version).items())  # it is committed alone
+    ]
+    found = [(version, mark.job_id) for version, mark in marks if mark.kind == RESTORE and mark.job_id in state.intents]
+    transaction = dataset.read_transaction(found[0][0]) if found else None
+    told = _Told.of(transaction.transaction_properties) if transaction is not None else None
+    if transaction is None or told is None:
+        return None
+    version, run_id = found[0]
+    if told.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
+        return Undone(version) if version == dataset.version and version > state.lance_version + 1 else None
+    if version != state.lance_version + 1:
+        return None
+    try:
+        then = store.table(state.table_id, at=told.state)
+        if then.dataset == state.dataset:
+            then = state_at(dataset.checkout_version(transaction.operation.version), then)
+    except (NotFound, InvalidInput, Corrupt):
+        return None
+    update = restored(state, then, run_id, told.savepoint, version)
+    if not state.intents[run_id].together:
+        return Stands(update)
+    if any(mark.kind == UNDO and mark.job_id == _undo_of(run_id) for _, mark in marks):
+        return None
+    run, built_on = state.runs.get(run_id), version < dataset.version
+    return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
+
+
+def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableState) -> TableState | None:
+    """Records a restore that Lance has and the log has not, or undoes one that does not stand; the state after it.
+
+    None when there is none, as for `judged_restore`. One of several tables is left to `settle_together`.
+    """
+    match judged_restore(store, dataset, state):
+        case Stands(update):
+            return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
+        case Undone():
+            undo_restore(dataset)
+            return state
+        case Waits():
+            return state
+        case None:
+            return None
+
+
+def undo_restore(dataset: lance.LanceDataset) -> None:
+    """Takes back the newest version, which is a restore."""
+    import lance
+
+    version = int(dataset.version)
+    if latest_version(dataset.uri) != version:
+        return  # somebody was faster
+    (mark, *_) = marks_at(dataset, version)
+    transaction = lance.Transaction(
+        read_version=version,
+        operation=lance.LanceOperation.Restore(version - 1),
+        transaction_properties=Mark(_undo_of(mark.job_id), UNDO, 0).to_properties(),
+    )
+    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))
+
+
+def _undo_of(run_id: str) -> str:
+    return f"undo-{run_id}"

@@ -1,0 +1,90 @@
+"""Brings a table's log up to its dataset: what was committed to Lance and is not recorded is recorded now.
+
+What there is to record is found by `unrecorded`, which writes nothing; `as_recorded` is for those who only read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.errors import OF_LANCE, in_words
+from deployer.datasets.recovery.as_recorded import newest_version, read_again
+from deployer.datasets.recovery.restored import roll_restore
+from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
+from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
+from deployer.errors import CommitTimedOut, Conflict, Corrupt
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.table_locations import fault_of_pair
+from deployer.state.transactions.tables import to_record
+from deployer.storage.envelope import FORGED
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.store import StateStore
+
+ATTEMPTS = 20  #: how often a roll-forward starts again because others keep committing
+
+
+def refresh(store: StateStore, root: str, table_id: str) -> TableState:
+    """The table's newest state, after recording what Lance has and the log has not.
+
+    When nothing moved, this lists one folder and writes nothing. A restore of several tables that another process is at
+    is left alone: its table is as it was before.
+    """
+    return current(store, root, store.instance().tables[table_id], store.table(table_id))[1]
+
+
+def current(store: StateStore, root: str, entry: TableEntry, state: TableState) -> tuple[TableEntry, TableState]:
+    """The newest entry and state that belong together, rolled forward: a rewrite gives the table another dataset.
+
+    Versions count anew in each dataset, so a state is never compared with another dataset than its own.
+    """
+    unreadable_at = -1
+    for attempt in range(ATTEMPTS):
+        if entry.dataset != state.dataset:  # read before and after a rewrite's commit
+            entry, state = read_again(store, entry, state)
+            continue
+        if wrong := fault_of_pair(entry, state):
+            raise Corrupt(wrong, where=entry.address, remedy=FORGED)
+        location = dataset_location(root, entry)
+        newest = newest_version(location, entry, state)
+        if newest == state.lance_version and not is_restoring(state):
+            return entry, state
+        try:
+            if together := begun_together(state):
+                if "pending" in {settle_together(store, root, *each) for each in together}:
+                    return entry, state
+                before, (entry, state) = state, read_again(store, entry, state)
+                if state.version != before.version:
+                    continue
+            dataset = open_dataset(location)
+            if doubled := doubled_fragments(dataset, state):
+                _undo(dataset, sorted(doubled))
+                continue
+            restored = roll_restore(store, dataset, state)
+            if restored is not None:
+                state = restored
+                continue
+            unchanged = to_record(state.lance_version, state.dataset)
+            return entry, store.commit(state.table_id, missing_updates(dataset, state), unchanged)
+        except Conflict:
+            if attempt:  # the first was decided on a state that was old
+                store.pause(attempt)
+            entry, state = read_again(store, entry, state)
+        except OF_LANCE as failure:  # of versions that others recorded since the state was read, and cleaned away
+            if unreadable_at == state.version:
+                raise in_words(failure, location) from failure
+            unreadable_at = state.version
+            entry, state = read_again(store, entry, state)
+    raise CommitTimedOut(
+        "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
+    )
+
+
+def _undo(dataset: lance.LanceDataset, fragment_ids: list[int]) -> None:
+    import lance
+
+    operation = lance.LanceOperation.Delete([], fragment_ids, "rows of a job that had been committed before")
+    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)

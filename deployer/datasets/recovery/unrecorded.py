@@ -1,0 +1,337 @@
+"""What a dataset has and its table's log has not, as the updates that record it. Nothing here writes anything.
+
+Lance is the truth for data. A commit of ours carries a mark (`deployer.datasets.commit_metadata`) and is recorded as
+its job would have recorded it; anything else was committed by somebody else and is adopted: new fragments go to the
+leaf that holds all of their keys, or stay unplaced.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.clustering import Clustered, clustered_fields
+from deployer.datasets.commit_metadata import RESTORE, Mark, MarkedFile, marks_of
+from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
+from deployer.datasets.indexes import index_updates
+from deployer.datasets.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.errors import DeployerError
+from deployer.specs.types.arrow import columns_of, stored_schema
+from deployer.state.log.updates import (
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    SetLanceVersion,
+    SetSchema,
+    SetTableProperties,
+    TableUpdate,
+)
+from deployer.state.model.entities import File, Partition, TableState
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+
+def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
+    """Marks of our commits above that version, by the version that each made, in order."""
+    found = {each: marks_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
+    return {each: marks for each, marks in found.items() if marks}
+
+
+def marks_at(dataset: lance.LanceDataset, version: int) -> tuple[Mark, ...]:
+    """Marks of the commit that made the version; none where it is not ours, or not known any more."""
+    transaction = transaction_of(dataset, version)
+    return marks_of(transaction.transaction_properties) if transaction is not None else ()
+
+
+def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
+    """Lance's record of the commit that made the version; None when it is no longer kept."""
+    try:
+        return dataset.read_transaction(version)
+    except Exception:
+        return None
+
+
+def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
+    """The updates that make `state` tell the dataset's files and indexes, whoever wrote them: marks of other lakes do
+    not count."""
+    return [*_View.of(dataset, state).adopt(), *index_updates(dataset, state)]
+
+
+def missing_updates(
+    dataset: lance.LanceDataset,
+    state: TableState,
+    without: Collection[int] = (),
+    marks: Mapping[int, Sequence[Mark]] | None = None,
+) -> list[TableUpdate]:
+    """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments.
+
+    `marks` are those of commits above the state's version, for a caller who has read them, or to whom others do not
+    count.
+    """
+    view = _View.of(dataset, state, without)
+    updates: list[TableUpdate] = []
+    done = set[str]()
+    for version, mark in _each(marks_since(dataset, state.lance_version) if marks is None else marks):
+        if mark.kind == RESTORE:
+            continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
+        if mark.job_id in done or mark.job_id in state.jobs:
+            continue  # a second commit of the job, which was undone
+        if mark.files or mark.job_id in state.intents:
+            updates.append(view.record(version, mark))
+            done.add(mark.job_id)
+    updates += view.adopt()
+    schema = dataset.schema
+    if columns_of(schema) != columns_of(recorded_schema(state)):
+        updates.append(SetSchema(schema.serialize().to_pybytes(), dataset.version))
+        updates += _renamed_keys(dataset, state)
+    updates += index_updates(dataset, state)
+    if not any(getattr(update, "lance_version", 0) == dataset.version for update in updates):
+        updates.append(SetLanceVersion(dataset.version))
+    return updates
+
+
+def appended(
+    dataset: lance.LanceDataset, state: TableState, marks: Sequence[Mark], removed: Sequence[int] = ()
+) -> list[TableUpdate]:
+    """What jobs record, from the dataset that their one commit gave, which is the one right above the version of
+    `state`: appends, or files of one in the place of those `removed`.
+
+    Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
+    ids. Empty when they are not found so.
+    """
+    marked = {file.path: file for mark in marks for file in mark.files}
+    newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []
+    fragments = [fragment_of(dataset, fragment_id) for fragment_id in newest]
+    found = _by_path(fragments, marked)
+    if len(found) != len(marked):
+        return []
+    view = _View(dataset, state, {}, {}, state.leaves())
+    updates: list[TableUpdate] = []
+    version = int(dataset.version)
+    for mark in marks:
+        added = tuple(view.file_of(found[file.path], file) for file in mark.files)
+        if removed:
+            updates.append(FilesReplaced(tuple(removed), added, version, mark.job_id, mark.kind))
+        else:
+            updates.append(FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources))
+    return updates
+
+
+def read_again(dataset: lance.LanceDataset, state: TableState, fragment_ids: Iterable[int]) -> list[TableUpdate]:
+    """The update that records of these files what is in them now, as of a commit by somebody else."""
+    view = _View.of(dataset, state)
+    files = tuple(view.read_again(fragment_id) for fragment_id in sorted(set(fragment_ids) & view.now.keys()))
+    return [FilesReplaced(tuple(file.fragment_id for file in files), files, dataset.version)] if files else []
+
+
+def _renamed_keys(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:
+    """Keys under the names that their columns have now: a column is known by its field id, whatever it is called."""
+    keys = {"row_keys": state.properties.row_keys, "sort_keys": state.properties.sort_keys}
+    now = {field.id(): field.name() for field in dataset.lance_schema.fields()}
+    if all(name in now.values() for names in keys.values() for name in names):
+        return []
+    try:
+        before = open_dataset(dataset.uri, state.lance_version).lance_schema.fields()
+    except DeployerError:
+        return []  # cleaned away: nobody can tell any more which column it was
+    renamed = {field.name(): now.get(field.id(), field.name()) for field in before}
+    changes = {
+        name: after for name, names in keys.items() if (after := [renamed.get(key, key) for key in names]) != [*names]
+    }
+    return [SetTableProperties(changes)] if changes else []
+
+
+def recorded_schema(state: TableState) -> pa.Schema:
+    """The schema that the state has. Raises Corrupt for bytes that are not a schema."""
+    return stored_schema(state.schema, f"table {state.table_id}")
+
+
+@dataclass(slots=True)
+class _View:
+    """The dataset beside the files that the state will have once the updates found so far are applied."""
+
+    dataset: lance.LanceDataset
+    state: TableState
+    now: Mapping[int, Fragment]
+    held: dict[int, File]
+    leaves: Sequence[Partition]
+
+    @staticmethod
+    def of(dataset: lance.LanceDataset, state: TableState, without: Collection[int] = ()) -> _View:
+        held = {file.fragment_id: file for file in state.files}
+        now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
+        return _View(dataset, state, now, held, state.leaves())
+
+    def record(self, version: int, mark: Mark) -> TableUpdate:
+        """What the job of a marked commit would have recorded."""
+        marked = {file.path: file for file in mark.files}
+        written = self._written(version, marked)
+        added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
+        removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
+        for fragment_id in removed:
+            del self.held[fragment_id]
+        self.held.update((file.fragment_id, file) for file in added)
+        if removed:
+            return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
+        return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources)
+
+    def file_of(self, fragment: Fragment, marked: MarkedFile) -> File:
+        """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
+        partition = marked.partition
+        written_for = self.state.partitions.get(partition or "")
+        if marked.keys is not None and (written_for is None or not written_for.is_leaf):
+            # Split meanwhile; or not there any more, as before a split that a restore undid.
+            partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
+        return _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
+
+    def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
+        """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
+        found = _by_path(self.now.values(), marked)
+        if len(found) == len(marked):
+            return found
+        return {**_by_path(fragments_of(self.dataset.checkout_version(version)).values(), marked), **found}
+
+    def _rewritten(self, version: int) -> set[int]:
+        operation = getattr(transaction_of(self.dataset, version), "operation", None)
+        groups = getattr(operation, "groups", None) or ()
+        return {fragment.id for group in groups for fragment in group.old_fragments}
+
+    def adopt(self) -> list[TableUpdate]:
+        """The difference that is left: commits of others, whatever they were."""
+        version, updates = self.dataset.version, list[TableUpdate]()
+        gone = tuple(sorted(self.held.keys() - self.now.keys()))
+        changed = tuple(self._changed())
+        unknown = [fragment for i, fragment in sorted(self.now.items()) if i not in self.held]
+        require_files(self.dataset.uri, (path for fragment in unknown for path in fragment.own_paths))
+        new = tuple(self._adopted(fragment) for fragment in unknown)
+        if gone:
+            updates.append(FilesRemoved(gone, version))
+        if changed:
+            updates.append(FilesReplaced(tuple(file.fragment_id for file in changed), changed, version))
+        if new:
+            updates.append(FilesAdded(new, version))
+        return updates
+
+    def _changed(self) -> Iterable[File]:
+        """Files whose fragment lost rows or got other values; ranges stay true unless a key column was written."""
+        fields = field_ids(self.dataset, self.state.properties.row_keys)
+        before = self._fragments_before()
+        for fragment_id, file in self.held.items():
+            fragment = self.now.get(fragment_id)
+            if fragment is None:
+                continue
+            was = before.get(fragment_id) if before is not None else None
+            if fragment_id in self.state.files and (was is None or was.files_of(fields) != fragment.files_of(fields)):
+                yield self._adopted(fragment)
+                continue
+            own = clustered_fields(file.clustering)
+            if (
+                own
+                and fragment_id in self.state.files
+                and was is not None
+                and was.files_of(own) != fragment.files_of(own)
+            ):
+                file = replace(file, clustering="", cluster_min=(), cluster_max=())
+            after = replace(file, rows=fragment.rows, bytes=fragment.bytes)
+            if after != self.held[fragment_id]:
+                yield after
+
+    def _fragments_before(self) -> dict[int, Fragment] | None:
+        try:
+            return fragments_of(open_dataset(self.dataset.uri, self.state.lance_version))
+        except DeployerError:
+            return None  # it was cleaned away: nobody can tell any more which fragments were rewritten in place
+
+    def read_again(self, fragment_id: int) -> File:
+        return self._adopted(self.now[fragment_id])
+
+    def _adopted(self, fragment: Fragment) -> File:
+        keys = self._read_range(fragment.fragment_id)
+        partition = self._leaf_of(keys) if keys else None
+        if not self.state.properties.row_keys and len(self.leaves) == 1:
+            partition = self.leaves[0].partition_id
+        return _of(fragment, partition, keys, is_sorted=False)
+
+    def _read_range(self, fragment_id: int) -> KeyRange | None:
+        import pyarrow as pa
+
+        columns = list(self.state.properties.row_keys)
+        if not columns or fault_of_keys(columns_of(self.dataset.schema), columns):
+            return None
+        scanner = self.dataset.scanner(columns=columns, fragments=[self.dataset.get_fragment(fragment_id)])
+        kinds = key_kinds(self.dataset.schema, columns)
+        found: KeyRange | None = None
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                part = key_range(pa.Table.from_batches([batch]).select(columns), kinds)
+                if part is None:
+                    return None
+                found = found.joined(part) if found else part
+        return found
+
+    def _leaf_of(self, keys: KeyRange) -> str | None:
+        lowers = [leaf.lower for leaf in self.leaves]
+        first, last = (bisect_right(lowers, key) - 1 for key in (keys.min_key, keys.max_key))
+        return self.leaves[first].partition_id if first == last >= 0 else None
+
+
+def _each(marks: Mapping[int, Sequence[Mark]]) -> Iterator[tuple[int, Mark]]:
+    return ((version, mark) for version, several in sorted(marks.items()) for mark in several)
+
+
+def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
+    wanted = set(paths)
+    return {path: fragment for fragment in fragments for path in fragment.paths & wanted}
+
+
+def _of(
+    fragment: Fragment,
+    partition: str | None,
+    keys: KeyRange | None,
+    *,
+    is_sorted: bool,
+    clustered: Clustered | None = None,
+) -> File:
+    return File(
+        fragment.fragment_id,
+        partition,
+        fragment.rows,
+        fragment.bytes,
+        keys.min_key if keys else None,
+        keys.max_key if keys else None,
+        keys.column_min if keys else (),
+        keys.column_max if keys else (),
+        is_sorted,
+        *((clustered.by, clustered.low, clustered.high) if clustered else ()),
+    )
+
+
+def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozenset[int]:
+    """Fragments of a job's second commit: two processes ran it at once, and neither saw the other's commit.
+
+    Both may have committed the same files: then those are left that were there before the second. Rows go by this, so
+    Lance itself must have the first commit: the state alone, which may be anybody's, is not believed.
+    """
+    first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
+    doubled = set[int]()
+    for version, mark in _each(marks_since(dataset, state.lance_version)):
+        if first.setdefault(mark.job_id, version) != version and mark.files:
+            before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in mark.files}
+            if _holds_commit_of(dataset, mark.job_id, first[mark.job_id], version, before):
+                doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
+    return frozenset(doubled)
+
+
+def _holds_commit_of(
+    dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
+) -> bool:
+    """Whether the job committed version `at`, below `version`, and its rows were among the fragments `before` that."""
+    own = next((mark for mark in marks_at(dataset, at) if mark.job_id == job_id), None) if at < version else None
+    if own is None:
+        return False
+    paths = {file.path for file in own.files}
+    return not paths or any(each.paths & paths for each in before.values())

@@ -1,0 +1,1 @@
+"""Changes of a Lance schema that write no data file."""

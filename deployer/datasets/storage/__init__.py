@@ -1,0 +1,1 @@
+"""Where datasets lie, how Lance reaches them, and the removal of their files."""

@@ -1,0 +1,78 @@
+"""What Lance must be told to reach a dataset, and its folder as plain objects.
+
+Lance finds credentials by itself, where boto3 finds them too: environment, profile, web identity, instance. Region and
+endpoint it takes from few environment variables, so they are looked up as boto3 does and given to it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deployer.storage.objects import ObjectStore
+    from deployer.storage.s3_objects import S3Objects
+
+_SETTINGS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE")
+_SORTED = 20  #: digits in the names of manifests that sort by age; datasets of early releases have other names
+
+
+def storage_options(location: str) -> dict[str, str] | None:
+    """Lance's storage options for a dataset at `location`, a path or URI; None where it needs none."""
+    if not location.startswith("s3://"):
+        return None
+    return dict(_s3_options(tuple(os.environ.get(name) for name in _SETTINGS)))
+
+
+def objects_at(location: str, private: str | None = None) -> ObjectStore:
+    """The files under `location`, a path or URI, as objects. Folders that become empty stay, as others may use them.
+
+    On a local disk, what is put below the folder `private` belongs to the owner alone.
+    """
+    if location.startswith("s3://"):
+        return _s3_objects(location)
+    from pathlib import Path
+
+    from deployer.storage.objects import LocalObjects
+
+    folder = Path(location)
+    return LocalObjects(folder, keeps_folders=True, private=None if private is None else folder / private)
+
+
+def manifest_names(location: str) -> Sequence[str]:
+    """Names of the dataset's manifests, the newest among them; OSError where there is no such folder."""
+    if not location.startswith("s3://"):
+        return os.listdir(f"{location}/_versions")  # noqa: PTH208 (asked for a thousand tables in one preview)
+    objects = _s3_objects(location)
+    names = [_name(path) for path in objects.first_page("_versions/")]
+    if all(len(name.partition(".")[0]) == _SORTED for name in names):
+        return names  # the newest comes first
+    return [_name(path) for path in objects.list("_versions/")]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _s3_objects(location: str) -> S3Objects:
+    from deployer.storage.s3_objects import S3Objects
+
+    return S3Objects(location)
+
+
+@cache
+def _s3_options(settings: tuple[str | None, ...]) -> dict[str, str]:
+    """What boto3 makes of the settings in the environment."""
+    from deployer.aws.session import aws_session
+    from deployer.storage.s3_client import endpoint_of
+
+    session = aws_session()
+    endpoint = endpoint_of(session)
+    options = {"checksum_algorithm": "sha256"}  # S3 asks for one in a bucket with Object Lock; it is reckoned anyway
+    if session.region_name:
+        options["region"] = session.region_name
+    if endpoint is not None:
+        options |= {"endpoint": endpoint, "allow_http": str(endpoint.startswith("http://")).lower()}
+    return options

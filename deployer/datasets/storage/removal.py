@@ -1,0 +1,106 @@
+"""Removes a dataset of a table: the one way in which data goes, whoever asks for it.
+
+What the state says of a dataset's place may be anybody's, so that is checked again when the dataset is removed: it is a
+place that this table can have, the table does not need it, and no other table's data is there, inside of it or around.
+"""
+
+from __future__ import annotations
+
+from deployer.datasets.storage.places import dataset_uri, datasets_beside, erase_dataset, has_notes, require_erasable
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.state.model.entities import Dataset, TableEntry
+from deployer.state.model.location import Location
+from deployer.state.model.table_locations import fault_of_entry, fault_of_move
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+from deployer.storage.envelope import FORGED
+
+
+def locations_of(store: StateReader, root: str, entry: TableEntry) -> tuple[Location, ...]:
+    """Where all datasets of a table are that are not removed yet, the current one first.
+
+    Where its log cannot be read they are those that lie beside the current one and carry the table's id.
+    """
+    try:
+        datasets: tuple[Dataset, ...] = store.table(entry.table_id).datasets
+    except (Corrupt, NotFound):  # damaged; or never written, or removed already
+        beside = datasets_beside(root, entry.location, entry.table_id)
+        return (entry.location, *(each for each in beside if each != entry.location))
+    return (entry.location, *(each.location for each in datasets if each.status in ("retired", "writing")))
+
+
+def remove_dataset(
+    store: StateStore, root: str, table_id: str, location: Location, *, unfinished: bool = False
+) -> None:
+    """Removes the files of one dataset of a table; nothing to do when they are gone.
+
+    Raises as `require_removable` does and, for links and content that is no dataset's, as `storage.erase_dataset`.
+    """
+    require_removable(store, root, table_id, location, unfinished=unfinished)
+    erase_dataset(root, location)
+
+
+def require_removable(
+    store: StateReader,
+    root: str,
+    table_id: str,
+    location: Location,
+    *,
+    unfinished: bool = False,
+    with_table: bool = False,
+) -> None:
+    """Raises Corrupt or Refused, in words, unless the dataset at `location` may be removed for that table.
+
+    It is never the current one of an active table, unless that goes `with_table`; an `unfinished` one is one that a
+    rewrite made. Reads the instance, and the logs of those other tables alone that may have a dataset there.
+    """
+    entries = store.instance().tables
+    entry = entries.get(table_id)
+    where = dataset_uri(root, location)
+    if entry is None:
+        raise Refused(
+            f"there is no table {table_id}, so nothing of it is removed", where=where, remedy="look at the state again"
+        )
+    if wrong := fault_of_move(entry, Location(location)) or fault_of_entry(entry):
+        raise Corrupt(f"{wrong}, so it is not removed", where=where, remedy=FORGED)
+    if "://" in root and not location.carries(entry.table_id):
+        raise Corrupt(
+            f"it does not carry the id of table {entry.full_name}, as datasets in a bucket do, so it is not removed",
+            where=where,
+            remedy=FORGED,
+        )
+    if unfinished and not location.carries(entry.table_id) and not has_notes(root, location):
+        raise Corrupt(
+            f"no rewrite of table {entry.full_name} made it, so it is not removed", where=where, remedy=FORGED
+        )
+    if entry.status == "active" and not with_table and _overlap(location, entry.location):
+        raise Corrupt(
+            f"it is the current data of table {entry.full_name}, so it is not removed", where=where, remedy=FORGED
+        )
+    require_erasable(root, location)
+    for other in entries.values():
+        if other.table_id != entry.table_id and (needed := needed_by(store, other, location)):
+            raise Corrupt(f"{needed}, so it is not removed", where=where, remedy=FORGED)
+
+
+def needed_by(store: StateReader, other: TableEntry, location: Location) -> str | None:
+    """Why another table needs what is at that location, in words; None when it does not."""
+    if _overlap(location, other.location):
+        return f"the data of table {other.full_name} is there"
+    base, place = other.location.base(other.table_id).casefold(), location.comparable
+    beside = place.startswith(base) and place[len(base)] in "-./"
+    if not beside and not base.startswith(place):
+        return None  # all datasets of a table have its base
+    try:
+        datasets: tuple[Dataset, ...] = store.table(other.table_id).datasets
+    except NotFound:  # it is being created or deleted, and has no log
+        return None
+    except DeployerError as error:
+        return f"the log of table {other.full_name}, which may need it, cannot be read ({error.what})"
+    kept = (each for each in datasets if each.status != "removed" and _overlap(location, each.location))
+    return next((f"dataset {each.number} of table {other.full_name} is there" for each in kept), None)
+
+
+def _overlap(one: Location, other: Location) -> bool:
+    a, b = one.comparable, other.comparable
+    return a.startswith(b) or b.startswith(a)

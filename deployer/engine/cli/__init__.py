@@ -1,0 +1,1 @@
+"""The official CLI as an engine."""

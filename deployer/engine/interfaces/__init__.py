@@ -1,0 +1,1 @@
+"""What an engine and a provider are asked and answer."""

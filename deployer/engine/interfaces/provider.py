@@ -1,0 +1,109 @@
+"""A provider as the engine sees it: Pulumi's provider protocol on plain values.
+
+Two implementations: `InProcess` calls a provider object in this process, `RemoteProvider` an executable over gRPC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from deployer.engine.interfaces.engine import DiffKind
+from deployer.engine.values.values import Properties
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a provider said about itself when it was configured."""
+
+    accept_secrets: bool = False
+    supports_preview: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Inputs with the provider's defaults; `failures` are pairs of property and reason."""
+
+    inputs: Mapping[str, Any]
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Diffed:
+    """`changes` is None when the provider leaves it to the engine to compare inputs."""
+
+    changes: bool | None
+    replaces: tuple[str, ...] = ()
+    stables: tuple[str, ...] = ()
+    delete_before_replace: bool = False
+    diffs: tuple[str, ...] = ()
+    detailed: Mapping[str, DiffKind] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A resource as the provider knows it; an empty `id` from a read means that it is gone."""
+
+    id: str
+    outputs: Mapping[str, Any]
+    inputs: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    value: Mapping[str, Any]
+    failures: tuple[tuple[str, str], ...] = ()
+
+
+#: URN, what is being done, parts done, of how many (None: not known), and what these are. Raises `Interrupted` when the
+#: step shall end, if it can.
+OnStepProgress = Callable[[str, str, int, int | None, str], None]
+
+
+class ProviderFailed(Exception):
+    """A provider answered a call with an error; the message is the provider's own."""
+
+
+class InitFailed(ProviderFailed):
+    """The resource exists but did not become ready: it goes into the state with the reasons."""
+
+    def __init__(self, message: str, live: Live, reasons: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.live, self.reasons = live, reasons
+
+
+class ProviderClient(Protocol):
+    """Calls from several threads at once must be safe. Every method raises `ProviderFailed`."""
+
+    resumes_creates: bool  #: whether `create` may be called again after a crash in the middle of it
+
+    def check_config(self, urn: str, olds: Properties, news: Properties) -> Checked: ...
+    def diff_config(self, urn: str, olds: Properties, news: Properties) -> Diffed: ...
+    def configure(self, urn: str, id_: str, package: str, inputs: Properties) -> Features: ...
+    def check(self, urn: str, olds: Properties, news: Properties, seed: bytes) -> Checked: ...
+    def diff(
+        self,
+        urn: str,
+        id_: str,
+        old_inputs: Properties,
+        old_outputs: Properties,
+        new_inputs: Properties,
+        ignore_changes: tuple[str, ...],
+    ) -> Diffed: ...
+    def create(self, urn: str, inputs: Properties, timeout: float, preview: bool) -> Live: ...
+    def read(self, urn: str, id_: str, inputs: Properties, outputs: Properties) -> Live: ...
+    def update(
+        self,
+        urn: str,
+        id_: str,
+        old_inputs: Properties,
+        old_outputs: Properties,
+        new_inputs: Properties,
+        timeout: float,
+        ignore_changes: tuple[str, ...],
+        preview: bool,
+    ) -> Live: ...
+    def delete(self, urn: str, id_: str, old_inputs: Properties, outputs: Properties, timeout: float) -> None: ...
+    def invoke(self, token: str, args: Properties) -> Invoked: ...
+    def close(self) -> None: ...

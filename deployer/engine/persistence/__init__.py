@@ -1,0 +1,1 @@
+"""A stack's state: backends, checkpoints, journals and locks."""

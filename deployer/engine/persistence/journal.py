@@ -1,0 +1,197 @@
+"""The journal of a run: one line a begin and end of a step, durable before the step goes on.
+
+It lies beside the checkpoint, as `STACK.journal`, while a run is under way (`deployer.engine.persistence.journal_parts`
+says how). At the end of the run it is folded into the checkpoint and removed, so that the checkpoint alone is the truth
+whenever nothing runs, and the official CLI can go on from it. After a kill the next run of this engine folds it first;
+steps that were begun and not ended become the checkpoint's pending operations.
+
+A line is the CRC-32 of its JSON in eight hex digits, a space, the JSON. The first line holds the SHA-256 of the
+checkpoint that the run started from; a journal of another checkpoint is never applied. A torn last line is what a
+crash leaves of an entry that nobody relied on yet, and is dropped; a broken line before it is corruption.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from deployer.engine.persistence.journal_parts import JournalParts
+from deployer.engine.values.checkpoint_shape import fault_of_resource
+from deployer.engine.values.resource import ResourceState, Transform, from_json, to_json
+from deployer.engine.values.snapshot import Begin, End, Entry, Pending, Snapshot
+from deployer.errors import Corrupt, DeployerError
+from deployer.files.json_documents import NotADocument, read_document
+
+_VERSION = 1
+_KEY = re.compile(r"[bn][0-9]{1,9}")  #: of a resource in a snapshot
+
+
+def fingerprint(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+class Journal:
+    """Appends entries. After `sync` they are durable; threads that wait together share one write.
+
+    Nothing is written before the first `sync`: a run that changes nothing has no journal. After a write that failed,
+    every other fails as that one did, so that there is never a gap.
+    """
+
+    def __init__(self, parts: JournalParts, base: str, hide: Transform) -> None:
+        self._parts, self._hide = parts, hide
+        self._lines: list[bytes] = []
+        self._added = self._synced = 0
+        self._failure: DeployerError | None = None
+        self._add_lock, self._sync_lock = threading.Lock(), threading.Lock()
+        self._add({"journal": _VERSION, "base": base})
+
+    @property
+    def is_written(self) -> bool:
+        """Whether any of it may be in the backend."""
+        return self._synced > 0 or self._failure is not None
+
+    def append(self, entry: Entry) -> int:
+        """Appends one entry, and returns its number for `sync`. Entries are applied in the order they have here."""
+        return self._add(_encode(entry, self._hide))
+
+    def sync(self, number: int) -> None:
+        """Returns when the entry of that number, and all before it, are durable. Raises what the backend raises."""
+        with self._sync_lock:
+            if self._failure is not None:
+                raise self._failure
+            if self._synced >= number:
+                return
+            with self._add_lock:
+                lines, self._lines, added = self._lines, [], self._added
+            try:
+                self._parts.append(b"".join(lines))
+            except DeployerError as error:
+                self._failure = error
+                raise
+            self._synced = added
+
+    def folded(self, result: str) -> None:
+        """Says which checkpoint this journal was folded into, before that one is put in place."""
+        if self.is_written:
+            self.sync(self._add({"folded": result}))
+
+    def _add(self, doc: dict[str, Any]) -> int:
+        text = json.dumps(doc, separators=(",", ":"))
+        line = f"{zlib.crc32(text.encode()):08x} {text}\n".encode()
+        with self._add_lock:
+            self._lines.append(line)
+            self._added += 1
+            return self._added
+
+
+def read_journal(parts: JournalParts, reveal: Transform) -> tuple[str, list[Entry], str | None] | None:
+    """`(fingerprint of the checkpoint it starts from, entries, fingerprint it was folded into or None)`.
+
+    None when there is no journal, the fingerprint is empty when there is nothing in it yet.
+    """
+    content = parts.read()
+    if content is None:
+        return None
+    docs = list(_documents(content, parts.where))
+    if not docs:
+        return "", [], None
+    if docs[0].get("journal") != _VERSION or not isinstance(docs[0].get("base"), str):
+        raise Corrupt(
+            "not a journal that this version reads", where=parts.where, remedy="use the version that wrote it"
+        )
+    for number, doc in enumerate(docs[1:], 2):
+        if (fault := _fault(doc)) is not None:
+            raise _corrupt(f"line {number} of the journal is not an entry: {fault}", parts.where)
+    folded = next((doc["folded"] for doc in docs if "folded" in doc), None)
+    entries = [_decode(doc, reveal) for doc in docs[1:] if "folded" not in doc]
+    return docs[0]["base"], entries, folded
+
+
+def replay(entries: Iterable[Entry], snapshot: Snapshot, where: str) -> None:
+    """Carries out what a journal says. Raises Corrupt, naming the journal, for an entry that does not fit."""
+    for entry in entries:
+        try:
+            snapshot.apply(entry)
+        except Corrupt as error:
+            raise _corrupt(f"the journal does not fit the checkpoint: {error.what}", where) from None
+
+
+def _documents(content: bytes, where: str) -> Iterable[dict[str, Any]]:
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        checksum, _, text = line.partition(b" ")
+        if len(checksum) != 8 or f"{zlib.crc32(text):08x}".encode() != checksum:
+            if number == len(lines):  # what follows the last newline: nothing, or an entry cut short by a crash
+                return
+            raise _corrupt(f"line {number} of the journal fails its checksum", where)
+        try:
+            document = read_document(text)
+        except NotADocument as error:
+            raise _corrupt(f"line {number} of the journal is not an entry: {error}", where) from None
+        if not isinstance(document, dict):
+            raise _corrupt(f"line {number} of the journal is not an entry", where)
+        yield document
+
+
+def _corrupt(what: str, where: str) -> Corrupt:
+    remedy = "move the journal away and run `deployer refresh`; steps after that line are not in the state"
+    return Corrupt(what, where=where, remedy=remedy)
+
+
+def _fault(doc: Mapping[str, Any]) -> str | None:
+    """Why a document after the first is not an entry; None where it is one."""
+    resources: list[Any]
+    match doc:
+        case {"folded": str()}:
+            return None
+        case {"begin": int(), "kind": "creating" | "updating" | "deleting" | "reading", "resource": resource}:
+            resources = [resource]
+        case {"end": int() | None}:
+            put, drop, resolves = doc.get("put", {}), doc.get("drop", []), doc.get("resolves", [])
+            if not isinstance(put, dict) or not isinstance(drop, list) or not isinstance(resolves, list):
+                return "it does not have the shape of a step's end"
+            keys = [*put, *drop, *([doc["keep"]] if "keep" in doc else [])]
+            if not all(isinstance(key, str) and _KEY.fullmatch(key) for key in keys):
+                return "it names a resource by what is not a key"
+            if not all(isinstance(position, int) for position in resolves):
+                return "it resolves what is not a position"
+            resources = [*put.values(), *([doc["add"]] if "add" in doc else [])]
+        case _:
+            return "it is neither the beginning nor the end of a step"
+    return next((fault for each in resources if (fault := fault_of_resource(each)) is not None), None)
+
+
+def _encode(entry: Entry, hide: Transform) -> dict[str, Any]:
+    if isinstance(entry, Begin):
+        return {"begin": entry.step, "kind": entry.pending.kind, "resource": to_json(entry.pending.resource, hide)}
+    doc: dict[str, Any] = {"end": entry.step}
+    if entry.add is not None:
+        doc["add"] = to_json(entry.add, hide)
+    if entry.drop:
+        doc["drop"] = list(entry.drop)
+    if entry.put:
+        doc["put"] = {key: to_json(state, hide) for key, state in entry.put.items()}
+    if entry.resolves:
+        doc["resolves"] = list(entry.resolves)
+    if entry.keep:
+        doc["keep"] = entry.keep
+    return doc
+
+
+def _decode(doc: dict[str, Any], reveal: Transform) -> Entry:
+    read: Callable[[dict[str, Any]], ResourceState] = lambda stored: from_json(stored, reveal)  # noqa: E731
+    if "begin" in doc:
+        return Begin(int(doc["begin"]), Pending(doc["kind"], read(doc["resource"])))
+    return End(
+        step=doc["end"],
+        add=read(doc["add"]) if "add" in doc else None,
+        drop=tuple(doc.get("drop", ())),
+        put={key: read(state) for key, state in doc.get("put", {}).items()},
+        resolves=tuple(doc.get("resolves", ())),
+        keep=doc.get("keep", ""),
+    )

@@ -1,0 +1,1 @@
+"""The stack's program: its process, and the services of Pulumi that answer it."""

@@ -1,0 +1,132 @@
+"""Between the program's protobuf messages and the engine's terms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import grpc
+from pulumi.runtime.proto import resource_pb2
+
+from deployer.engine.program.service import RefusedCall
+from deployer.engine.steps.provider_steps import engine_inputs
+from deployer.engine.values.assets import with_hashes
+from deployer.engine.values.goal import Alias, Goal, Registered
+from deployer.engine.values.urns import is_provider_type, is_reference, is_urn
+from deployer.engine.values.values import contains_secret, from_struct, from_value, has_special, to_struct
+from deployer.errors import InvalidInput
+
+_DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:
+    """The goal of a registration; calls `require_secrets` when it has something to keep secret.
+
+    `folder` is the program's, from which paths of assets start.
+    """
+    inputs = from_struct(request.object)
+    if inputs and has_special(request.object):
+        inputs = with_hashes(inputs, folder)
+        if contains_secret(inputs):
+            require_secrets()
+    if request.additionalSecretOutputs:
+        require_secrets()
+    if is_provider_type(request.type):
+        inputs = engine_inputs(inputs, request.version, request.pluginDownloadURL)
+    return Goal(
+        type=request.type,
+        name=request.name,
+        custom=request.custom,
+        inputs=inputs,
+        parent=request.parent,
+        provider=request.provider,
+        version=request.version,
+        plugin_url=request.pluginDownloadURL,
+        dependencies=tuple(sorted(request.dependencies)),
+        property_dependencies={
+            name: sorted(found.urns) for name, found in sorted(request.propertyDependencies.items()) if found.urns
+        },
+        protect=request.protect,
+        retain_on_delete=request.retainOnDelete,
+        delete_before_replace=request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None,
+        ignore_changes=tuple(request.ignoreChanges),
+        replace_on_changes=tuple(request.replaceOnChanges),
+        additional_secret_outputs=tuple(request.additionalSecretOutputs),
+        aliases=(*(_alias(alias) for alias in request.aliases), *(Alias(urn=urn) for urn in request.aliasURNs)),
+        import_id=request.importId,
+        custom_timeouts=_timeouts(request.customTimeouts) if request.HasField("customTimeouts") else {},
+        deleted_with=request.deletedWith,
+        replace_with=tuple(request.replace_with),
+        replacement_trigger=from_value(request.replacement_trigger)
+        if request.HasField("replacement_trigger")
+        else None,
+        position=_position(request),
+    )
+
+
+def check_urns(request: Any) -> None:
+    """Raises InvalidInput for a request with a text in the place of a URN, which the state could not hold either."""
+    given: list[tuple[str, str]] = [(name, getattr(request, name, "")) for name in ("urn", "parent", "deletedWith")]
+    for name in ("dependencies", "replace_with", "aliasURNs"):
+        given += [(name, urn) for urn in getattr(request, name, ())]
+    for found in getattr(request, "propertyDependencies", {}).values():
+        given += [("propertyDependencies", urn) for urn in found.urns]
+    for alias in getattr(request, "aliases", ()):
+        given += [("aliases", alias.urn), ("aliases", alias.spec.parentUrn)]
+    wrong = [(name, urn, "a URN") for name, urn in given if urn and not is_urn(urn)]
+    if (provider := getattr(request, "provider", "")) and not is_reference(provider):
+        wrong.append(("provider", provider, "a provider's URN and id"))
+    for name, text, wanted in wrong:
+        raise InvalidInput(
+            f"the program gives {text[:100]!r} as `{name}`, which is not {wanted}",
+            where=_position(request) or None,
+            remedy="give a resource, or the URN that a resource has",
+        )
+
+
+def answer_of(registered: Registered) -> Any:
+    """The response to a registration; a failed one makes the SDK go on with unknown outputs."""
+    answer = resource_pb2.RegisterResourceResponse(urn=registered.urn, id=registered.id, stables=registered.stables)
+    if registered.failed:
+        answer.result = resource_pb2.Result.FAIL
+    else:
+        answer.object.CopyFrom(to_struct(registered.outputs))
+    return answer
+
+
+def _alias(alias: Any) -> Alias:
+    if alias.WhichOneof("alias") == "urn":
+        return Alias(urn=alias.urn)
+    spec = alias.spec
+    return Alias(
+        name=spec.name,
+        type=spec.type,
+        stack=spec.stack,
+        project=spec.project,
+        parent=spec.parentUrn,
+        no_parent=spec.noParent,
+    )
+
+
+def _timeouts(found: Any) -> dict[str, float]:
+    texts = {"create": found.create, "update": found.update, "delete": found.delete}
+    return {name: parse_duration(text) for name, text in texts.items() if text}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration as Go writes it: `5m`, `1h30m`, `1.5s`."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise RefusedCall(f"{text!r} is no duration; write it like `5m` or `1h30m`", grpc.StatusCode.INVALID_ARGUMENT)
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def _position(request: Any) -> str:
+    found = getattr(request, "sourcePosition", None)
+    if found is None or not found.uri:
+        return ""
+    return f"{unquote(urlparse(found.uri).path)}:{found.line}"

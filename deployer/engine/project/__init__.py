@@ -1,0 +1,1 @@
+"""Pulumi.yaml, stack configuration and the address of the state."""

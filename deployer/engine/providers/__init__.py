@@ -1,0 +1,1 @@
+"""Providers in this process and in processes of their own."""

@@ -1,0 +1,168 @@
+"""The providers of a run: found, started, configured once for each configuration, and ended."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.engine.interfaces.provider import Checked, Diffed, Features, OnStepProgress, ProviderClient
+from deployer.engine.project.project import Project
+from deployer.engine.providers.plugin_search import find_plugin
+from deployer.engine.providers.process import PluginProcess, Report
+from deployer.engine.providers.remote import RemoteProvider
+from deployer.engine.providers.sealed import Sealed
+from deployer.engine.values.urns import package_of
+from deployer.engine.values.values import Properties, contains_secret, contains_unknown
+from deployer.errors import EngineFailed
+
+if TYPE_CHECKING:
+    pass
+
+#: A provider object for the whole run, or what makes one for each configuration (a class, a function).
+Source = "Provider | Callable[[], Provider]"
+_ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A provider that is ready. `known` is False when its configuration has values that a preview cannot know;
+    `secret` then says that secrets are among them, which a preview does not decrypt."""
+
+    client: ProviderClient
+    features: Features
+    known: bool = True
+    secret: bool = False
+
+
+def for_provider(inputs: Properties) -> dict[str, Any]:
+    """A provider resource's inputs without what only the engine reads (which plugin, from where)."""
+    return {key: value for key, value in inputs.items() if key not in _ENGINE_KEYS}
+
+
+def _settings(package: str, inputs: Properties) -> tuple[str, str]:
+    return package, json.dumps(for_provider(inputs), sort_keys=True)
+
+
+def _version(inputs: Properties) -> str:
+    """The version of the plugin that a provider resource names; empty for a value that is not a text."""
+    version = inputs.get("version")
+    return version if isinstance(version, str) else ""
+
+
+class Providers:
+    """Clients by provider reference (`URN::ID`). Safe for threads.
+
+    `sources` are the providers that are called in this process, by package; any other is a plugin's executable.
+    `engine_address` starts the engine's gRPC service when the first executable needs it. `progress` is for providers of
+    this process; executables tell the service. `sealed`: stored secrets are not decrypted, as in previews.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        sources: Mapping[str, Any],
+        engine_address: Callable[[], str],
+        report: Report,
+        progress: OnStepProgress,
+        *,
+        sealed: bool = False,
+    ) -> None:
+        self._project, self._sources, self._sealed = project, sources, sealed
+        self._engine_address, self._report, self._progress = engine_address, report, progress
+        self._lock = threading.RLock()
+        self._idle: dict[tuple[str, str], list[ProviderClient]] = {}
+        self._configured: dict[tuple[str, str], Configured] = {}
+        self._by_reference: dict[str, Configured] = {}
+        self._clients: list[ProviderClient] = []
+
+    def is_in_process(self, package: str) -> bool:
+        return package in self._sources
+
+    def get(self, reference: str) -> Configured | None:
+        return self._by_reference.get(reference)
+
+    def check_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Checked:
+        """What a provider says of its configuration. One that is in use in this run was checked before, and a plugin
+        is not started once more to be asked: Pulumi's own of AWS takes seconds."""
+        package = package_of(type_)
+        with self._lock:
+            ready = self._configured.get(_settings(package, news))
+        if ready is not None and ready.known:
+            return Checked(news)
+        version = _version(news)
+        client = self._take(package, version)
+        try:
+            checked = client.check_config(urn, for_provider(olds), for_provider(news))
+        finally:
+            with self._lock:
+                self._idle.setdefault((package, version), []).append(client)
+        kept = {key: news[key] for key in _ENGINE_KEYS if key in news}
+        return Checked({**checked.inputs, **kept}, checked.failures)
+
+    def diff_config(self, urn: str, type_: str, olds: Properties, news: Properties) -> Diffed:
+        package = package_of(type_)
+        version = _version(news)
+        client = self._take(package, version)
+        try:
+            return client.diff_config(urn, for_provider(olds), for_provider(news))
+        finally:
+            with self._lock:
+                self._idle.setdefault((package, version), []).append(client)
+
+    def configure(self, reference: str, urn: str, id_: str, type_: str, inputs: Properties) -> Configured:
+        """The provider of a reference, configured; an equal configuration shares one client."""
+        package, settings = package_of(type_), for_provider(inputs)
+        key = _settings(package, inputs)
+        with self._lock:
+            ready = self._configured.get(key)
+            if ready is None:
+                client = self._take(package, _version(inputs))
+                if contains_unknown(settings):
+                    ready = Configured(client, Features(), known=False, secret=contains_secret(settings))
+                else:
+                    self._refuse_second_configuration(package)
+                    ready = Configured(client, client.configure(urn, id_, package, settings))
+                self._configured[key] = ready
+            self._by_reference[reference] = ready
+            return ready
+
+    def close(self) -> None:
+        with self._lock:
+            for client in self._clients:
+                client.close()
+            self._clients.clear()
+
+    def _take(self, package: str, version: str) -> ProviderClient:
+        with self._lock:
+            if idle := self._idle.get((package, version)):
+                return idle.pop()
+            client = self._open(package, version)
+            if self._sealed:
+                client = Sealed(client)
+            self._clients.append(client)
+            return client
+
+    def _open(self, package: str, version: str) -> ProviderClient:
+        source = self._sources.get(package)
+        if source is None:
+            executable = find_plugin(package, self._project.plugins, self._project.dir, version)
+            process = PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
+            return RemoteProvider(process, self._project.program_folder)
+        from deployer.engine.providers.inprocess import InProcess
+
+        return InProcess(source() if callable(source) else source, self._progress)
+
+    def _refuse_second_configuration(self, package: str) -> None:
+        source = self._sources.get(package)
+        if source is None or callable(source):
+            return
+        if any(other == package and ready.known for (other, _), ready in self._configured.items()):
+            raise EngineFailed(
+                f"the provider {package} runs in this process and was configured in two ways",
+                where=Path("Pulumi.yaml"),
+                remedy="use one configuration of it in the program, or hand the engine the provider's class",
+            )

@@ -1,0 +1,1 @@
+"""A stack's secrets: keys, encryption, and who keeps the key."""

@@ -1,0 +1,1 @@
+"""Steps of one run: what becomes of each resource, in which order."""

@@ -1,0 +1,55 @@
+"""Datasets of a table beside its current one: replaced ones, kept for a time, and those of unfinished rewrites."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from deployer.specs.serialized.specs import storage_from_json
+from deployer.specs.values.durations import hours_of
+from deployer.state.model.entities import TableState
+from deployer.state.model.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class FormerDataset:
+    """One such dataset. A retired one is kept until `kept_until` (ms), and while a savepoint is of it.
+
+    `lance_version` is the last one that was recorded of it. `savepoints` are those of it: name, and when it expires.
+    """
+
+    number: int
+    location: Location
+    status: Literal["retired", "writing"]
+    since: int
+    lance_version: int
+    kept_until: int
+    savepoints: tuple[tuple[str, int | None], ...] = ()
+
+    def needed_at(self, at: int) -> tuple[str, ...]:
+        """The names of savepoints that need it at that time (ms)."""
+        return tuple(name for name, expires_at in self.savepoints if expires_at is None or expires_at > at)
+
+
+def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
+    """Those that the table has. Raises InvalidInput when what it declares to keep them for is no length of time."""
+    found = [each for each in state.datasets if each.status in ("retired", "writing")]
+    return tuple(
+        FormerDataset(
+            each.number,
+            each.location,
+            cast(Literal["retired", "writing"], each.status),
+            each.since,
+            each.lance_version,
+            each.since + kept_ms(state) if each.status == "retired" else each.since,
+            tuple(
+                sorted((one.name, one.expires_at) for one in state.savepoints.values() if one.dataset == each.number)
+            ),
+        )
+        for each in found
+    )
+
+
+def kept_ms(state: TableState) -> int:
+    """How long a table's retired datasets are kept, in milliseconds."""
+    return hours_of(storage_from_json(state.properties.storage).keep_replaced_for) * 3_600_000

@@ -1,0 +1,126 @@
+"""How many bytes of a table the values of one column are, from types and row counts alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+from deployer.live.model import TableStatistics
+from deployer.plan import changes as c
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    children,
+)
+
+#: Bytes of one value, after Arrow's columnar format: https://arrow.apache.org/docs/format/Columnar.html
+_WIDTHS = {
+    **dict.fromkeys(("null",), Fraction(0)),
+    **dict.fromkeys(("bool",), Fraction(1, 8)),
+    **dict.fromkeys(("int8", "uint8"), Fraction(1)),
+    **dict.fromkeys(("int16", "uint16", "float16"), Fraction(2)),
+    **dict.fromkeys(("int32", "uint32", "float32", "date32", "time32"), Fraction(4)),
+    **dict.fromkeys(("int64", "uint64", "float64", "date64", "time64", "timestamp", "duration"), Fraction(8)),
+    **dict.fromkeys(("decimal128", "uuid"), Fraction(16)),
+    **dict.fromkeys(("decimal256",), Fraction(32)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A size; `about`: a share of the table's bytes, as the values' own are not known."""
+
+    number: int
+    about: bool = False
+
+
+def column_bytes(
+    change: c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn,
+    statistics: TableStatistics,
+    before: Sequence[Column],
+    after: Sequence[Column],
+) -> Bytes:
+    """The bytes that the change writes, or those of the values that a drop deletes; never more than the table for it.
+
+    `before` and `after` are the table's columns. What is written is the whole column, also for a change in it.
+    """
+    lost = isinstance(change, c.DropColumn)
+    changed = _changed(change, before, after)
+    width = _width(changed) if changed is not None else None
+    if width is not None:
+        number = int(statistics.rows * width)
+        return Bytes(min(number, statistics.bytes) if lost else number)
+    parts = 1 if changed is None else _parts(changed)
+    whole = max(sum(_parts(column.type) for column in before), parts)
+    return Bytes(statistics.bytes * parts // whole, about=True)
+
+
+def _changed(
+    change: c.AddColumn | c.DropColumn | c.WidenColumn | c.ConvertColumn,
+    before: Sequence[Column],
+    after: Sequence[Column],
+) -> ColumnType | None:
+    """The type whose values are written or deleted; None where it is not known, or is inside of lists."""
+    match change:
+        case c.DropColumn(column=path):
+            return _at(before, path)
+        case c.AddColumn(column=(_,), definition=column):
+            return column.type
+        case c.WidenColumn(column=(_,), after=kind) | c.ConvertColumn(column=(_,), after=kind):
+            return kind
+        case c.AddColumn(column=path) | c.WidenColumn(column=path) | c.ConvertColumn(column=path):
+            return _at(after, path[:1])
+        case _:
+            assert_never(change)
+
+
+def _at(columns: Sequence[Column], path: c.ColumnPath) -> ColumnType | None:
+    found = next((column.type for column in columns if column.name == path[0]), None)
+    for name in path[1:]:
+        if not isinstance(found, Struct):
+            return None
+        found = next((field.type for field in found.fields if field.name == name), None)
+    return found
+
+
+def _width(kind: ColumnType) -> Fraction | None:
+    """Bytes of each value; None where they differ."""
+    match kind:
+        case Scalar("fixed_size_binary", (size,)):
+            return Fraction(size)
+        case Scalar(name):
+            return _WIDTHS.get(name)
+        case FixedSizeList(item, size):
+            width = _width(item.type)
+            return None if width is None else width * size
+        case Struct(fields):
+            return _sum(_width(field.type) for field in fields)
+        case Dictionary(index):
+            return _width(index)
+        case ListOf() | MapOf() | Blob():
+            return None
+        case _:
+            assert_never(kind)
+
+
+def _sum(widths: Iterable[Fraction | None]) -> Fraction | None:
+    total = Fraction(0)
+    for width in widths:
+        if width is None:
+            return None
+        total += width
+    return total
+
+
+def _parts(kind: ColumnType) -> int:
+    """How many columns of plain values a type is, nested ones counted one by one."""
+    return sum(_parts(child.type) for child in children(kind)) or 1

@@ -1,0 +1,173 @@
+"""What a change does to data: nothing, a rewrite of so many rows and bytes, a publication beyond the lake, or the loss
+of some. One rule a change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import assert_never
+
+from deployer.live.model import TableStatistics
+from deployer.plan import changes as c
+from deployer.plan.assess.column_bytes import Bytes, column_bytes
+from deployer.plan.outside_targets import begins_to_send, places
+from deployer.specs.model import IndexSpec
+from deployer.specs.types.column_names import shown
+from deployer.specs.types.types import Column
+
+
+class Risk(StrEnum):
+    """In rising order: `safe` changes no data, `rewrites` writes data anew, `external` publishes the table to a catalog
+    beyond the lake, `destroys` loses data."""
+
+    SAFE = "safe"
+    REWRITES = "rewrites"
+    EXTERNAL = "external"
+    DESTROYS = "destroys"
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """The risk of one change, and the rows and bytes that it rewrites or loses; `about`: the bytes are reckoned."""
+
+    risk: Risk
+    rows: int = 0
+    bytes: int = 0
+    why: str = ""
+    about: bool = False
+
+
+_SAFE = Assessment(Risk.SAFE)
+_NO_KEYS: Mapping[str, str] = MappingProxyType({})
+
+
+def assess(
+    change: c.Change,
+    statistics: TableStatistics,
+    keys: Mapping[str, str] = _NO_KEYS,
+    before: Sequence[Column] = (),
+    after: Sequence[Column] = (),
+    indexes: Sequence[IndexSpec] = (),
+) -> Assessment:
+    """The risk of `change` on a table of these live `statistics` (zero for what does not exist).
+
+    `keys` are the columns that order rows before and after (`deployer.plan.assess.unsupported.kept_keys`).
+    Of a change of one column the bytes are that column's (`deployer.plan.assess.column_bytes`); `before` and `after`
+    are the table's columns, `indexes` those that it has before.
+    """
+    if catalogs := begins_to_send(change):
+        sends = "sends the table's name, place, schema, keys and split points to"
+        return Assessment(Risk.EXTERNAL, why=f"{sends} {places(catalogs)}")
+    match change:
+        case c.WidenColumn(column=(name,)) if keys.get(name) == "row key":
+            return _rewrite(statistics, "rows are placed anew, by keys of the wider type")
+        case c.DeleteTable():
+            return _lose(statistics, "its rows are deleted")
+        case c.DropColumn():
+            return _lose(statistics, "the column's values are deleted", column_bytes(change, statistics, before, after))
+        case c.DeleteInstance():
+            return Assessment(Risk.SAFE, why="only an instance without tables can be deleted")
+        case c.ChangeRoot(found=True) | c.ChangeStateBackend(found=True):
+            return Assessment(Risk.SAFE, why="it is there already")
+        case c.ChangeRoot():
+            return Assessment(Risk.DESTROYS, why="tables stay behind at the old root")
+        case c.ChangeStateBackend():
+            return Assessment(Risk.DESTROYS, why="state stays behind in the old store")
+        case c.WidenColumn() | c.ConvertColumn():
+            return _rewrite(statistics, "the column is written anew", column_bytes(change, statistics, before, after))
+        case c.ChangeRowKeys() | c.ChangeSortKeys():
+            return _rewrite(statistics, "rows are sorted and placed anew")
+        case c.ChangeSplitPoints():
+            return _rewrite(statistics, "rows are placed into other partitions")
+        case c.ChangeLeafLimit():
+            return Assessment(
+                Risk.SAFE, why="leaves above it are split after the next load, or by `deployer table split`"
+            )
+        case c.SetUnique(unique=True):
+            return Assessment(Risk.SAFE, why="existing rows are checked first")
+        case c.SetUnique():
+            return Assessment(Risk.SAFE, why="loads do not look for duplicates any more")
+        case c.ChangeStorage(before=old, after=new):
+            if old.data_storage_version == new.data_storage_version and old.stable_row_ids == new.stable_row_ids:
+                return Assessment(Risk.SAFE, why="applies to files written from now on")
+            return _rewrite(statistics, "files are written anew in the other format")
+        case c.AddColumn(definition=column) if column.default:
+            why = "a file with the column's values is written beside each of the others"
+            return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
+        case c.ChangeColumnDefault():
+            return Assessment(Risk.SAFE, why="applies to rows loaded from now on")
+        case c.ChangeColumnSource():
+            return Assessment(Risk.SAFE, why="applies to files loaded from now on")
+        case c.AddColumn(definition=column) if not column.nullable:
+            why = "a column that is never null needs values for existing rows"
+            return _rewrite(statistics, why, column_bytes(change, statistics, before, after))
+        case c.AddColumn():
+            return Assessment(Risk.SAFE, why="null in existing rows, no file is written")
+        case c.CreateIndex() | c.RebuildIndex():
+            return Assessment(Risk.SAFE, why=_indexed(statistics))
+        case c.RenameColumn():
+            return Assessment(Risk.SAFE, why=_followed(change, indexes))
+        case c.RenameIndex():
+            return Assessment(Risk.SAFE, why="its files stay, nothing is built")
+        case c.DropIndex():
+            return Assessment(Risk.SAFE, why="searches read every row; none is lost")
+        case c.DeleteService():
+            return Assessment(Risk.SAFE, why="nobody runs it any more; its runs stay on record")
+        case c.ChangeTrigger() | c.ChangeServiceOptions() | c.MoveServiceToCluster():
+            return Assessment(Risk.SAFE, why="applies to runs from now on")
+        case c.TightenNullability():
+            return Assessment(Risk.SAFE, why="existing rows are checked first")
+        case (
+            c.CreateInstance()
+            | c.CreateTable()
+            | c.CreateService()
+            | c.RenameTable()
+            | c.RelaxNullability()
+            | c.ReorderColumns()
+            | c.ChangeColumnDescription()
+            | c.SetOnline()
+            | c.SetDeletionProtection()
+            | c.ChangeDescription()
+            | c.ChangeTags()
+            | c.ChangeEngine()
+            | c.ChangeClusters()
+            | c.ChangeNotify()
+        ):
+            return _SAFE
+        case _:
+            assert_never(change)
+
+
+def _followed(change: c.RenameColumn, indexes: Sequence[IndexSpec]) -> str:
+    """What becomes of indexes on a column that is renamed."""
+    path = ".".join(change.column)
+    names = [shown(each.name) for each in indexes if f"{each.columns[0]}.".startswith(f"{path}.")]
+    if not names:
+        return ""
+    return f"index {names[0]} follows" if len(names) == 1 else f"indexes {', '.join(names)} follow"
+
+
+def _indexed(statistics: TableStatistics) -> str:
+    if not statistics.known:
+        return "every row is indexed; none is written"
+    return f"{statistics.rows:,} rows are indexed; none is written"
+
+
+def _lose(statistics: TableStatistics, why: str, column: Bytes | None = None) -> Assessment:
+    if not statistics.known:
+        return Assessment(Risk.DESTROYS, why=f"{why}; size unknown")
+    if statistics.rows == 0:
+        return Assessment(Risk.SAFE, why="the table holds no rows")
+    size = column or Bytes(statistics.bytes)
+    return Assessment(Risk.DESTROYS, statistics.rows, size.number, why, size.about)
+
+
+def _rewrite(statistics: TableStatistics, why: str, column: Bytes | None = None) -> Assessment:
+    if not statistics.known:
+        return Assessment(Risk.REWRITES, why=f"{why}; size unknown")
+    if statistics.rows == 0:
+        return Assessment(Risk.SAFE, why="the table holds no rows")
+    size = column or Bytes(statistics.bytes)
+    return Assessment(Risk.REWRITES, statistics.rows, size.number, why, size.about)

@@ -1,0 +1,1 @@
+"""The difference between what is declared and what is live. Pure."""

@@ -1,0 +1,118 @@
+"""The difference between two lists of columns, nested fields included. Pure: the one place that compares columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from deployer.plan.changes import (
+    AddColumn,
+    ChangeColumnDefault,
+    ChangeColumnDescription,
+    ChangeColumnSource,
+    ColumnChange,
+    ColumnPath,
+    ConvertColumn,
+    DropColumn,
+    RelaxNullability,
+    RenameColumn,
+    ReorderColumns,
+    TightenNullability,
+    WidenColumn,
+)
+from deployer.plan.diff.widening import is_widening
+from deployer.specs.types.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
+
+
+def diff_columns(
+    address: str, live: Sequence[Column], desired: Sequence[Column], parent: ColumnPath = ()
+) -> Iterator[ColumnChange]:
+    """Changes that turn `live` into `desired`, in the order in which they can be applied; drops go anywhere behind.
+
+    A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
+    """
+    if live == desired:
+        return
+    before = {column.name: column for column in live}
+    wanted = {column.name for column in desired}
+    origin: dict[str, Column] = {}
+    for column in desired:
+        if column.name in before:
+            origin[column.name] = before[column.name]
+        elif column.renamed_from in before and column.renamed_from not in wanted:
+            origin[column.name] = before[column.renamed_from]
+    kept = {column.name for column in origin.values()}
+    for column in live:
+        if column.name not in kept:
+            yield DropColumn(address, (*parent, column.name))
+    previous: str | None = None
+    for column in desired:
+        source = origin.get(column.name)
+        if source is None:
+            yield AddColumn(address, (*parent, column.name), column, previous)
+        else:
+            yield from _diff_column(address, source, column, parent)
+        previous = column.name
+    yield from _diff_order(address, live, desired, origin, parent)
+
+
+def _diff_column(address: str, live: Column, desired: Column, parent: ColumnPath) -> Iterator[ColumnChange]:
+    path = (*parent, desired.name)
+    if live.name != desired.name:
+        yield RenameColumn(address, (*parent, live.name), desired.name)
+    inside = tuple(_diff_type(address, live.type, desired.type, path, desired.using))
+    if desired.using and not parent and any(map(_wants_values, inside)):
+        yield ConvertColumn(address, path, live.type, desired.type, desired.using)
+    else:
+        yield from inside
+    if desired.nullable and not live.nullable:
+        yield RelaxNullability(address, path)
+    if live.nullable and not desired.nullable:
+        yield TightenNullability(address, path)
+    if live.description != desired.description:
+        yield ChangeColumnDescription(address, path, live.description, desired.description)
+    if live.default != desired.default:
+        yield ChangeColumnDefault(address, path, live.default, desired.default)
+    if live.source != desired.source:
+        yield ChangeColumnSource(address, path, live.source, desired.source)
+
+
+def _wants_values(change: ColumnChange) -> bool:
+    """Whether rows need values that only an expression can give; that of a column is for all that is inside of it."""
+    return isinstance(change, ConvertColumn) or (isinstance(change, AddColumn) and not change.definition.nullable)
+
+
+def _diff_type(
+    address: str, live: ColumnType, desired: ColumnType, path: ColumnPath, using: str | None
+) -> Iterator[ColumnChange]:
+    match live, desired:
+        case Struct(before), Struct(after):
+            yield from diff_columns(address, before, after, path)
+        case (ListOf(before), ListOf(after)) if live.large == desired.large:
+            yield from _diff_child(address, before, after, path)
+        case (FixedSizeList(before, size), FixedSizeList(after, length)) if size == length:
+            yield from _diff_child(address, before, after, path)
+        case MapOf(key, value), MapOf(other_key, other_value):
+            yield from _diff_child(address, key, other_key, path)
+            yield from _diff_child(address, value, other_value, path)
+        case _:
+            if live != desired:
+                if is_widening(live, desired):
+                    yield WidenColumn(address, path, live, desired)
+                else:
+                    yield ConvertColumn(address, path, live, desired, using)
+
+
+def _diff_child(address: str, live: Column, desired: Column, path: ColumnPath) -> Iterator[ColumnChange]:
+    """Items of lists and maps have conventional names, which are no change of their own."""
+    renamed = Column(live.name, desired.type, desired.nullable, desired.description, default=desired.default)
+    yield from _diff_column(address, live, renamed, path)
+
+
+def _diff_order(
+    address: str, live: Sequence[Column], desired: Sequence[Column], origin: dict[str, Column], parent: ColumnPath
+) -> Iterator[ColumnChange]:
+    final = {source.name: name for name, source in origin.items()}
+    before = tuple(final[column.name] for column in live if column.name in final)
+    after = tuple(column.name for column in desired if column.name in origin)
+    if before != after:
+        yield ReorderColumns(address, parent, before, after)

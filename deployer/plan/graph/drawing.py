@@ -1,0 +1,159 @@
+"""The resource graph as an SVG drawing: layers from left to right, each as tall as fits, in several columns if need be.
+
+A layer holds the nodes whose longest chain of dependencies is equally long. Edges leave to the right, run along lanes
+between the columns, and enter from the left, so that none crosses a box.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from dataclasses import dataclass
+from html import escape
+
+from deployer.plan.graph.build import Graph, Node
+from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.types.column_names import listed
+from deployer.text.visible import visible
+
+_BOX_HEIGHT, _ROW_GAP, _COLUMN_GAP, _MARGIN, _LANE = 46, 14, 72, 28, 22
+_CHARACTER, _PADDING, _NARROWEST, _WIDEST = 7.4, 28, 130, 380  # pixels; a character of the widest text
+_COLUMN_ROWS = 20  # a column may always be as tall as this
+
+_STYLE = """
+:root { color-scheme: light dark; }
+.page { fill: #ffffff; } .box { fill: #f3f6fd; stroke: #3157d5; } .instance .box { fill: #3157d5; }
+.name { fill: #1a2233; font-weight: 600; } .about { fill: #5b6579; }
+.instance .name, .instance .about { fill: #ffffff; }
+.edge { fill: none; stroke: #9aa7c4; stroke-width: 1.4; } .tip { fill: #9aa7c4; }
+text { font: 12.5px system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; } .about { font-size: 11px; }
+@media (prefers-color-scheme: dark) {
+  .page { fill: #10141c; } .box { fill: #1b2333; stroke: #8aa6ff; } .instance .box { fill: #2b4194; }
+  .name { fill: #e6eaf2; } .about { fill: #a3adc0; } .edge { stroke: #55627d; } .tip { fill: #55627d; }
+}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node's place: `x` and `y` of its upper left corner, in pixels."""
+
+    address: str
+    x: float
+    y: float
+    width: float
+    column: int
+
+    @property
+    def middle(self) -> float:
+        return self.y + _BOX_HEIGHT / 2
+
+
+def layers(graph: Graph) -> list[list[str]]:
+    """Addresses by the length of their longest chain of dependencies, each layer in the graph's order."""
+    depth: dict[str, int] = {}
+    for address, node in graph.nodes.items():  # dependencies come first
+        depth[address] = 1 + max((depth[needed] for needed in node.depends_on if needed in depth), default=-1)
+    found: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for address, level in depth.items():
+        found[level].append(address)
+    return found
+
+
+def place(graph: Graph) -> dict[str, Box]:
+    """Where each node is drawn; boxes never overlap."""
+    columns: list[list[str]] = []
+    for layer in layers(graph):
+        number = -(-len(layer) // max(_COLUMN_ROWS, math.isqrt(3 * len(layer))))  # never much wider than tall
+        rows = -(-len(layer) // number)
+        columns += [layer[start : start + rows] for start in range(0, len(layer), rows)]
+    tallest = max((len(column) for column in columns), default=0)
+    boxes: dict[str, Box] = {}
+    x = float(_MARGIN)
+    for index, column in enumerate(columns):
+        width = max(_width(graph.nodes[address]) for address in column)
+        y = _MARGIN + _LANE + (tallest - len(column)) * (_BOX_HEIGHT + _ROW_GAP) / 2
+        for address in column:
+            boxes[address] = Box(address, x, y, width, index)
+            y += _BOX_HEIGHT + _ROW_GAP
+        x += width + _COLUMN_GAP
+    return boxes
+
+
+def graph_as_svg(graph: Graph) -> str:
+    """One SVG file that needs nothing else; every name in it is escaped."""
+    boxes = place(graph)
+    width = max((box.x + box.width for box in boxes.values()), default=0) + _MARGIN
+    height = max((box.y + _BOX_HEIGHT for box in boxes.values()), default=0) + _MARGIN
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" role="img" aria-label="Resource graph">',
+        f"<style>{_STYLE}</style>",
+        f'<rect class="page" width="{width:g}" height="{height:g}"/>',
+    ]
+    for node in graph.nodes.values():
+        lines += [_edge(boxes[needed], boxes[node.address]) for needed in node.depends_on if needed in boxes]
+    lines += [_box(box, graph.nodes[address]) for address, box in boxes.items()]
+    return "\n".join([*lines, "</svg>"]) + "\n"
+
+
+def _edge(start: Box, end: Box) -> str:
+    """From the right of `start` to the left of `end`; over the top lane when other columns lie between."""
+    x, y, to_x, to_y = start.x + start.width, start.middle, end.x - 6, end.middle
+    turn = end.x - _COLUMN_GAP / 2
+    if end.column == start.column + 1:
+        path = f"M{x:g} {y:g} C{turn:g} {y:g} {turn:g} {to_y:g} {to_x:g} {to_y:g}"
+    else:
+        near = x + _COLUMN_GAP / 2
+        path = f"M{x:g} {y:g} H{near:g} V{_MARGIN:g} H{turn:g} V{to_y:g} H{to_x:g}"
+    tip = f"M{to_x - 1:g} {to_y - 4:g} L{end.x:g} {to_y:g} L{to_x - 1:g} {to_y + 4:g} Z"
+    return f'<path class="edge" d="{path}"/><path class="tip" d="{tip}"/>'
+
+
+def _box(box: Box, node: Node) -> str:
+    name, about = _texts(node)
+    kind = "instance" if isinstance(node.spec, InstanceSpec) else "table"
+    fits = int((box.width - _PADDING) / _CHARACTER)
+    return (
+        f'<g class="{kind}"><title>{_safe(node.address)}</title>'
+        f'<rect class="box" x="{box.x:g}" y="{box.y:g}" width="{box.width:g}" height="{_BOX_HEIGHT}" rx="8"/>'
+        f'<text class="name" x="{box.x + 14:g}" y="{box.y + 20:g}">{_safe(_cut(name, fits))}</text>'
+        f'<text class="about" x="{box.x + 14:g}" y="{box.y + 36:g}">{_safe(_cut(about, int(fits * 1.15)))}</text></g>'
+    )
+
+
+def _texts(node: Node) -> tuple[str, str]:
+    match node.spec:
+        case InstanceSpec(name=name, root=root):
+            return name, root
+        case TableSpec() as table:
+            keys = f", keys {listed(table.row_keys)}" if table.row_keys else ""
+            number = len(table.columns)
+            return table.full_name, f"{number} column{'' if number == 1 else 's'}{keys}"
+
+
+def _width(node: Node) -> float:
+    longest = max(_cells(text) for text in _texts(node))
+    return min(max(longest * _CHARACTER + _PADDING, _NARROWEST), _WIDEST)
+
+
+def _cells(text: str) -> int:
+    """Characters, wide ones of East Asia as two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def _cut(text: str, cells: int) -> str:
+    if _cells(text) <= cells:
+        return text
+    kept, left = [], cells - 1
+    for character in text:
+        left -= _cells(character)
+        if left < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + "…"
+
+
+def _safe(text: str) -> str:
+    """Text for XML, which has no place for control characters, not even escaped."""
+    return escape(visible(text))

@@ -1,0 +1,98 @@
+"""Which line of which spec file caused a change."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from deployer.errors import Position
+from deployer.plan import changes as c
+from deployer.plan.graph.build import Spec
+from deployer.specs.model import TableSpec
+
+_PROPERTY: dict[type, str] = {
+    c.ChangeRoot: "root",
+    c.ChangeStateBackend: "state",
+    c.ChangeEngine: "engine",
+    c.ChangeClusters: "clusters",
+    c.ChangeNotify: "notify",
+    c.ChangeRowKeys: "row_keys",
+    c.SetUnique: "unique",
+    c.ChangeSortKeys: "sort_keys",
+    c.ChangeSplitPoints: "partitions",
+    c.ChangeLeafLimit: "partitions",
+    c.ChangeStorage: "storage",
+    c.SetOnline: "online",
+    c.SetDeletionProtection: "deletion_protection",
+    c.ChangeDescription: "description",
+    c.ChangeTags: "tags",
+}
+_COLUMN_PROPERTY: dict[type, str] = {
+    c.WidenColumn: "type",
+    c.ConvertColumn: "type",
+    c.RelaxNullability: "nullable",
+    c.TightenNullability: "nullable",
+    c.ChangeColumnDescription: "description",
+    c.ChangeColumnDefault: "default",
+    c.ChangeColumnSource: "source",
+    c.RenameColumn: "renamed_from",
+}
+
+
+def cause(change: c.Change, desired: Spec | None) -> Position | None:
+    """The most exact position that the specs have for `change`; None when nothing declares the resource any more."""
+    if desired is None:
+        return None
+    if isinstance(change, c.ColumnChange):
+        path = change.column
+        if isinstance(change, c.RenameColumn):
+            path = (*path[:-1], change.after)
+        columns = "columns." + ".".join(path) if path else "columns"
+        candidates = [f"{columns}.{_COLUMN_PROPERTY[type(change)]}"] if type(change) in _COLUMN_PROPERTY else []
+        candidates += [columns, f"columns.{path[0]}" if path else "columns", "columns"]
+    elif isinstance(change, c.IndexChange):
+        candidates = _index_places(change)
+    elif isinstance(change, c.ServiceChange):
+        candidates = [*_service_places(change), "services"]
+    elif isinstance(change, c.RenameTable):
+        declared = isinstance(desired, TableSpec) and desired.former_name == change.before
+        candidates = ["renamed_from" if declared else "name"]  # somebody else gave it the name that it has
+    else:
+        candidates = [_PROPERTY.get(type(change), "")]
+    found = (desired.sources[key] for key in (*candidates, "") if key in desired.sources)
+    return next(found, None)
+
+
+def _index_places(change: c.IndexChange) -> list[str]:
+    """The parameter that changed when there is one, else the index; else where indexes are declared."""
+    match change:
+        case c.CreateIndex(index=index):
+            return [f"indexes.{index.name}", "indexes"]
+        case c.DropIndex():
+            return ["indexes"]
+        case c.RenameIndex(after=index):
+            return [f"indexes.{index.name}.name", f"indexes.{index.name}", "indexes"]
+        case c.RebuildIndex(before=before, after=after):
+            changed = [name for name in ("kind", "columns") if getattr(before, name) != getattr(after, name)]
+            changed += [name for name, value in after.parameters.items() if before.parameters.get(name) != value]
+            return [*(f"indexes.{after.name}.{name}" for name in changed), f"indexes.{after.name}", "indexes"]
+        case _:
+            assert_never(change)
+
+
+def _service_places(change: c.ServiceChange) -> list[str]:
+    """The property that changed, else the service; of one that is gone, where services are declared."""
+    match change:
+        case c.CreateService(service=service):
+            return [f"services.{service.name}"]
+        case c.DeleteService():
+            return []
+        case c.ChangeTrigger(service=kind):
+            name, parts = kind.lower(), ["trigger", "trigger_mode"]
+        case c.ChangeServiceOptions(service=kind, before=before, after=after):
+            changed = [f"options.{each}" for each, value in after.items() if before.get(each) != value]
+            name, parts = kind.lower(), [*changed, "options"]
+        case c.MoveServiceToCluster(service=kind):
+            name, parts = kind.lower(), ["cluster"]
+        case _:
+            assert_never(change)
+    return [*(f"services.{name}.{part}" for part in parts), f"services.{name}"]

@@ -1,0 +1,124 @@
+"""A plan: every change with its risk, its cause and whether it may be applied. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.live.model import LiveLake, LiveTable, TableStatistics, Unreadable
+from deployer.plan.assess.risk import Risk, assess
+from deployer.plan.assess.savepoints import savepoint_loss, savepoint_refusal
+from deployer.plan.assess.unsupported import kept_keys, refusal
+from deployer.plan.changes import DeleteTable
+from deployer.plan.diff.lakes import diff
+from deployer.plan.graph import Graph
+from deployer.plan.graph.build import Spec
+from deployer.plan.model import Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.planning.cause import cause
+from deployer.plan.planning.taken_names import refuse_taken_names
+from deployer.specs.model import IndexSpec, InstanceSpec, TableSpec
+from deployer.specs.types.types import Column
+
+if TYPE_CHECKING:
+    pass
+
+
+def make_plan(
+    instance: str,
+    graph: Graph,
+    live: LiveLake,
+    *,
+    owner: str,
+    allow_destroy: Collection[str] = (),
+    delete_savepoints: bool = False,
+    foreign: Iterable[Foreign] = (),
+) -> Plan:
+    """What turns `live` into `graph`; an empty graph plans the deletion of everything that `owner` manages. Nothing is
+    planned for tables that cannot be read.
+
+    `owner` is the `project/stack` whose tables are deleted when nothing declares them any more, as are those that
+    Pulumi's state of the stack has; others are left alone. `allow_destroy` holds the addresses whose data may be
+    destroyed; `delete_savepoints`: tables that have savepoints may be deleted with them. A resource has the address by
+    which it is declared, else the one by which Pulumi's state has it.
+    """
+    resources = []
+    declared = set()
+    for node in graph.nodes.values():
+        table = live.of(node.spec) if isinstance(node.spec, TableSpec) else None
+        if isinstance(table, Unreadable):
+            continue
+        if table is not None:
+            declared.add(table.spec.address)
+        before = table.spec if table else live.instance if isinstance(node.spec, InstanceSpec) else None
+        resources.append(_plan_resource(node.address, before, node.spec, table, allow_destroy, read=live.read))
+    for now, table in sorted(live.tables.items()):
+        if now not in declared and (table.owner == owner or now in live.resources):
+            address = live.resources.get(now, now)
+            deleted = _plan_resource(address, table.spec, None, table, allow_destroy)
+            resources.append(_with_savepoints(deleted, table.savepoints, allowed=delete_savepoints))
+    resources = refuse_taken_names(resources, graph, live)
+    if live.instance is not None and not graph.nodes:
+        resources.append(_plan_resource(live.instance.address, live.instance, None, None, allow_destroy))
+    unreadable = tuple(table for _, table in sorted(live.unreadable.items()))
+    return Plan(instance, tuple(resources), tuple(foreign), unreadable=unreadable)
+
+
+def _plan_resource(
+    address: str,
+    before: Spec | None,
+    after: Spec | None,
+    table: LiveTable | None,
+    allow_destroy: Collection[str],
+    *,
+    read: bool = False,
+) -> ResourcePlan:
+    statistics = table.statistics if table else TableStatistics()
+    now = table.spec.address if table else ""
+    planned = []
+    keys = kept_keys(before, after)
+    has_rows = not statistics.known or statistics.rows > 0
+    for change in diff(before, after, read=read):
+        if isinstance(change, DeleteTable) and table is not None and now != address:
+            change = DeleteTable(address, table.spec.full_name)
+        assessment = assess(change, statistics, keys, _columns(before), _columns(after), _indexes(before))
+        refused = refusal(change, keys, has_rows=has_rows)
+        if refused is None and assessment.risk is Risk.DESTROYS and not {address, now} & {*allow_destroy}:
+            refused = f"destroys data; to allow it: --allow-destroy {address}"
+        planned.append(PlannedChange(change, assessment, cause(change, after), refused))
+    table_id = table.table_id if table else ""
+    return ResourcePlan(address, _action(before, after, planned), tuple(planned), statistics, now, table_id)
+
+
+def _with_savepoints(deleted: ResourcePlan, names: tuple[str, ...], *, allowed: bool) -> ResourcePlan:
+    """The deletion of a table with these savepoints: it loses what they keep, and is refused unless they may go."""
+    if not names:
+        return deleted
+    refusal = savepoint_refusal(names, allowed=allowed)
+    changes = tuple(
+        replace(
+            each,
+            assessment=replace(
+                each.assessment, risk=Risk.DESTROYS, why=f"{each.assessment.why}; {savepoint_loss(names)}"
+            ),
+            refused="; ".join(filter(None, (each.refused, refusal))) or None,
+        )
+        for each in deleted.changes
+    )
+    return replace(deleted, changes=changes, savepoints=names)
+
+
+def _columns(spec: Spec | None) -> tuple[Column, ...]:
+    return spec.columns if isinstance(spec, TableSpec) else ()
+
+
+def _indexes(spec: Spec | None) -> tuple[IndexSpec, ...]:
+    return spec.indexes if isinstance(spec, TableSpec) else ()
+
+
+def _action(before: Spec | None, after: Spec | None, planned: list[PlannedChange]) -> Action:
+    if not planned:
+        return "same"
+    if before is None:
+        return "create"
+    return "delete" if after is None else "update"

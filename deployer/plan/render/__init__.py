@@ -1,0 +1,1 @@
+"""A plan for people and tools: terminal, Markdown, HTML and JSON. Pure."""

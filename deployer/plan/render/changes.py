@@ -1,0 +1,170 @@
+"""Each change in words, as every rendering shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from deployer.plan import changes as c
+from deployer.plan.render.services import describe_service_change, service_names
+from deployer.specs.model import IndexSpec
+from deployer.specs.types.column_names import listed, shown
+from deployer.specs.types.types import Column, format_type
+from deployer.text.formatting import count
+
+_POINTS, _LONGEST = 3, 40  #: split points that are told, and characters of a value in one
+
+
+def describe(change: c.Change) -> str:
+    """One line that says what the change does, without its address."""
+    if isinstance(change, c.ServiceChange):
+        return describe_service_change(change)
+    match change:
+        case c.CreateInstance(spec=spec):
+            return f"create instance at {spec.root}"
+        case c.DeleteInstance():
+            return "delete instance"
+        case c.ChangeRoot(before=before, after=after, found=found):
+            return f"{'record' if found else 'move'} root {before} → {after}"
+        case c.ChangeStateBackend(before=old, after=new, found=found):
+            return f"{'record' if found else 'move'} state store {old.backend} → {new.backend}"
+        case c.ChangeEngine(before=before, after=after):
+            return f"engine {before} → {after}"
+        case c.ChangeClusters(before=old_clusters, after=new_clusters):
+            old_names, new_names = ([cluster.name for cluster in side] for side in (old_clusters, new_clusters))
+            return f"clusters {_names(old_names)} → {_names(new_names)}" + (
+                " (options changed)" if old_names == new_names else ""
+            )
+        case c.ChangeNotify(before=old_names, after=new_names):
+            return f"notified of failed runs {_names(old_names)} → {_names(new_names)}"
+        case c.CreateTable(spec=spec):
+            leaves = len(spec.split_points) + 1
+            keys = f", row keys {listed(spec.row_keys)}" if spec.row_keys else ", no keys"
+            services = f", services {service_names(spec.services)}" if spec.services else ""
+            parted = count(leaves, "leaf", "leaves")
+            return f"create table: {count(len(spec.columns), 'column')}{keys}, {parted}{services}"
+        case c.DeleteTable(name=name):
+            return f"delete table, which is {name} now, and its data" if name else "delete table and its data"
+        case c.RenameTable(before=before, after=after):
+            return f"rename table {before} → {after}"
+        case c.AddColumn(column=path, definition=column):
+            null = "" if column.nullable else " not null"
+            default = f" default {column.default}" if column.default else ""
+            source = "" if column.source is None else f" source {column.source!r}"
+            return f"add column {_path(path)}: {format_type(column.type)}{null}{default}{source}"
+        case c.DropColumn(column=path):
+            return f"drop column {_path(path)}"
+        case c.RenameColumn(column=path, after=after):
+            return f"rename column {_path(path)} → {shown(after)}"
+        case c.WidenColumn(column=path, before=old, after=new):
+            return f"widen column {_path(path)}: {format_type(old)} → {format_type(new)}"
+        case c.ConvertColumn(column=path, before=old, after=new, using=expression):
+            using = f" using {expression}" if expression else ""
+            return f"convert column {_path(path)}: {format_type(old)} → {format_type(new)}{using}"
+        case c.RelaxNullability(column=path):
+            return f"allow null in column {_path(path)}"
+        case c.TightenNullability(column=path):
+            return f"forbid null in column {_path(path)}"
+        case c.ReorderColumns(column=path, before=old_order, after=new_order):
+            place = f" of {_path(path)}" if path else ""
+            moved = [name for name, other in zip(new_order, old_order, strict=True) if name != other]
+            return f"reorder columns{place}: {listed(moved)}"
+        case c.ChangeColumnDescription(column=path, before=before, after=after):
+            return f"describe column {_path(path)}: {_text(before)} → {_text(after)}"
+        case c.ChangeColumnDefault(column=path, before=before, after=after):
+            return f"default of column {_path(path)}: {before or 'none'} → {after or 'none'}"
+        case c.ChangeColumnSource(column=path, before=old_source, after=new_source):
+            named = ("none" if name is None else repr(name) for name in (old_source, new_source))
+            return f"source of column {_path(path)}: {' → '.join(named)}"
+        case c.ChangeRowKeys(before=old_keys, after=new_keys):
+            return f"row keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
+        case c.SetUnique(unique=unique, keys=keys):
+            return f"row keys {listed(keys)} are unique" if unique else "row keys need not be unique"
+        case c.ChangeSortKeys(before=old_keys, after=new_keys):
+            return f"sort keys {listed(old_keys) or 'none'} → {listed(new_keys) or 'none'}"
+        case c.ChangeSplitPoints(before=old_points, after=new_points, keys=key_columns):
+            parted = f"partitions {len(old_points) + 1} → {count(len(new_points) + 1, 'leaf', 'leaves')}"
+            return parted + _points(old_points, new_points, key_columns)
+        case c.ChangeLeafLimit(before=old_limit, after=new_limit):
+            before_words, after_words = (f"{n:,}" if n is not None else "none" for n in (old_limit, new_limit))
+            return f"most rows of a leaf {before_words} → {after_words}"
+        case c.ChangeStorage(before=old_storage, after=new_storage):
+            return "storage " + ", ".join(
+                f"{name} {getattr(old_storage, name)} → {getattr(new_storage, name)}"
+                for name in old_storage.__slots__
+                if getattr(old_storage, name) != getattr(new_storage, name)
+            )
+        case c.CreateIndex(index=index):
+            return f"create index {shown(index.name)}: {_index(index)}"
+        case c.DropIndex(index=index):
+            return f"drop index {shown(index.name)}: {_index(index)}"
+        case c.RebuildIndex(before=old_index, after=new_index):
+            return f"rebuild index {shown(new_index.name)}: {_index(old_index)} → {_index(new_index)}"
+        case c.RenameIndex(before=old_index, after=new_index):
+            return f"rename index {shown(old_index.name)} → {shown(new_index.name)}"
+        case c.SetOnline(online=online):
+            return "put table online" if online else "take table offline"
+        case c.SetDeletionProtection(protected=protected):
+            return "turn deletion protection on" if protected else "turn deletion protection off"
+        case c.ChangeDescription(before=before, after=after):
+            return f"description {_text(before)} → {_text(after)}"
+        case c.ChangeTags(before=old_tags, after=new_tags):
+            return f"tags {_pairs(old_tags)} → {_pairs(new_tags)}"
+        case _:
+            assert_never(change)
+
+
+def dotted(path: c.ColumnPath) -> str:
+    return ".".join(path)
+
+
+def _path(path: c.ColumnPath) -> str:
+    return shown(dotted(path))
+
+
+def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column]) -> str:
+    """`, new at DL; (UA, 100) and 12 more`: the first split points that come, or else go, as specs write them."""
+    from deployer.specs.editing.write import split_point_document  # it loads the writer of YAML
+
+    new = [point for point in after if point not in before]
+    told = new or [point for point in before if point not in after]
+    if not told or not keys:
+        return ""
+    documents = [split_point_document(point, keys) for point in told[:_POINTS]]
+    shown = [f"({', '.join(map(_value, each))})" if isinstance(each, list) else _value(each) for each in documents]
+    more = f" and {len(told) - _POINTS:,} more" if len(told) > _POINTS else ""
+    return f", {'new' if new else 'no more'} at {'; '.join(shown)}{more}"
+
+
+def _value(value: object) -> str:
+    text = repr(value)[1:-1] if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
+
+
+def _pairs(tags: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(tags.items())) or "none"
+
+
+def _index(index: IndexSpec) -> str:
+    options = option_words(index.parameters)
+    return f"{index.kind} on {listed(index.columns)}" + (f" ({options})" if options else "")
+
+
+def option_words(parameters: Mapping[str, object]) -> str:
+    """Parameters of an index: `metric cosine, m 16`."""
+    return ", ".join(f"{name} {_option(value)}" for name, value in parameters.items())
+
+
+def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)
+
+
+def _text(text: str) -> str:
+    short = text if len(text) <= 60 else text[:57] + "…"
+    return f"“{short}”" if text else "none"

@@ -1,0 +1,145 @@
+"""A plan as a tree for a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+from rich.tree import Tree
+
+from deployer.plan.assess.risk import Risk
+from deployer.plan.model import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
+from deployer.plan.removals import Removal, removal_words
+from deployer.plan.render.changes import describe
+from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
+from deployer.plan.targets import target_words
+from deployer.text.folding import Folded
+from deployer.text.formatting import count, size
+
+if TYPE_CHECKING:
+    from deployer.live.model import Unreadable
+    from deployer.plan.cost_delta import MonthlyCost
+    from deployer.plan.targets import Targets
+    from deployer.plan.verdict import Verdict, Violation
+
+_ACTION_STYLE: dict[Action, str] = {"create": "green", "update": "yellow", "delete": "red", "same": "dim"}
+_RISK_STYLE = {Risk.SAFE: "green", Risk.REWRITES: "yellow", Risk.EXTERNAL: "bold magenta", Risk.DESTROYS: "bold red"}
+_STANDING_STYLE = {"mandatory": "bold red", "advisory": "yellow", "approved": "green"}
+
+
+def plan_as_tree(plan: Plan) -> RenderableType:
+    """The tree of changes with a summary below; resources without changes are only counted."""
+    policies = [verdict_as_tree(plan.verdict), Text()] if plan.verdict else []
+    targeted = [_targeted(plan.targets)] if plan.targets else []
+    if plan.is_empty and not plan.unreadable:
+        done = Text(f"{plan.instance}: nothing to do, {count(len(plan.resources), 'resource')} as declared")
+        return Group(Folded(done, 4), *targeted, *(Text(), *policies[:1]) if policies else ())
+    tree = Tree(Text(plan.instance, style="bold"))
+    for table in plan.unreadable:
+        _add_unreadable(tree, table)
+    for resource in plan.resources:
+        if resource.changes:
+            _add_resource(tree, resource)
+    for item in plan.foreign:
+        tree.add(_foreign(item))
+    for removal in plan.removals:
+        tree.add(_removal(removal))
+    cost = [_cost(plan.cost)] if plan.cost else []
+    return Group(tree, Text(), *policies, Folded(summary(plan), 6), *targeted, *cost)
+
+
+def verdict_as_tree(verdict: Verdict) -> RenderableType:
+    """What policies say: each violation, the worst first, and remarks."""
+    from deployer.plan.render.verdict import verdict_line
+
+    tree = Tree(Folded(Text("Policy: ", style="bold").append(verdict_line(verdict), style="not bold"), 10))
+    for violation in verdict.violations:
+        tree.add(_violation(violation))
+    for note in verdict.notes:
+        tree.add(Folded(Text(f"{'note':<10}{note}", style="dim"), 10))
+    return tree
+
+
+def _violation(violation: Violation) -> RenderableType:
+    line = Text(f"{violation.standing:<10}", style=_STANDING_STYLE[violation.standing])
+    line.append(f"{violation.rule}  {violation.address}: {violation.message}", style="default not bold")
+    if violation.at:
+        line.append(f"  {violation.at}", style="not bold cyan")
+    approved = f"approved {violation.approved}" if violation.approved else ""
+    return _with_more(line, Text(approved, style="dim"), 10)
+
+
+def summary(plan: Plan) -> Text:
+    """One line: `Plan: 6 to create, 1 to update; 2 refused`."""
+    counts = plan.counts()
+    verbs: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
+    parts = [f"{counts[action]} {verb}" for action, verb in verbs if counts[action]]
+    parts += [*foreign_counts(plan), *filter(None, [removal_total(plan)])]
+    line = Text("Plan: ", style="bold").append(", ".join(parts) or "nothing to do", style="not bold")
+    line.append(f", {counts['same']} unchanged", style="not bold")
+    if refused := len(plan.refused) + len(plan.refused_removals):
+        line.append(f"; {refused} refused", style="bold red")
+    if plan.unreadable:
+        line.append(f"; {len(plan.unreadable)} unreadable", style="bold red")
+    if plan.denied:
+        line.append(f"; {count(len(plan.denied), 'mandatory violation')} of policies", style="bold red")
+    return line
+
+
+def _targeted(targets: Targets) -> RenderableType:
+    return Folded(Text("Targeted: ", style="bold").append(target_words(targets), style="not bold"), 10)
+
+
+def _add_unreadable(tree: Tree, table: Unreadable) -> None:
+    branch = tree.add(Folded(Text(f"! {table.address}", style="red"), 11))
+    line = Text("unreadable ", style="bold red").append(table.why, style="default not bold")
+    branch.add(_with_more(line, Text(LEFT_ALONE, style="not bold dim"), 11))
+
+
+def _add_resource(tree: Tree, resource: ResourcePlan) -> None:
+    style = _ACTION_STYLE[resource.action]
+    label = Text(f"{GLYPHS[resource.action]} {resource.address}", style=style)
+    if resource.statistics.rows:
+        label.append(
+            f"  {count(resource.statistics.rows, 'row')}, {size(resource.statistics.bytes)}", style="not bold dim"
+        )
+    branch = tree.add(Folded(label, 9))
+    for change in resource.changes:
+        branch.add(_change(change))
+
+
+def _change(planned: PlannedChange) -> RenderableType:
+    assessment = planned.assessment
+    line = Text(f"{assessment.risk.value:<8} ", style=_RISK_STYLE[assessment.risk])
+    line.append(describe(planned.change), style="default not bold")
+    note = note_of(planned)
+    if note:
+        line.append(f" ({note})", style="not bold dim")
+    if planned.cause:
+        line.append(f"  {planned.cause}", style="not bold cyan")
+    refused = f"refused: {planned.refused}" if planned.refused else ""
+    return _with_more(line, Text(refused, style="bold red"), 9)
+
+
+def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
+    """A line of the tree whose words begin `indent` columns in, and another below them unless it is empty."""
+    below = [Folded(Text(" " * indent).append_text(more), indent)] if more else []
+    return Group(Folded(line, indent), *below)
+
+
+def _cost(cost: MonthlyCost) -> RenderableType:
+    from deployer.plan.cost_delta import cost_words
+
+    return Folded(Text("Cost: ", style="bold").append(cost_words(cost), style="not bold"), 6)
+
+
+def _removal(removal: Removal) -> RenderableType:
+    line = Text("removes  ", style="bold red").append(removal.address, style="not bold")
+    line.append(f" {removal_words(removal)}", style="default not bold")
+    refused = f"refused: {removal.refused}" if removal.refused else ""
+    return _with_more(line, Text(refused, style="bold red"), 9)
+
+
+def _foreign(item: Foreign) -> RenderableType:
+    return Folded(Text(f"{item.action} {item.address} {item.detail}".rstrip()), 9)

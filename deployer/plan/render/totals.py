@@ -1,0 +1,126 @@
+"""What a whole plan comes to: resources by action, the rows and bytes that it rewrites or destroys, and the catalogs
+beyond the lake that it publishes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deployer.live.model import TableStatistics
+from deployer.plan.assess.risk import Assessment, Risk
+from deployer.plan.model import Action, Plan, PlannedChange, ResourcePlan
+from deployer.plan.outside_targets import begins_to_send, places
+from deployer.text.formatting import about_size, count, size
+
+_VERBS: tuple[tuple[Action, str], ...] = (("create", "to create"), ("update", "to update"), ("delete", "to delete"))
+
+_OF_LAKES = ("instance/", "table/")
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Tables, rows and bytes that a risk touches; each row counts once. `unknown`: how many tables have no size."""
+
+    tables: int = 0
+    rows: int = 0
+    bytes: int = 0
+    unknown: int = 0
+    about: bool = False  #: some of the bytes are reckoned
+
+
+def extent(plan: Plan, risk: Risk) -> Extent:
+    """What all changes of that risk touch together."""
+    tables = rows = size_ = unknown = 0
+    about = False
+    for resource in plan.resources:
+        touched = [change.assessment for change in resource.changes if change.assessment.risk is risk]
+        if touched:
+            tables += 1
+            rows += max(each.rows for each in touched)
+            size_ += _bytes(touched, resource.statistics)
+            about |= any(each.about for each in touched)
+            unknown += not resource.statistics.known
+    return Extent(tables, rows, size_, unknown, about)
+
+
+def _bytes(touched: Sequence[Assessment], statistics: TableStatistics) -> int:
+    """Of changes of single columns together; what all of the table is counts once."""
+    return max(*(each.bytes for each in touched), min(sum(each.bytes for each in touched), statistics.bytes))
+
+
+def headline(plan: Plan) -> str:
+    """`1 to create, 2 to update, 7 unchanged`, or `nothing to do, 7 resources as declared`; and `1 unreadable`."""
+    counts = plan.counts()
+    unreadable = [f"{len(plan.unreadable):,} unreadable"] if plan.unreadable else []
+    if plan.is_empty:
+        return ", ".join([f"nothing to do, {count(len(plan.resources), 'resource')} as declared", *unreadable])
+    parts = [f"{counts[action]:,} {verb}" for action, verb in _VERBS if counts[action]]
+    parts += foreign_counts(plan)
+    parts += filter(None, [removal_total(plan)])
+    return ", ".join([*parts, f"{counts['same']:,} unchanged", *unreadable])
+
+
+#: What becomes of a table that cannot be read.
+LEFT_ALONE = "nothing is planned for it, and `up` leaves it as it is"
+
+
+def foreign_counts(plan: Plan) -> list[str]:
+    """`2 of other providers`, `3 for Pulumi's state`: operations that are no changes of the lake, in words."""
+    own = sum(item.address.startswith(_OF_LAKES) for item in plan.foreign)
+    others = len(plan.foreign) - own
+    words = [(others, "of other providers"), (own, "for Pulumi's state")]
+    return [f"{number:,} {what}" for number, what in words if number]
+
+
+def foreign_title(plan: Plan) -> str:
+    """What heads the operations that are no changes of the lake. The plan of those is only as good as the program."""
+    own = any(item.address.startswith(_OF_LAKES) for item in plan.foreign)
+    return f"Other {'operations' if own else 'providers'}, as the program has them"
+
+
+def extents(plan: Plan) -> list[tuple[Risk, str]]:
+    """What is destroyed, sent out and rewritten, the worst first, each in words: `3 rows, 1.5 KiB in 1 resource`."""
+    found: list[tuple[Risk, str]] = []
+    for risk in (Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES):
+        total = extent(plan, risk)
+        if risk is Risk.EXTERNAL:
+            if total.tables:
+                sent = [each for change in plan.changes for each in begins_to_send(change.change)]
+                found.append((risk, f"{count(total.tables, 'table')} published to {places(sent)}"))
+            continue
+        if total.tables:
+            where = f"in {count(total.tables, 'resource')}"
+            known = f"{count(total.rows, 'row')}, {about_size(total.bytes, about=total.about)}"
+            if total.unknown == total.tables:
+                known = "size unknown,"
+            elif total.unknown:
+                known += f" and {total.unknown:,} of unknown size,"
+            found.append((risk, f"{known} {where}"))
+    return found
+
+
+def is_risky(change: PlannedChange) -> bool:
+    """Whether a reviewer must see it: it touches data, sends something out, or is refused."""
+    return change.assessment.risk is not Risk.SAFE or change.refused is not None
+
+
+def parted(resource: ResourcePlan) -> tuple[tuple[PlannedChange, ...], tuple[PlannedChange, ...]]:
+    """The risky changes of a resource, the worst first, and the safe ones in their order."""
+    order = [Risk.DESTROYS, Risk.EXTERNAL, Risk.REWRITES, Risk.SAFE]
+    risky = sorted(filter(is_risky, resource.changes), key=lambda change: order.index(change.assessment.risk))
+    return tuple(risky), tuple(change for change in resource.changes if not is_risky(change))
+
+
+def note_of(change: PlannedChange) -> str:
+    """`336,776 rows, 11.8 MiB; rows are sorted and placed anew`, or empty."""
+    assessment = change.assessment
+    size_ = about_size(assessment.bytes, about=assessment.about)
+    touched = f"{count(assessment.rows, 'row')}, {size_}" if assessment.rows else ""
+    return "; ".join(part for part in (touched, assessment.why) if part)
+
+
+def removal_total(plan: Plan) -> str:
+    """`2 datasets to remove (11.8 MiB)`; empty without any."""
+    if not plan.removals:
+        return ""
+    return f"{count(len(plan.removals), 'dataset')} to remove ({size(sum(each.bytes for each in plan.removals))})"

@@ -1,0 +1,1 @@
+"""The kinds of resources that the provider has: instances and tables."""

@@ -1,0 +1,58 @@
+"""What the specs declare, held against what the program registers: the plan that people saw is made from the specs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from deployer.errors import Refused
+from deployer.provider.resources.inputs import ROOT, table_inputs
+from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
+from deployer.specs.model import Lake
+from deployer.specs.serialized.specs import instance_to_json
+
+
+class Declared:
+    """The resources of a lake by address. A program registers all of them as they are, and no others."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._inputs = cache(self._all_inputs)
+
+    @property
+    def root(self) -> str:
+        """The instance's root as the specs declare it."""
+        return self._lake.instance.root
+
+    def check(self, address: str, inputs: Properties) -> tuple[CheckFailure, ...]:
+        """Why the program may not register this; `inputs` are canonical."""
+        declared = self._inputs().get(address)
+        if declared is None:
+            return (CheckFailure("", "the program registers it, and the specs do not declare it; add it to the specs"),)
+        names = sorted(
+            name for name in {*declared, *inputs} if inputs.get(name) not in _allowed(name, declared.get(name))
+        )
+        if not names:
+            return ()
+        what = f"the program registers it otherwise than the specs declare it: {', '.join(names)}"
+        return (CheckFailure("", f"{what}; change the specs, and let the program register them as they are"),)
+
+    def refuse_deletion(self, address: str, outputs: Properties) -> None:
+        """Raises Refused for what the specs declare, but for a deletion that was cut off and comes first."""
+        if address in self._inputs() and outputs.get("status") != "deleting":
+            raise Refused(
+                "the specs declare it, and the program does not register it, so it is not deleted",
+                where=address,
+                remedy="register it in the program, or take it out of the specs",
+            )
+
+    def _all_inputs(self) -> Mapping[str, Mapping[str, Any]]:
+        instance = self._lake.instance
+        tables = {table.address: table_inputs(table, instance.root) for table in self._lake.tables}
+        return {instance.address: instance_to_json(instance), **tables}
+
+
+def _allowed(name: str, declared: Any) -> tuple[Any, ...]:
+    """The root may be an output that a preview does not know yet."""
+    return (declared, UNKNOWN) if name == ROOT else (declared,)

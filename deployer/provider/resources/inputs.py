@@ -1,0 +1,36 @@
+"""A table's spec as the inputs of its Pulumi resource: its JSON form, columns as JSON text, and the instance's root.
+
+Columns are one text because each value in a resource costs Pulumi's SDK about as much time as comparing a whole table
+costs deployer; the Pulumi CLI shows such texts as the structures that they hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from deployer.errors import InvalidInput
+from deployer.files.json_documents import NotADocument, read_document
+from deployer.specs.model import TableSpec
+from deployer.specs.serialized.specs import table_from_json, table_to_json
+from deployer.specs.validation.plain_values import text
+
+ROOT = "root"
+COLUMNS = "columns"
+
+
+def table_inputs(spec: TableSpec, root: Any) -> dict[str, Any]:
+    """The inputs that declare `spec`; `root` may be an output of the instance."""
+    form = table_to_json(spec)
+    columns = json.dumps(form[COLUMNS], ensure_ascii=False, separators=(",", ":"))
+    return {**form, COLUMNS: columns, ROOT: root}
+
+
+def table_of(inputs: Mapping[str, Any]) -> TableSpec:
+    """The inverse of `table_inputs`. Raises InvalidInput, naming what is wrong, for inputs that are not a table's."""
+    try:
+        columns = read_document(text(inputs, COLUMNS))
+    except NotADocument as error:
+        raise InvalidInput(f"`{COLUMNS}` cannot be read: {error}") from None
+    return table_from_json({**inputs, COLUMNS: columns})

@@ -1,0 +1,81 @@
+"""Changes of the planner as Pulumi's property paths, for its detailed diffs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from deployer.plan import changes as c
+from deployer.provider.resources.kind import DiffKind, Properties
+
+
+def property_paths(changes: Iterable[c.Change], olds: Properties, news: Properties) -> dict[str, DiffKind]:
+    """The path of each change in the resource's inputs; all changes of columns are one text's."""
+    paths: dict[str, DiffKind] = {}
+    for change in changes:
+        path, kind = _path(change, olds, news)
+        paths.setdefault(path, kind)
+    return paths
+
+
+def _path(change: c.Change, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
+    if isinstance(change, c.ServiceChange):
+        return _property("services", olds, news)
+    match change:
+        case (
+            c.AddColumn()
+            | c.DropColumn()
+            | c.RenameColumn()
+            | c.WidenColumn()
+            | c.ConvertColumn()
+            | c.RelaxNullability()
+            | c.TightenNullability()
+            | c.ChangeColumnDescription()
+            | c.ChangeColumnDefault()
+            | c.ChangeColumnSource()
+            | c.ReorderColumns()
+        ):
+            return "columns", "update"
+        case c.RenameTable():
+            return "name", "update"
+        case c.ChangeRowKeys():
+            return _property("row_keys", olds, news)
+        case c.SetUnique():
+            return _property("unique", olds, news)
+        case c.ChangeSortKeys():
+            return _property("sort_keys", olds, news)
+        case c.ChangeSplitPoints() | c.ChangeLeafLimit():
+            return _property("partitions", olds, news)
+        case c.ChangeStorage():
+            return _property("storage", olds, news)
+        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():
+            return _property("indexes", olds, news)
+        case c.SetOnline():
+            return _property("online", olds, news)
+        case c.SetDeletionProtection():
+            return _property("deletion_protection", olds, news)
+        case c.ChangeDescription():
+            return _property("description", olds, news)
+        case c.ChangeTags():
+            return _property("tags", olds, news)
+        case c.ChangeRoot():
+            return "root", "update"
+        case c.ChangeStateBackend():
+            return _property("state", olds, news)
+        case c.ChangeEngine():
+            return _property("engine", olds, news)
+        case c.ChangeClusters():
+            return _property("clusters", olds, news)
+        case c.ChangeNotify():
+            return _property("notify", olds, news)
+        case c.CreateInstance() | c.DeleteInstance() | c.CreateTable() | c.DeleteTable():
+            raise TypeError(f"{type(change).__name__} is no difference between two resources")
+        case _:
+            assert_never(change)
+
+
+def _property(name: str, olds: Properties, news: Properties) -> tuple[str, DiffKind]:
+    """Defaults are left out of the inputs, so a property that gets or loses its default comes or goes."""
+    if name not in olds:
+        return name, "add"
+    return name, "update" if name in news else "delete"

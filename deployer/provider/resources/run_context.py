@@ -1,0 +1,204 @@
+"""The state stores that a provider has open, and what it may do to them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import NotFound
+from deployer.live.model import LiveLake, LiveTable, Unreadable
+from deployer.live.reader import (
+    ActiveTables,
+    active_tables,
+    lake_of,
+    live_instance,
+    read_or_why,
+    read_tables,
+    unfinished_tables,
+)
+from deployer.provider.resources.deletions import Deletions
+from deployer.specs.model import TableSpec
+from deployer.specs.values.root import resolve_root
+from deployer.state import open_reader, open_store
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+
+if TYPE_CHECKING:
+    from deployer.provider.resources.declared import Declared
+
+#: Addresses whose data may be destroyed, parted by commas: how `--allow-destroy` reaches a provider that the Pulumi CLI
+#: starts as a process of its own.
+ALLOW_DESTROY_VARIABLE = "DEPLOYER_ALLOW_DESTROY"
+#: What the stack exports of its clusters, as JSON, where a table may be rewritten there.
+OUTPUTS_VARIABLE = "DEPLOYER_CLUSTERS"
+#: Set to 1 where tables may be deleted with their savepoints: how `--delete-savepoints` reaches such a provider.
+DELETE_SAVEPOINTS_VARIABLE = "DEPLOYER_DELETE_SAVEPOINTS"
+#: Set to 1 where a lost state store may be replaced: how `--new-state` reaches such a provider.
+NEW_STATE_VARIABLE = "DEPLOYER_NEW_STATE"
+
+
+class Stores:
+    """Opens the state store of each root once, and closes them together.
+
+    What is read is read without writing anything, so previews need no right to write; a store is opened for writing
+    when the first resource is changed. Live state is read once: for the plan, and for the run that applies it.
+
+    `project_dir` is what relative roots start from. `allow_destroy` holds the addresses whose data may be destroyed,
+    `deletions` what may be deleted at all: None where no plan says. `declared` is what the plan of the run was made
+    from, if there is one: the program may register nothing else.
+    """
+
+    def __init__(
+        self,
+        project_dir: Path,
+        allow_destroy: Collection[str] = (),
+        declared: Declared | None = None,
+        deletions: Deletions | None = None,
+    ) -> None:
+        self.project_dir = project_dir
+        self.declared = declared
+        self.allow_destroy = frozenset(allow_destroy)
+        self.deletions = deletions
+        self.new_state = False  #: whether an instance may be created beside the datasets of one whose state was lost
+        self.outputs: Mapping[str, Any] = {}  #: of the stack, as far as they say where jobs run
+        self.delete_savepoints = False  #: whether tables may be deleted with their savepoints
+        self._paths: dict[str, str] = {}
+        self._moved: dict[str, bool] = {}
+        self._readers: dict[str, StateReader] = {}
+        self._stores: dict[str, StateStore] = {}
+        self._at_start: dict[str, ActiveTables] = {}
+        self._some: dict[str, ActiveTables] = {}  #: of runs with targets: those alone
+        self._live: dict[tuple[str, str], LiveTable | Unreadable] = {}
+        self._lock = threading.Lock()
+
+    def path(self, root: str) -> str:
+        """The root as an absolute path or URI."""
+        if root not in self._paths:
+            self._paths[root] = resolve_root(self.project_dir, root)
+        return self._paths[root]
+
+    def current_root(self, root: str) -> str:
+        """The declared root where the lake was moved there from `root`; else `root`.
+
+        A lake was moved when nothing is at `root`, and the lake at the declared root still records `root` as its own.
+        """
+        if self.declared is None or self.path(self.declared.root) == self.path(root):
+            return root
+        if root not in self._moved:
+            self._moved[root] = self._was_moved(root, self.declared.root)
+        return self.declared.root if self._moved[root] else root
+
+    def _was_moved(self, root: str, to: str) -> bool:
+        try:
+            self.reader(root)
+        except NotFound:
+            pass
+        else:
+            return False
+        try:
+            live = live_instance(self.reader(to).instance())
+        except NotFound:
+            return False
+        return live is not None and self.path(live.root) == self.path(root)
+
+    def reader(self, root: str) -> StateReader:
+        """The state at this root, to be read; NotFound when there is none."""
+        path = self.path(root)
+        with self._lock:
+            if path not in self._readers:
+                self._readers[path] = open_reader(path)
+            return self._readers[path]
+
+    def store(self, root: str) -> StateStore:
+        """The store at this root, to be written; NotFound when there is none."""
+        path = self.path(root)
+        with self._lock:
+            if path not in self._stores:
+                self._stores[path] = open_store(path)
+            return self._stores[path]
+
+    def addresses(self, root: str) -> dict[str, str]:
+        """The addresses of the tables in the state store, by id; empty if the store does not exist yet."""
+        try:
+            tables = self.reader(root).instance().tables
+        except NotFound:
+            return {}
+        return {table_id: entry.address for table_id, entry in tables.items()}
+
+    def live_lake(self, root: str, only: Collection[str] | None = None) -> LiveLake:
+        """The lake as this run found it, with all that Lance has; an empty one where there is none yet.
+
+        `only`: with no other tables than those at these addresses, of which nothing is read.
+        """
+        try:
+            reader = self.reader(root)
+        except NotFound:
+            return LiveLake(None)
+        path = self.path(root)
+        at_start = self._found(root) if only is None else active_tables(reader, only)
+        if only is not None:
+            self._some[path] = at_start
+        unread = {table_id: each for table_id, each in at_start.found.items() if (path, table_id) not in self._live}
+        self._live.update({(path, table_id): table for table_id, table in read_tables(reader, path, unread).items()})
+        read = [self._live[path, table_id] for table_id in at_start.found if (path, table_id) in self._live]
+        return lake_of(reader.instance(), [*read, *at_start.unreadable.values(), *unfinished_tables(reader, only)])
+
+    def live_table(self, root: str, table_id: str) -> LiveTable | Unreadable | None:
+        """One active table as this run found it; None when it had none of that id. Each is read once a run."""
+        key, at_start = (self.path(root), table_id), self._found_of(root, table_id)
+        if table_id in at_start.unreadable:
+            return at_start.unreadable[table_id]
+        if key not in self._live and table_id in at_start.found:
+            read = read_or_why(self.reader(root), self.path(root), *at_start.found[table_id])
+            if read is not None:
+                self._live[key] = read
+        return self._live.get(key)
+
+    def planned_with(self, root: str, table_id: str) -> TableSpec | None:
+        """The table as this run found it, which its plan was made of; None when the run has not read it."""
+        found = self._live.get((self.path(root), table_id))
+        return found.spec if isinstance(found, LiveTable) else None
+
+    def forget_table(self, root: str, table_id: str) -> None:
+        """Forget what was found of a table that this run has changed."""
+        path = self.path(root)
+        with self._lock:
+            self._live.pop((path, table_id), None)
+            self._at_start.pop(path, None)
+            self._some.pop(path, None)
+
+    def found_before(self, root: str, live: LiveLake) -> None:
+        """Takes a lake that somebody else has just read as what this run found."""
+        self._live.update({(self.path(root), table.table_id): table for table in live.tables.values()})
+
+    def _found_of(self, root: str, table_id: str) -> ActiveTables:
+        """The active tables of a root; those that a targeted run began with suffice where the table is among them."""
+        some = self._some.get(self.path(root), ActiveTables())
+        return some if table_id in some.found or table_id in some.unreadable else self._found(root)
+
+    def _found(self, root: str) -> ActiveTables:
+        """The active tables of a root, read at once for a refresh that asks for each."""
+        path, reader = self.path(root), self.reader(root)
+        with self._lock:
+            if path not in self._at_start:
+                self._at_start[path] = active_tables(reader)
+            return self._at_start[path]
+
+    def forget(self, root: str) -> None:
+        """Close the store of a root that is about to be removed."""
+        with self._lock:
+            closed = [opened.pop(self.path(root), None) for opened in (self._readers, self._stores)]
+        for each in closed:
+            if each is not None:
+                each.close()
+
+    def close(self) -> None:
+        """Close every store."""
+        with self._lock:
+            opened = [*self._readers.values(), *self._stores.values()]
+            self._readers.clear()
+            self._stores.clear()
+        for each in opened:
+            each.close()

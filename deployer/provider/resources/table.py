@@ -1,0 +1,234 @@
+"""The table as a Pulumi resource. Inputs are the spec's JSON form and the instance's root; the id is the table's id."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Corrupt, DeployerError, InvalidInput, NotFound, Refused
+from deployer.live.model import LiveTable, Unreadable
+from deployer.live.reader import live_instance, read_table
+from deployer.plan.diff.lakes import diff
+from deployer.provider.resources.checks import check_names, check_table
+from deployer.provider.resources.inputs import COLUMNS, ROOT, table_inputs, table_of
+from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Difference, Properties, Resource
+from deployer.provider.resources.property_paths import property_paths
+from deployer.provider.resources.run_context import Stores
+from deployer.provider.urn import address_of, owner_of
+from deployer.specs.model import Cluster, InstanceSpec, TableSpec
+from deployer.specs.validation.plain_values import text
+from deployer.state.reader import StateReader
+from deployer.state.store import StateStore
+from deployer.system.progress import OnProgress
+from deployer.tables.admin.tables import create_table, delete_table, update_table
+from deployer.tables.inspect.recorded import recorded_table
+
+if TYPE_CHECKING:
+    from deployer.tables.admin.tables import RewriteElsewhere
+    from deployer.tables.ingest.job import LoadWithSpark
+    from deployer.tables.ingest.loading import Loaded, LoadPlan
+
+_OWN_OUTPUTS = ("table_id", "location", "status")
+
+
+class TableKind:
+    """Tables: a Lance dataset under the root and its log in the state store."""
+
+    def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
+        needed = (ROOT, "database", "name", COLUMNS)
+        missing = tuple(CheckFailure(name, f"a table needs `{name}`") for name in needed if not news.get(name))
+        if missing:
+            return news, missing
+        if misnamed := tuple(check_names(news)):
+            return news, misnamed
+        try:
+            spec = table_of(news)
+            return table_inputs(spec, news[ROOT]), tuple(check_table(spec))
+        except DeployerError as error:
+            return news, (CheckFailure(COLUMNS, f"a table cannot be read from these inputs: {error}"),)
+
+    def diff(self, olds: Properties, news: Properties) -> Difference:
+        if olds.get("status") == "deleting":
+            # a deletion that was cut off and a spec that has the table again: finish the one, then do the other
+            return Difference({"name": "update"}, ("name",), delete_before_replace=True)
+        before = {name: value for name, value in olds.items() if name not in _OWN_OUTPUTS}
+        if before == news:
+            return Difference({})
+        changes = diff(table_of(before), table_of(news))
+        paths = property_paths(changes, before, news)
+        if UNKNOWN != news[ROOT] != before.get(ROOT):
+            paths[ROOT] = "update"
+        return Difference(paths)
+
+    def preview(self, news: Properties) -> Properties:
+        return {**news, "table_id": UNKNOWN, "location": UNKNOWN}
+
+    def create(self, stores: Stores, urn: str, news: Properties, on_progress: OnProgress) -> Resource:
+        store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
+        spec, owner = table_of(news), owner_of(urn)
+        with_spark, elsewhere = _with_spark(store), _elsewhere(stores, store)
+        if (former := _renamed_table(store, root, spec, owner)) is not None:
+            update_table(store, root, former, spec, with_spark, on_progress, elsewhere)
+            table_id = former
+        else:
+            allowed = spec.address in stores.allow_destroy
+            table_id = create_table(
+                store, root, spec, owner, with_spark, on_progress, allow_destroy=allowed, elsewhere=elsewhere
+            )
+        entry = store.instance().tables[table_id]
+        return Resource(table_id, news, _outputs(news, entry.table_id, entry.location, entry.status))
+
+    def read(self, stores: Stores, id: str, inputs: Properties) -> Resource | None:
+        """Raises Corrupt for a table that is there and cannot be read: it is not missing."""
+        declared_root, table = (stores.current_root(str(inputs[ROOT])), id) if inputs.get(ROOT) else _import_id(id)
+        try:
+            reader = stores.reader(declared_root)
+        except NotFound:
+            return None
+        if live := stores.live_table(declared_root, table):
+            return _resource(live, declared_root)
+        table_id = _id_of(reader, table)
+        entry = reader.instance().tables.get(table_id)
+        if entry is None or entry.status == "creating":
+            return None
+        if entry.status == "deleting":  # cut off; it is there until somebody finishes it
+            return Resource(table_id, inputs, _outputs(inputs, table_id, entry.location, entry.status))
+        return _resource(read_table(reader, stores.path(declared_root), entry), declared_root)
+
+    def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:
+        store, root = stores.store(news[ROOT]), stores.path(news[ROOT])
+        renamed = stores.deletions is not None and id in stores.deletions.renames
+        planned_with = stores.planned_with(news[ROOT], id)
+        try:
+            update_table(
+                store,
+                root,
+                id,
+                table_of(news),
+                _with_spark(store),
+                on_progress,
+                _elsewhere(stores, store),
+                renamed=renamed,
+                planned_with=planned_with,
+            )
+        finally:
+            stores.forget_table(news[ROOT], id)
+        entry = store.instance().tables[id]
+        return Resource(id, news, _outputs(news, entry.table_id, entry.location, entry.status))
+
+    def delete(self, stores: Stores, urn: str, id: str, outputs: Properties) -> None:
+        address, root = f"table/{text(outputs, 'database')}.{text(outputs, 'name')}", text(outputs, ROOT)
+        store, path = stores.store(root), stores.path(root)
+        entry = store.instance().tables.get(id)
+        if entry is None:
+            return
+        if stores.deletions is not None:
+            stores.deletions.require(path, address, id)
+        elif entry.address != address:
+            raise Refused(
+                f"Pulumi's state has the id of {entry.address} for it, so it is not deleted",
+                where=address,
+                remedy="`pulumi refresh`, then look at what it is called",
+            )
+        allowed = not stores.allow_destroy.isdisjoint((entry.address, address_of(urn)))
+        delete_table(
+            store,
+            path,
+            id,
+            allow_destroy=allowed,
+            delete_savepoints=stores.delete_savepoints,
+            planned_with=stores.planned_with(root, id),
+        )
+
+
+def _renamed_table(store: StateStore, root: str, spec: TableSpec, owner: str) -> str | None:
+    """The id of the active table of `owner` that still has the name from before a rename; None where there is none, or
+    where the new name is taken already."""
+    tables = store.instance()
+    entry = tables.by_name(spec.former_name) if spec.former_name else None
+    if entry is None or entry.status != "active" or tables.by_name(spec.full_name) is not None:
+        return None
+    return entry.table_id if recorded_table(store, root, entry).owner == owner else None
+
+
+def _with_spark(store: StateStore) -> LoadWithSpark:
+    """Copies with Spark on the cluster that the instance has for it, which is looked up when it is needed."""
+
+    def copy(plan: LoadPlan, on_progress: OnProgress) -> Loaded:
+        from deployer.compute.clusters import local_cluster
+        from spark_jobs.rewrite import copy_with_spark
+
+        instance = live_instance(store.instance())
+        cluster = local_cluster(instance.clusters, None, instance.address) if instance else None
+        return copy_with_spark(plan, on_progress, cluster)
+
+    return copy
+
+
+def _elsewhere(stores: Stores, store: StateStore) -> RewriteElsewhere | None:
+    """Rewrites tables on the instance's cluster on AWS; None where it has none, or the plan of the run says so."""
+    if stores.deletions is not None and not stores.outputs:  # the plan says that they are rewritten on this machine
+        return None
+    from deployer.compute.schedules.schedules import default_cluster
+
+    instance = live_instance(store.instance())
+    declared = default_cluster(instance.clusters) if instance is not None else None
+    if instance is None or declared is None:
+        return None
+    from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
+
+    if cluster := cluster_of(instance, stores.outputs):
+        return partial(rewrite_on, connected(instance, cluster, stores.outputs))
+    return None if stores.deletions is not None else partial(_rewrite_where_published, instance, declared)
+
+
+def _rewrite_where_published(
+    instance: InstanceSpec,
+    cluster: Cluster,
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    on_progress: OnProgress,
+) -> None:
+    """Rewrites a table in a run without a plan, such as a plain `pulumi up`, on the cluster that `deployer up` made.
+
+    Raises Refused where no cluster is published: a plan alone can say that a table is rewritten on this machine.
+    """
+    from deployer.compute.running.published_clusters import published_outputs
+    from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
+
+    outputs = published_outputs(root)
+    if outputs is None or cluster_of(instance, outputs) is None:
+        raise Refused(
+            f"the table is to be rewritten on cluster {cluster.name}, and nothing below the root says where that is",
+            where=spec.address,
+            remedy="run `deployer up`, whose plan says where the table is rewritten",
+        )
+    rewrite_on(connected(instance, cluster, outputs), store, root, table_id, spec, on_progress)
+
+
+def _resource(live: LiveTable | Unreadable, root: str) -> Resource:
+    if isinstance(live, Unreadable):
+        raise Corrupt(f"the table cannot be read: {live.what}", where=live.address, remedy=live.remedy)
+    found = table_inputs(live.spec, root)
+    return Resource(live.table_id, found, _outputs(found, live.table_id, live.location, "active"))
+
+
+def _outputs(inputs: Properties, table_id: str, location: str, status: str) -> dict[str, Any]:
+    """Nothing that moves by itself, such as versions and sizes: those would show as changes for ever."""
+    return {**inputs, "table_id": table_id, "location": location, "status": status}
+
+
+def _import_id(id: str) -> tuple[str, str]:
+    root, separator, name = id.rpartition("#")
+    if not separator:
+        raise InvalidInput(
+            "a table is imported by its instance's root and its name", where=id, remedy="write ROOT#DATABASE.NAME"
+        )
+    return root, name
+
+
+def _id_of(store: StateReader, table: str) -> str:
+    entry = store.instance().by_name(table) if "." in table else None
+    return entry.table_id if entry else table

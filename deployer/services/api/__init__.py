@@ -1,0 +1,1 @@
+"""What people and programs do to services: the client, and what is shown of services."""

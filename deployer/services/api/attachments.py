@@ -1,0 +1,109 @@
+"""The services of a table: attached, changed, paused, resumed and detached, each in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from deployer.errors import NotFound
+from deployer.state.log.service_updates import MoveServices, PauseService, PutService, RemoveService, ResumeService
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import Service, ServiceKind
+from deployer.state.store import StateStore
+from deployer.state.transactions.services import (
+    to_alter_service,
+    to_attach_service,
+    to_pause_service,
+    to_remove_service,
+)
+
+
+def find_service(state: TableState, kind: ServiceKind, where: str) -> Service:
+    """The table's service of that kind. Raises NotFound, naming those that the table at `where` has."""
+    service = state.services.get(kind)
+    if service is None:
+        has = ", ".join(sorted(state.services))
+        raise NotFound(
+            f"the table has no {kind} service",
+            where=where,
+            remedy=f"it has {has}" if has else "it has none; attach one first",
+        )
+    return service
+
+
+def create_service(
+    store: StateStore,
+    table_id: str,
+    service: Service,
+    *,
+    services_cluster: str | None = None,
+    author: str | None = None,
+) -> Service:
+    """Attaches a service. `services_cluster` is the cluster of the table's services as it was read (`move_services`).
+
+    Raises Conflict when the table has one of that kind, or when its services were moved meanwhile.
+    """
+    required = to_attach_service(service.kind, services_cluster)
+    state = store.commit(table_id, [PutService(service)], required, author=author)
+    return state.services[service.kind]
+
+
+def alter_service(
+    store: StateStore, table_id: str, before: Service, after: Service, *, author: str | None = None
+) -> Service:
+    """Puts `after` in the place of the service as it was read. Raises Conflict when it was changed meanwhile.
+
+    A run that is running goes on as it was started.
+    """
+    state = store.commit(table_id, [PutService(after)], to_alter_service(before), author=author)
+    return state.services[after.kind]
+
+
+def move_services(store: StateStore, table_id: str, cluster: str, *, author: str | None = None) -> TableState:
+    """Moves all services of the table to that cluster in one transaction, and those that are attached later by hand.
+
+    Runs that are under way end where they are. Gives the table's state.
+    """
+    return store.commit(table_id, [MoveServices(cluster)], [], author=author)
+
+
+def reset_services(
+    store: StateStore,
+    table_id: str,
+    before: Mapping[ServiceKind, Service],
+    clusters: Mapping[ServiceKind, str | None],
+    *,
+    author: str | None = None,
+) -> TableState:
+    """Takes back what `move_services` did, in one transaction: services of these kinds run on the clusters that specs
+    declare for them, and others, as those that are attached later, on the default one.
+
+    `before` are the services as they were read. Raises Conflict when one of them was changed meanwhile.
+    """
+    declared = [
+        PutService(replace(each, cluster=clusters[kind], declared=True))
+        for kind, each in before.items()
+        if kind in clusters
+    ]
+    required = [each for service in before.values() for each in to_alter_service(service)]
+    return store.commit(table_id, [MoveServices(None), *declared], required, author=author)
+
+
+def pause_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """No run of it starts from now on, and the holder of one that is running is asked to wait.
+
+    Raises Conflict when it is not there; nothing changes for one that is paused.
+    """
+    state = store.commit(table_id, [PauseService(kind)], to_pause_service(kind), author=author)
+    return state.services[kind]
+
+
+def resume_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> Service:
+    """Runs may start again, and one that waits goes on (see `pause_service`)."""
+    state = store.commit(table_id, [ResumeService(kind)], to_pause_service(kind), author=author)
+    return state.services[kind]
+
+
+def remove_service(store: StateStore, table_id: str, kind: ServiceKind, *, author: str | None = None) -> None:
+    """Detaches a service; its runs stay. Raises Conflict when one is queued or running, or it is not there."""
+    store.commit(table_id, [RemoveService(kind)], to_remove_service(kind), author=author)

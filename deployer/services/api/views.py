@@ -1,0 +1,72 @@
+"""Services as they are shown: with all of their settings, how they stand, and their newest run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from deployer.files.json_values import JSON
+from deployer.live.services import fault_of, service_spec
+from deployer.services.agent.watch import Watch
+from deployer.services.runs.records import runs_of
+from deployer.specs.schema.services import all_options
+from deployer.state.model.services import Run, Service, ServiceKind
+from deployer.system.clock import Clock
+from deployer.tables.open_table import ReadTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableService:
+    """A service of a table. `options` are all of the kind's, also those that have their default. `broken` says why it
+    does not run: what the state holds of it is not valid.
+
+    `status` is what `service list` shows (OK, DUE, QUEUED, RUNNING, PAUSED, FAILED, OVERDUE, BROKEN), or UNREADABLE
+    where the table cannot be read. `reason` says why; it is empty where there is nothing to say.
+    """
+
+    lake: str
+    database: str
+    table: str
+    service: ServiceKind
+    trigger_mode: str
+    trigger: Mapping[str, JSON] = field(default_factory=dict)
+    options: Mapping[str, JSON] = field(default_factory=dict)
+    cluster: str | None = None
+    paused: bool = False
+    unsafe_raw: bool = False
+    last_run: Run | None = None
+    broken: str = ""
+    status: str = ""
+    reason: str = ""
+
+
+def described(lake: str, table: ReadTable, services: Iterable[Service]) -> tuple[TableService, ...]:
+    """Services of the table with their settings, defaults among them, how they stand, and their newest runs."""
+    table_id = table.entry.table_id
+    seen = Watch(table.store, table.root, only={table_id}).look(Clock().now()).tables[table_id]
+    stands = {each.service: (each.word, each.why) for each in seen.standings}
+    return tuple(
+        _described(lake, table, each, *stands.get(each.kind, ("UNREADABLE", seen.trouble))) for each in services
+    )
+
+
+def _described(lake: str, table: ReadTable, service: Service, status: str, reason: str) -> TableService:
+    broken = fault_of(service)
+    checked = not service.unsafe_raw and not broken
+    options = all_options(service.kind, service_spec(service).options) if checked else service.options
+    return TableService(
+        lake,
+        table.entry.database,
+        table.entry.name,
+        service.kind,
+        service.trigger_mode,
+        service.trigger,
+        options,
+        service.cluster,
+        service.paused,
+        service.unsafe_raw,
+        next(iter(runs_of(table.state, service.kind)), None),
+        broken,
+        status,
+        reason,
+    )

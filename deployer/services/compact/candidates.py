@@ -1,0 +1,89 @@
+"""The files of a table as planning sees them, and planned tasks as work: what is read from the dataset for both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.datasets.clustering import Clustered, joined
+from deployer.services.compact.rewriting import Merge
+from deployer.services.compact.table_planning import plan_table
+from deployer.services.rewriting.binary_copy import Copy, lance_tasks
+from deployer.services.rewriting.executor import Job
+from deployer.services.rewriting.run import by_indexes
+from deployer.services.rewriting.tasks import Piece, Sizes, Task
+from deployer.tables.open_table import ReadTable
+from deployer.tables.partitions.key_ranges import Ranges
+
+if TYPE_CHECKING:
+    import lance
+
+
+def planned(table: ReadTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
+    """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
+    return plan_table(table.state, pieces_of(table, dataset, any_kind=any_kind), sizes)
+
+
+def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
+    """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
+    kinds = {} if any_kind else _kinds(table, dataset)
+    found = []
+    for fragment in dataset.get_fragments():
+        file = table.state.files.get(fragment.fragment_id)
+        if file is not None:
+            kind = kinds.get(fragment.fragment_id, "")
+            found.append(Piece(file, fragment.metadata.num_deletions, kind))
+    return found
+
+
+def _kinds(table: ReadTable, dataset: lance.LanceDataset) -> dict[int, str]:
+    """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
+    if not by_indexes(table, dataset):
+        return {}
+    indexes = [index for index in dataset.describe_indices() if not index.name.startswith("__lance_")]
+    kinds: dict[int, str] = {}
+    for segment in sorted((part for index in indexes for part in index.segments), key=lambda part: str(part.uuid)):
+        for number in segment.fragment_ids:
+            kinds[number] = f"{kinds.get(number, '')} {segment.uuid}"
+    return kinds
+
+
+def as_work(table: ReadTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
+    """The tasks with all that a process needs to do them."""
+    layout, state = table.layout(), table.state
+    if not layout.order:
+        groups = [task.fragments for task in tasks]
+        made = lance_tasks(dataset, groups, layout.data_storage_version)
+        return [
+            Copy(dataset.version, text, task.leaves[0], task.rows, _clustered(table, task))
+            for text, task in zip(made, tasks, strict=True)
+        ]
+    points = dict(zip((leaf.partition_id for leaf in state.leaves()[1:]), table.splits, strict=True))
+    return [
+        Merge(
+            dataset.version,
+            task.fragments,
+            frozenset(number for number in task.fragments if _is_sorted(table, number)),
+            Ranges(tuple(points[name] for name in task.leaves[1:]), task.leaves),
+            replace(layout, max_rows_per_file=sizes.file_rows),
+            sizes,
+            task.rows,
+            task.bytes,
+            _clustered(table, task),
+        )
+        for task in tasks
+    ]
+
+
+def _clustered(table: ReadTable, task: Task) -> Clustered | None:
+    """How the rows stay arranged: only files in an order of their own are rewritten in it."""
+    files = [table.state.files.get(number) for number in task.fragments]
+    if len(task.leaves) > 1 or any(file is None or not file.keeps_clustering for file in files):
+        return None
+    return joined([Clustered.of(file) for file in files if file is not None])
+
+
+def _is_sorted(table: ReadTable, number: int) -> bool:
+    file = table.state.files.get(number)
+    return file is not None and file.sorted

@@ -1,0 +1,107 @@
+"""What catalogs are told of a table: where it is, what it holds, and whose the entry is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from deployer.specs.serialized.specs import key_to_json
+from deployer.tables.open_table import ReadTable
+
+if TYPE_CHECKING:
+    from deployer.specs.model import KeyValue
+
+ROOT, TABLE_ID, FINGERPRINT = "deployer.root", "deployer.table_id", "deployer.fingerprint"
+VERSION = "deployer.version"
+COMMENT = "comment"  #: the property in which Spark, Trino and Hive look for a table's description
+MOST_SPLIT_POINTS = 32_000  #: characters; catalogs bound the length of a value, and of more nobody reads
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """A table as catalogs are told of it. `root` and `location` are URIs; `version` is the dataset's."""
+
+    root: str
+    table_id: str
+    database: str
+    name: str
+    location: str
+    dataset: int
+    version: int
+    schema: pa.Schema
+    description: str
+    row_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...]
+    split_points: tuple[tuple[KeyValue, ...], ...]
+
+    @staticmethod
+    def of(table: ReadTable) -> Publication:
+        entry, state = table.entry, table.state
+        return Publication(
+            uri_of(table.root),
+            entry.table_id,
+            entry.database,
+            entry.name,
+            uri_of(table.location),
+            entry.dataset,
+            state.lance_version,
+            table.schema,
+            state.properties.description,
+            table.row_keys,
+            table.sort_keys,
+            tuple(table.splits),
+        )
+
+    def properties(self) -> dict[str, str]:
+        """What entries say as properties; whose they are among it. All texts."""
+        found = {ROOT: self.root, TABLE_ID: self.table_id, VERSION: str(self.version)}
+        found["deployer.dataset"] = str(self.dataset)
+        if self.description:
+            found[COMMENT] = self.description
+        if self.row_keys:
+            found["deployer.row_keys"] = json.dumps(self.row_keys)
+            found["deployer.partitions"] = self._partitions()
+        if self.sort_keys:
+            found["deployer.sort_keys"] = json.dumps(self.sort_keys)
+        return found
+
+    def _partitions(self) -> str:
+        """The leaves: how many, and the keys that part them, unless that is very long."""
+        count = {"count": len(self.split_points) + 1}
+        whole = json.dumps({**count, "split_points": [key_to_json(point) for point in self.split_points]})
+        return whole if len(whole) <= MOST_SPLIT_POINTS else json.dumps(count)
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those that deployer writes; what others add beside them is theirs."""
+    return {name: value for name, value in properties.items() if name == COMMENT or name.startswith("deployer.")}
+
+
+def uri_of(place: str) -> str:
+    """The URI of a path or URI, the same however it was written."""
+    plain = plain_place(place)
+    return plain if "://" in plain else Path(plain).as_uri()
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two paths or URIs are the same place, however they are written."""
+    return plain_place(one) == plain_place(other)
+
+
+def relative_to(place: str, root: str) -> str | None:
+    """The way from `root` down to `place`, both paths or URIs; None when it is not below it."""
+    inner, outer = plain_place(place), plain_place(root).rstrip("/") + "/"
+    return inner.removeprefix(outer) if inner.startswith(outer) else None
+
+
+def plain_place(place: str) -> str:
+    """A URI, or the absolute path of what is on this machine."""
+    if place.startswith("file:"):
+        place = unquote("/" + place.removeprefix("file:").lstrip("/"))
+    return place.rstrip("/") if "://" in place else str(Path(place).resolve())

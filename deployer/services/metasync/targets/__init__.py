@@ -1,0 +1,1 @@
+"""Catalogs that METASYNC publishes to, behind one interface."""

@@ -1,0 +1,119 @@
+"""What a target of METASYNC is: a catalog with places for tables, which are found, put and removed one by one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from deployer.errors import DeployerError
+from deployer.plan.render.escaping import plain
+from deployer.services.metasync.entry import FINGERPRINT, ROOT, TABLE_ID, VERSION, Publication, is_same_place
+
+Place = tuple[str, str]  #: database (or namespace) and name in the catalog
+Catalog = tuple[str, ...]  #: which catalog a target is: its type, then what tells it from others; "" is unknown
+Parts = Mapping[str, str]  #: what an entry says, part by part, in a form that is the same however it was written
+_MOST_PARTS = 100  #: that a fingerprint names
+
+
+class TargetFailed(DeployerError):
+    """A catalog did not do what was asked of it."""
+
+    kind = "TargetFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entry as a catalog has it. `properties` is None where a catalog keeps none; `raw` is the catalog's own."""
+
+    location: str
+    parts: Parts
+    properties: Mapping[str, str] | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def table_id(self) -> str:
+        """The table whose entry it says it is; empty when it does not say."""
+        return (self.properties or {}).get(TABLE_ID, "")
+
+    @property
+    def root(self) -> str:
+        """The lake from which it says it was published."""
+        return (self.properties or {}).get(ROOT, "")
+
+    @property
+    def version(self) -> int | None:
+        """The version of the dataset that it tells."""
+        told = self.parts.get(VERSION, "")
+        return int(told) if told.isdecimal() else None
+
+    def altered(self, recorded: str | None) -> tuple[str, ...]:
+        """The parts that somebody else changed since it was published; `recorded` is where it was published to be."""
+        then = _fingerprints(self.properties or {})
+        if then:
+            now = fingerprints(self.parts)
+            return tuple(sorted(part for part in {*then, *now} if then.get(part) != now.get(part)))
+        moved = ("location",) if recorded is not None and not is_same_place(self.location, recorded) else ()
+        return moved if self.properties is None else (*moved, "properties")
+
+    def says(self, wanted: Parts) -> bool:
+        """Whether it says all that the catalog can keep of what is wanted."""
+        if self.properties is None:
+            return is_same_place(self.location, wanted["location"])
+        return dict(self.parts) == dict(wanted)
+
+
+class Target(Protocol):
+    """A catalog. Its calls raise DeployerError, in words without credentials, and can be repeated."""
+
+    @property
+    def title(self) -> str:
+        """Which one it is, for people."""
+
+    @property
+    def catalog(self) -> Catalog:
+        """Which one it is, however it was declared."""
+
+    def place(self, database: str, name: str) -> Place:
+        """Where a table of that name belongs in it."""
+
+    def wanted(self, publication: Publication) -> Parts:
+        """What its entry is to say; `location` is one of the parts."""
+
+    def find(self, place: Place) -> Found | None:
+        """The entry at a place, whoever made it."""
+
+    def put(self, place: Place, publication: Publication, found: Found | None) -> None:
+        """Makes the entry, in the place of `found`, and nothing else: raises when that was changed meanwhile."""
+
+    def remove(self, place: Place, found: Found) -> None:
+        """Removes the entry `found`; the table stays."""
+
+
+def is_same_catalog(one: Catalog, other: Catalog) -> bool:
+    """Whether the two may be one: an account's own catalog may be declared with its id and without."""
+    return len(one) == len(other) and all(a == b or not (a and b) for a, b in zip(one, other, strict=True))
+
+
+def fingerprints(parts: Parts) -> dict[str, str]:
+    """A short hash of each part."""
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:12] for name, text in sorted(parts.items())}
+
+
+def with_fingerprint(properties: Mapping[str, str], parts: Parts) -> dict[str, str]:
+    """Properties that say what was published beside them, so that others' changes are seen."""
+    return {**properties, FINGERPRINT: json.dumps(fingerprints(parts))}
+
+
+def _fingerprints(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those that an entry carries; none where it carries none that can be read."""
+    try:
+        found = json.loads(properties.get(FINGERPRINT, ""))
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    # names go into the record of a run, and whoever writes the catalog chooses them
+    return {plain(str(name)): str(value) for name, value in list(found.items())[:_MOST_PARTS]}

@@ -1,0 +1,22 @@
+"""Tokens of catalogs, which the environment of the process that publishes holds. Targets of other packages read theirs
+by this function too."""
+
+from __future__ import annotations
+
+import os
+
+from deployer.errors import InvalidInput
+from deployer.specs.values.target_server import require_token_variable
+
+
+def read_token(variable: str) -> str:
+    """The token in a variable that specs or state name. Raises InvalidInput for a variable that is not for tokens
+    (`DEPLOYER_TOKEN_…`), and for one that holds none."""
+    require_token_variable(variable)
+    token = os.environ.get(variable, "")
+    if not token or not token.isascii() or not token.isprintable():
+        raise InvalidInput(
+            f"the environment variable {variable} holds no token",
+            remedy="set it to the bearer token where the run is, or leave `token_variable` out",
+        )
+    return token

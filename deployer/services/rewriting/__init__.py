@@ -1,0 +1,1 @@
+"""The core that COMPACT and CLUSTER share: tasks, their executor, and the commit that replaces files."""

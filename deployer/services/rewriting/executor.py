@@ -1,0 +1,120 @@
+"""Does the jobs of a rewrite: in this process, several at a time, or as a Spark job."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from deployer.compute.spark.failures import job_failed
+from deployer.compute.spark.progress import Tasks, run_job
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.writer import Written
+from deployer.errors import DeployerError, Interrupted
+
+if TYPE_CHECKING:
+    import lance
+    from pyspark.sql import SparkSession
+
+# Lance encodes and decodes pages in as many threads as there are cores but two, which it leaves to its reading: in one
+# thread, where there are two cores.
+os.environ.setdefault("LANCE_CPU_THREADS", str(os.cpu_count() or 1))
+
+OnRows = Callable[[int], None]  #: told how many more rows were read; what it raises ends the work
+
+
+class Job(Protocol):
+    """A part of a rewrite, with all that a process needs to do it: it is pickled. `version` is the dataset's."""
+
+    @property
+    def version(self) -> int: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+        """Writes the new fragments and commits nothing. `dataset` is open at `version`."""
+
+
+def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
+    """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
+    stop = threading.Event()
+
+    def told(rows: int) -> None:
+        if stop.is_set():
+            raise Interrupted("interrupted")
+        on_rows(rows)
+
+    cores = os.cpu_count() or 1
+    workers = max(1, min(len(jobs), cores))
+    with ThreadPoolExecutor(workers, "rewrite") as pool:
+        futures = [pool.submit(job.done, dataset, told, max(1, cores // workers)) for job in jobs]
+        try:
+            ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for each in ended:
+                each.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return [each.result() for each in futures]
+
+
+def with_spark(session: SparkSession, location: str, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
+    """All jobs as one Spark job, one Spark task each. When `on_rows` raises, the job is cancelled."""
+    numbers = session.range(0, len(jobs), 1, max(1, len(jobs)))
+    frame = numbers.mapInArrow(_Task(location, tuple(jobs)), "number int, written binary")
+    found = collected(session, frame, location, sum(job.rows for job in jobs), on_rows)
+    by_number = {row["number"]: pickle.loads(row["written"]) for row in found}  # noqa: S301 (made by our tasks)
+    return [by_number[number] for number in range(len(jobs))]
+
+
+def collected(session: SparkSession, frame: Any, location: str, rows: int, on_rows: OnRows) -> list[Any]:
+    """The rows of a frame; `on_rows` is told its share of `rows` as tasks end, and what it raises cancels the job."""
+    group = f"rewrite-{uuid.uuid4().hex[:8]}"
+    stopped: list[BaseException] = []
+    told = 0
+
+    def watch(tasks: Tasks) -> None:
+        nonlocal told
+        through = rows * tasks.done // max(1, tasks.total)
+        try:
+            on_rows(max(0, through - told))
+            told = max(told, through)
+        except DeployerError as stop:
+            stopped.append(stop)
+            session.sparkContext.cancelJobGroup(group)
+
+    try:
+        return run_job(session, group, f"rewrite {location}", lambda: list(frame.collect()), watch)
+    except Exception as failure:
+        if stopped:
+            raise stopped[0] from None
+        raise job_failed(failure, location) from failure
+
+
+class _Task:
+    """What a Spark task does: the jobs whose numbers it is given."""
+
+    def __init__(self, location: str, jobs: tuple[Job, ...]) -> None:
+        self._location, self._jobs = location, jobs
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                job = self._jobs[number]
+                written = job.done(open_dataset(self._location, job.version), untold_rows, 1)
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([number], pa.int32()), pa.array([pickle.dumps(written)], pa.binary())],
+                    ["number", "written"],
+                )
+
+
+def untold_rows(_: int) -> None:
+    """For work in processes that tell nobody."""

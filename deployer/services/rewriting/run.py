@@ -1,0 +1,237 @@
+"""A run that rewrites files of a table: planned, written and committed portion by portion, as COMPACT and CLUSTER are.
+
+Each portion is a version of its own. Where `on_progress` raises Interrupted, or Ctrl-C is pressed, the run is over and
+portions committed until then stand. Loads go on meanwhile. A portion whose files others changed is planned again.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from deployer.datasets.dataset import versions_written
+from deployer.datasets.indexes import observed_indexes
+from deployer.datasets.writer import Written
+from deployer.errors import Conflict
+from deployer.files.json_values import JSON
+from deployer.services.rewriting.binary_copy import with_sizes
+from deployer.services.rewriting.executor import OnRows
+from deployer.services.rewriting.replace import Rewritten, commit_rewritten
+from deployer.services.rewriting.tasks import Task, in_portions
+from deployer.system.progress import OnProgress, Progress
+from deployer.tables.indexes.build import catch_up, join_parts
+from deployer.tables.ingest.commit.append import discard
+from deployer.tables.open_table import OpenTable, ReadTable, open_entry
+from deployer.text.formatting import count
+from deployer.text.formatting import size as size_words
+
+if TYPE_CHECKING:
+    import lance
+    from pyspark.sql import SparkSession
+
+Engine = Literal["auto", "spark", "driver"]
+
+SMALL_BYTES = 2_000_000_000  #: up to here this process does it before a Spark job on the same machine would have
+ROUNDS = 6  #: how often what is left is planned again: after conflicts, or after files were put into their leaves
+
+
+class Rewriting(Protocol):
+    """What a service rewrites, and how. `kind` is that of its jobs, `doing` what progress says."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def doing(self) -> str: ...
+
+    @property
+    def portion_bytes(self) -> int: ...
+
+    def keep_order(self, table: OpenTable) -> bool:
+        """Whether what follows the rewritten files has to follow them still."""
+
+    def tasks(self, table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
+        """What there is to do. `any_kind`: as if all files were in the same parts of indexes."""
+
+    def written(
+        self,
+        table: OpenTable,
+        dataset: lance.LanceDataset,
+        tasks: Sequence[Task],
+        session: Callable[[], SparkSession] | None,
+        on_rows: OnRows,
+    ) -> list[list[Written]]:
+        """The new fragments of each task, with Spark where a session is given."""
+
+    def is_better(self, table: OpenTable, task: Task, made: Sequence[Written]) -> bool:
+        """Whether the new fragments of a task are to take the place of the old ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A table at a moment: `rows` are those that are not deleted, `bytes` those of the files of this version."""
+
+    files: int
+    rows: int
+    bytes: int
+    versions: int
+    lance_version: int
+
+    @staticmethod
+    def of(table: OpenTable) -> Moment:
+        files = table.state.files
+        versions = len(versions_written(table.location))
+        return Moment(files.count, files.rows, files.bytes, versions, table.state.lance_version)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"files": self.files, "rows": self.rows, "bytes": self.bytes, "versions": self.versions}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was committed. `rows` and `bytes_read` were rewritten into `bytes_written`, without `deleted_rows`; portions
+    that were planned again, since others changed their files meanwhile, are `conflicts`."""
+
+    tasks: int = 0
+    portions: int = 0
+    conflicts: int = 0
+    rows: int = 0
+    deleted_rows: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
+def again(table: OpenTable) -> OpenTable:
+    """With the newest state that is recorded; `refreshed` would go through all that was committed since its own."""
+    return open_entry(table.store, table.root, table.entry)
+
+
+def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnProgress) -> OpenTable:
+    """With all fragments in one part of each index where others could not be joined, if there is anything to join."""
+    dataset = table.dataset()
+    if not by_indexes(table, dataset) or not observed_indexes(dataset):
+        return table
+    if rewriting.tasks(table, dataset, any_kind=True):
+        catch_up(table.store, table.root, table.entry.table_id, on_progress)
+        join_parts(table.store, table.root, table.entry.table_id)
+    return again(table)
+
+
+class PortionedRun:
+    """One run: what it is to do, and what it has done."""
+
+    def __init__(
+        self,
+        rewriting: Rewriting,
+        session: Callable[[], SparkSession],
+        engine: Engine,
+        on_progress: OnProgress,
+        run_id: str | None,
+    ) -> None:
+        self.run_id, self.work = run_id or uuid.uuid4().hex, Work()
+        self.engine, self.reason = "none", "there was nothing to do"
+        self._rewriting, self._session, self._wanted, self._on_progress = rewriting, session, engine, on_progress
+        self._lock, self._rows, self._of = threading.Lock(), 0, 0
+        self._refusal = ""  # of the last portion that could not be committed
+
+    def rounds(self, table: OpenTable) -> None:
+        """Plans and does what there is, and plans again what others changed or what placing files has left small.
+
+        Raises Conflict when others change the files of every portion again and again.
+        """
+        most, portions = sys.maxsize, -1
+        for _ in range(ROUNDS):
+            table = again(table)
+            dataset = table.dataset()
+            tasks = self._rewriting.tasks(table, dataset)
+            rows = sum(task.rows for task in tasks)
+            if not tasks or rows > most:
+                return
+            conflicts, portions = self.work.conflicts, self.work.portions
+            self._round(table, dataset, tasks)
+            anew = self.work.conflicts > conflicts or any(len(task.leaves) > 1 for task in tasks)
+            most = sys.maxsize if anew else rows // 2  # files that came out smaller than was thought
+        if self.work.portions == portions:
+            raise Conflict(
+                f"no portion could be committed, {ROUNDS} times: {self._refusal}",
+                where=table.address,
+                remedy="run it again when fewer delete or update rows; loads are no hindrance",
+            )
+
+    def _round(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
+        self.engine, self.reason = _engine(self._wanted, tasks)
+        portions = in_portions(tasks, self._rewriting.portion_bytes)
+        if self._rewriting.keep_order(table):
+            portions.reverse()  # a portion gives what follows it new numbers, so those that follow come first
+        self._rows, self._of = 0, sum(task.rows for task in tasks)
+        for portion in portions:
+            self._portion(table, dataset, portion)
+
+    def _portion(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
+        self._told(0)
+        session = self._session if self.engine == "spark" else None
+        made = self._rewriting.written(table, dataset, tasks, session, self._told)
+        self._told(0)  # the last moment at which it can be stopped
+        better = [self._rewriting.is_better(table, task, own) for task, own in zip(tasks, made, strict=True)]
+        discard(table.location, [each for own, wins in zip(made, better, strict=True) if not wins for each in own])
+        tasks = [task for task, wins in zip(tasks, better, strict=True) if wins]
+        made = [own for own, wins in zip(made, better, strict=True) if wins]
+        if not tasks:
+            return
+        written = [each for group in made for each in group]
+        with_sizes(table.location, written)
+        there = {each.fragment_id: each for each in dataset.get_fragments()}
+        old = [[there[number].metadata for number in task.fragments] for task in tasks]
+        rewritten = [Rewritten(tuple(before), tuple(after)) for before, after in zip(old, made, strict=True)]
+        job_id = f"{self.run_id}-{uuid.uuid4().hex[:8]}"  # never one of a process that had the run before
+        try:
+            commit_rewritten(
+                table.store,
+                table.root,
+                table.entry,
+                job_id,
+                self._rewriting.kind,
+                rewritten,
+                read_version=int(dataset.version),
+                keep_order=self._rewriting.keep_order(table),
+            )
+        except Conflict as conflict:
+            discard(table.location, written)
+            self._refusal = conflict.what
+            self.work = replace(self.work, conflicts=self.work.conflicts + 1)
+            return
+        self.work = Work(
+            self.work.tasks + len(tasks),
+            self.work.portions + 1,
+            self.work.conflicts,
+            self.work.rows + sum(task.rows for task in tasks),
+            self.work.deleted_rows + sum(task.deleted for task in tasks),
+            self.work.bytes_read + sum(file.file_size_bytes or 0 for each in old for f in each for file in f.files),
+            self.work.bytes_written + sum(each.bytes for each in written),
+        )
+
+    def _told(self, rows: int) -> None:
+        with self._lock:
+            self._rows += rows
+            now = Progress(self._rewriting.doing, min(self._rows, self._of), self._of)
+        self._on_progress(now)
+
+
+def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
+    size = sum(task.bytes for task in tasks)
+    amount = f"{count(len(tasks), 'task')}, {size_words(size)}"
+    if wanted != "auto":
+        return wanted, f"as asked for ({amount})"
+    if size <= SMALL_BYTES or len(tasks) == 1:
+        return "driver", f"{amount}: this process is quicker than a Spark job"
+    return "spark", f"{amount}: more than {size_words(SMALL_BYTES)}"
+
+
+def by_indexes(table: ReadTable, dataset: lance.LanceDataset) -> bool:
+    """Whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
+    ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
+    return bool(dataset.has_stable_row_ids) or not table.layout().order

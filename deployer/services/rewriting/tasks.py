@@ -1,0 +1,165 @@
+"""What COMPACT does to a table: pure, from its files to tasks, each of which rewrites some of them.
+
+A file's size is its *weight*: the larger of its bytes and its live rows, each as a share of what a file is to have. A
+file below half a weight is small. Outputs of a task are even, so at least half a weight each unless there is one alone:
+what was compacted needs nothing until more is written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from deployer.state.model.entities import File
+
+Strategy = Literal["size", "tiered", "leveled"]
+
+SMALL = 0.5  #: of a weight
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What decides: `file_bytes` and `file_rows` are what a file is to have, `task_bytes` what a task is to read."""
+
+    file_bytes: int = 256_000_000
+    file_rows: int = 1_048_576
+    min_files: int = 2
+    max_deleted_share: float = 0.1
+    task_bytes: int = 1_000_000_000
+    strategy: Strategy = "size"
+
+    def weight(self, rows: int, size: int) -> float:
+        return max(size / self.file_bytes, rows / self.file_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file and what the dataset says of it: `deleted` rows are still in it, and not counted by `file.rows`.
+
+    Only pieces of the same `kind` may be joined: see `pieces`.
+    """
+
+    file: File
+    deleted: int = 0
+    kind: str = ""
+
+    @property
+    def live_bytes(self) -> int:
+        """Its bytes without those of deleted rows, as far as rows are alike."""
+        return self.file.bytes * self.file.rows // max(1, self.file.rows + self.deleted)
+
+    @property
+    def deleted_share(self) -> float:
+        return self.deleted / max(1, self.file.rows + self.deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Fragments that become others, in the order of the dataset; `leaves` are where their rows may go.
+
+    One leaf: all rows stay in it. Several, for tables with keys: each row goes to the one that holds its key.
+    """
+
+    fragments: tuple[int, ...]
+    leaves: tuple[str, ...]
+    rows: int
+    bytes: int
+    deleted: int
+    why: str
+
+    @staticmethod
+    def of(pieces: Sequence[Piece], leaves: Sequence[str], why: str) -> Task:
+        return Task(
+            tuple(each.file.fragment_id for each in pieces),
+            tuple(leaves),
+            sum(each.file.rows for each in pieces),
+            sum(each.live_bytes for each in pieces),
+            sum(each.deleted for each in pieces),
+            why,
+        )
+
+
+def files_of(rows: int, size: int, sizes: Sizes) -> int:
+    """How many files so many rows become."""
+    return max(1, math.ceil(sizes.weight(rows, size) - 1e-9)) if rows else 0
+
+
+def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Task, ...]:
+    """Tasks for a table without order of its own: neighbours are joined, so that rows stay where they were.
+
+    `pieces` are all of the table's in the order of the dataset. Each task makes one file.
+    """
+    wanted = [is_small(piece, sizes) or is_due(piece, sizes) for piece in pieces]
+    runs = [run for run in _runs(pieces, wanted) if len(run) >= sizes.min_files or any(is_due(p, sizes) for p in run)]
+    first = min((run[0].file.fragment_id for run in runs), default=None)
+    if first is None:
+        return ()
+    # What follows gets new numbers, so that it still follows. A file that rows were deleted of cannot: it is rewritten.
+    place = next(i for i, piece in enumerate(pieces) if piece.file.fragment_id == first)
+    due = [is_due(piece, sizes) or (i > place and piece.deleted > 0) for i, piece in enumerate(pieces)]
+    wanted = [want or must for want, must in zip(wanted, due, strict=True)]
+    musts = {piece.file.fragment_id for piece, must in zip(pieces, due, strict=True) if must}
+    tasks = []
+    for run in _runs(pieces, wanted):
+        must = [piece for piece in run if piece.file.fragment_id in musts]
+        if len(run) < sizes.min_files and not must:
+            continue
+        for part in _filled(run, sizes):
+            deleted = sum(piece.deleted for piece in part)
+            if len(part) > 1 or part[0].file.fragment_id in musts:
+                tasks.append(Task.of(part, [leaf], "deleted rows" if deleted and len(part) == 1 else "small files"))
+    return tuple(tasks)
+
+
+def in_portions(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
+    """The tasks in their order, those of each portion committed together."""
+    portions: list[list[Task]] = []
+    size = 0
+    for task in tasks:
+        if not portions or size + task.bytes > portion_bytes:
+            portions.append([])
+            size = 0
+        portions[-1].append(task)
+        size += task.bytes
+    return portions
+
+
+def is_small(piece: Piece, sizes: Sizes) -> bool:
+    """Whether it is to be merged with others, going by the rows that are left in it. What CLUSTER arranged is its own
+    to join."""
+    return not piece.file.keeps_clustering and sizes.weight(piece.file.rows, piece.live_bytes) < SMALL
+
+
+def is_due(piece: Piece, sizes: Sizes) -> bool:
+    """Whether so many of its rows are deleted that it is rewritten whatever its size."""
+    return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
+
+
+def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piece]]:
+    """Neighbours that are wanted and of one kind."""
+    run: list[Piece] = []
+    for piece, want in zip(pieces, wanted, strict=True):
+        if run and (not want or piece.kind != run[-1].kind):
+            yield run
+            run = []
+        if want:
+            run.append(piece)
+    if run:
+        yield run
+
+
+def _filled(run: Sequence[Piece], sizes: Sizes) -> Iterator[list[Piece]]:
+    """Neighbours for one file each, which is never above a weight unless a single one is."""
+    part: list[Piece] = []
+    rows = size = 0
+    for piece in run:
+        more = sizes.weight(rows + piece.file.rows, size + piece.live_bytes)
+        if part and more > 1:
+            yield part
+            part, rows, size = [], 0, 0
+        part.append(piece)
+        rows, size = rows + piece.file.rows, size + piece.live_bytes
+    if part:
+        yield part

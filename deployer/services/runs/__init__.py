@@ -1,0 +1,1 @@
+"""Runs of services: their records, leases, processes and jobs on clusters."""

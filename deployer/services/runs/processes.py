@@ -1,0 +1,108 @@
+"""Runs in processes of their own on this machine, which go on when whoever started them ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import IO
+
+from deployer.errors import Conflict, DeployerError
+from deployer.services.runs.records import end_queued_run
+from deployer.state import open_store
+from deployer.state.model.entities import TableEntry
+from deployer.state.model.services import Run
+from deployer.state.store import StateStore
+
+STOPPING = 10.0  #: seconds in which a process that is asked to end does so, or is killed
+
+
+@dataclass(frozen=True, slots=True)
+class LocalRun:
+    """A run's process, and where its last words are."""
+
+    store: StateStore
+    root: str
+    entry: TableEntry
+    run: Run
+    process: subprocess.Popen[bytes]
+    said: IO[bytes]
+
+    def settle(self) -> None:
+        """Fails the run when its process ended without starting it. Whatever else a process leaves, its lease tells."""
+        self._settle(self.store)
+
+    def last_words(self) -> str:
+        """The last line that the process said of what is wrong."""
+        self.said.seek(0)
+        words = self.said.read().decode(errors="replace").strip().splitlines()
+        return words[-1] if words else ""
+
+    def close(self) -> None:
+        """After the end of the run: waits for the process, which ends now."""
+        try:
+            self.process.wait(STOPPING)
+        except subprocess.TimeoutExpired:
+            self.leave()
+        else:
+            self.said.close()
+
+    def stop(self) -> None:
+        """Ends the process as Ctrl-C would: the run is CANCELLED, and what it has committed stands."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOPPING)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        try:
+            with suppress(Conflict):  # it was started, and is over
+                end_queued_run(self.store, self.entry.table_id, self.run.run_id, "CANCELLED", reason="interrupted")
+        finally:
+            self.said.close()
+
+    def leave(self) -> None:
+        """Lets the process go on. A thread of this process collects it when it has ended."""
+        threading.Thread(target=self._collect, name=f"collect-{self.run.run_id}", daemon=True).start()
+
+    def _collect(self) -> None:
+        self.process.wait()
+        try:
+            with suppress(DeployerError), closing(open_store(self.root)) as store:
+                self._settle(store)
+        finally:
+            self.said.close()
+
+    def _settle(self, store: StateStore) -> None:
+        code = self.process.poll()
+        if code is None:
+            return
+        words = self.last_words()
+        with suppress(Conflict):  # it was started, and may be over
+            reason = f"its process ended with {code} before the run began{f': {words}' if words else ''}"
+            end_queued_run(store, self.entry.table_id, self.run.run_id, "FAILED", reason=reason)
+
+
+def start_local_run(store: StateStore, root: str, entry: TableEntry, run: Run) -> LocalRun:
+    """Starts the process of a queued run of that table. SIGTERM stops it as Ctrl-C would.
+
+    Raises OSError when the machine has no room for a process; the run is queued still.
+    """
+    said = tempfile.TemporaryFile()  # noqa: SIM115 -- the process writes to it for as long as it is there
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "deployer.services.worker", root, entry.full_name, run.run_id],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            start_new_session=True,  # Ctrl-C is for who waits, not for the run
+        )
+    except BaseException:
+        said.close()
+        raise
+    return LocalRun(store, root, entry, run, process, said)

@@ -1,0 +1,292 @@
+"""Runs of table services: queued by whoever wants one, taken by one holder, who keeps a lease while it works.
+
+Whatever races, the state store decides: a queued run is started once, a run that was ended stays so, and who lost a run
+is told by a Conflict at the next renewal.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import cast
+
+from deployer.errors import Conflict, DeployerError, NotFound
+from deployer.state.commits import Part
+from deployer.state.log.requirements import TableRequirement
+from deployer.state.log.service_updates import CancelWished, LeaseRenewed, RunEnded, RunQueued, RunStarted
+from deployer.state.log.updates import TableUpdate
+from deployer.state.model.entities import JSON, TableState
+from deployer.state.model.services import Figures, FinalStatus, Run, ServiceKind, Wish
+from deployer.state.store import StateStore
+from deployer.state.transactions.services import (
+    to_ask_to_end,
+    to_begin_run,
+    to_end_queued_run,
+    to_fail_dead_run,
+    to_go_on,
+    to_queue_run,
+    to_start_run,
+)
+from deployer.system.clock import Clock
+from deployer.text.masking import masked, masked_values
+
+LEASE = 60.0  #: seconds; a holder that says nothing for so long is taken for dead
+_BEGUN = "`deployer service runs` shows it"
+LOOK = 1.0  #: seconds between two looks at what is wished of a run
+
+
+def queue_run(
+    store: StateStore,
+    table_id: str,
+    service: ServiceKind,
+    *,
+    cause: str,
+    cluster: str | None = None,
+    author: str | None = None,
+    run_id: str | None = None,
+    log: str = "",
+    needs_service: bool = True,
+) -> Run:
+    """Queues a run. Raises Conflict when one of the service is queued or running, or the service is not there.
+
+    With `needs_service` False, one that is not attached can be run too. Who may repeat it gives the `run_id`: it is the
+    transaction's id as well, so a run that was queued by it already, even one that is over, is not queued again.
+    """
+    own_id = run_id or Clock().new_id()
+    update = RunQueued(own_id, service, cause, cluster, log)
+    requirements = to_queue_run(service, needs_service=needs_service)
+    state = store.commit(table_id, [update], requirements, txn_id=f"queue-{own_id}" if run_id else None, author=author)
+    return find_run(state, own_id)
+
+
+def find_run(state: TableState, run_id: str) -> Run:
+    """The run of that id. Raises NotFound; of each service only the newest are kept."""
+    run = state.runs.get(run_id)
+    if run is None:
+        raise NotFound(
+            f"there is no run {run_id}",
+            where=f"table {state.table_id}",
+            remedy="`deployer service runs` lists those that are kept",
+        )
+    return run
+
+
+def runs_of(state: TableState, service: ServiceKind | None = None) -> list[Run]:
+    """The runs of one service, or of all, the newest first."""
+    found = (run for run in state.runs.values() if service in (None, run.service))
+    return sorted(found, key=lambda run: (run.queued_at, run.run_id), reverse=True)
+
+
+class HeldRun:
+    """A run that this process works on. Safe for threads. `run` is as it was last seen."""
+
+    def __init__(self, store: StateStore, table_id: str, run: Run, holder: str, lease: float, clock: Clock) -> None:
+        self._store, self._table_id, self._holder, self._clock = store, table_id, holder, clock
+        self._lease_ms, self._lock = round(lease * 1000), threading.RLock()
+        self._renewed = self._looked = clock.monotonic()
+        self._progress: Mapping[str, JSON] = run.progress
+        self.run = run
+
+    @property
+    def run_id(self) -> str:
+        return self.run.run_id
+
+    def requirements(self) -> list[TableRequirement]:
+        """What a commit of the run's own work requires too: who lost the run then commits nothing more of it."""
+        return to_go_on(self.run_id, self._holder)
+
+    def renew(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
+        """Renews the lease and records the progress now; says what is wished. Raises Conflict when the run was lost."""
+        with self._lock:
+            self._progress = self._progress if progress is None else progress
+            started = self._clock.monotonic()
+            update = LeaseRenewed(self.run_id, self._lease_ms, self._progress)
+            state = self._store.commit(self._table_id, [update], self.requirements())
+            self.run, self._renewed, self._looked = state.runs[self.run_id], started, started
+            return self.run.wish
+
+    def look(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
+        """What is wished of the run. Meant to be called often: reads the state at most once a second, and renews the
+        lease, which writes to it, only when a third of it is over. Raises Conflict when the run was lost.
+        """
+        with self._lock:
+            self._progress = self._progress if progress is None else progress
+            now = self._clock.monotonic()
+            if (now - self._renewed) * 3000 >= self._lease_ms:
+                return self.renew()
+            if now - self._looked >= LOOK:
+                state = self._store.table(self._table_id)
+                for requirement in self.requirements():
+                    if words := requirement.failure(state):
+                        raise Conflict(words, where=f"table {self._table_id}", remedy="stop: it is not ours any more")
+                self.run, self._looked = state.runs[self.run_id], now
+            return self.run.wish
+
+    def wait_while_paused(self, progress: Mapping[str, JSON] | None = None) -> Wish | None:
+        """As `look`; while the wish is to pause it waits, keeping the lease. So it says `cancel` or None."""
+        while (wish := self.look(progress)) == "pause":
+            self._clock.sleep(LOOK)
+        return wish
+
+    def finish(
+        self,
+        status: FinalStatus = "SUCCEEDED",
+        *,
+        figures: Figures | None = None,
+        reason: str = "",
+        progress: Mapping[str, JSON] | None = None,
+    ) -> Run:
+        """Ends the run. Raises Conflict when it was lost."""
+        with self._lock:
+            last = self._progress if progress is None else progress
+            update = RunEnded(self.run_id, status, _masked(figures or Figures()), masked(reason), last)
+            # The id settles a repetition after an answer that was lost.
+            txn_id = f"end-{self.run_id}-{self._holder}"
+            state = self._store.commit(self._table_id, [update], self.requirements(), txn_id=txn_id)
+            self.run = find_run(state, self.run_id)
+            return self.run
+
+    @contextmanager
+    def kept(self) -> Iterator[HeldRun]:
+        """Keeps the lease from a thread while the caller is busy with something that cannot call `look`.
+
+        A run that was lost meanwhile raises Conflict from the caller's next call, not here.
+        """
+        over = threading.Event()
+
+        def keep() -> None:
+            while not over.wait(min(LOOK, self._lease_ms / 4000)):
+                try:
+                    self.look()
+                except Conflict:
+                    return
+                except DeployerError:  # a time-out: the lease may hold until the next try
+                    continue
+
+        thread = threading.Thread(target=keep, name=f"lease-{self.run_id}", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            over.set()
+            thread.join()
+
+
+def start_run(
+    store: StateStore,
+    table_id: str,
+    run_id: str,
+    *,
+    holder: str | None = None,
+    lease: float = LEASE,
+    log: str | None = None,
+    clock: Clock | None = None,
+) -> HeldRun:
+    """Takes a queued run, with a lease of that many seconds. Of several who try, one gets it.
+
+    Raises Conflict when somebody else has it, the service is paused, or a run that it must not run beside is running.
+    Who may have started it before, under the same `holder`, gets it again while that lease holds.
+    """
+    clock = clock or Clock()
+    state = store.table(table_id)
+    run = find_run(state, run_id)
+    if holder is not None and run.holder == holder and run.status == "RUNNING":
+        held = HeldRun(store, table_id, run, holder, lease, clock)
+        held.renew()
+        return held
+    own = holder or clock.new_id()
+    update = RunStarted(run_id, own, round(lease * 1000), log)
+    after = store.commit(table_id, [update], to_start_run(run_id, run.service))
+    return HeldRun(store, table_id, after.runs[run_id], own, lease, clock)
+
+
+def begin_runs(
+    store: StateStore,
+    table_ids: Sequence[str],
+    service: ServiceKind,
+    *,
+    cause: str,
+    cluster: str | None = None,
+    author: str | None = None,
+    run_id: str | None = None,
+    lease: float = LEASE,
+) -> list[HeldRun]:
+    """Queues a run on each table, all under one id, and takes them in one commit: on all tables or on none.
+
+    So a process that is killed leaves no run that nobody starts. The service need not be attached. With a `run_id`, of
+    several who begin it one gets it. Raises Conflict as `queue_run` and `start_run` do.
+    """
+    clock = Clock()
+    own_id, holder = run_id or clock.new_id(), clock.new_id()
+    updates: list[TableUpdate] = [
+        RunQueued(own_id, service, cause, cluster),
+        RunStarted(own_id, holder, round(lease * 1000)),
+    ]
+    parts = [Part(table_id, updates, to_begin_run(service)) for table_id in table_ids]
+    states = store.commit_all(parts, txn_id=f"queue-{own_id}" if run_id else None, author=author)
+    begun = []
+    for table_id in table_ids:
+        run = find_run(cast(TableState, states[table_id]), own_id)
+        if run.holder != holder:
+            raise Conflict(f"run {own_id} of {service} is {run.status}", where=f"table {table_id}", remedy=_BEGUN)
+        begun.append(HeldRun(store, table_id, run, holder, lease, clock))
+    return begun
+
+
+def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "", author: str | None = None) -> Run:
+    """Ends a queued run, or asks the holder of a running one to end it; one that is over stays as it is."""
+    while True:
+        run = find_run(store.table(table_id), run_id)
+        # Somebody may start or end it in between, and each only once.
+        with suppress(Conflict):
+            match run.status:
+                case "QUEUED":
+                    ended = RunEnded(run_id, "CANCELLED", reason=masked(reason))
+                    after = store.commit(table_id, [ended], to_end_queued_run(run_id), author=author)
+                case "RUNNING":
+                    after = store.commit(table_id, [CancelWished(run_id)], to_ask_to_end(run_id), author=author)
+                case _:
+                    return run
+            return find_run(after, run_id)
+
+
+def end_queued_run(store: StateStore, table_id: str, run_id: str, status: FinalStatus, *, reason: str) -> Run:
+    """Ends a run that nobody started, such as one that could not be. Raises Conflict when somebody did."""
+    update = RunEnded(run_id, status, reason=masked(reason))
+    return find_run(store.commit(table_id, [update], to_end_queued_run(run_id)), run_id)
+
+
+def _masked(figures: Figures) -> Figures:
+    """Figures whose texts, such as failures of catalogs, hold no known secret."""
+    return replace(figures, before=masked_values(figures.before), after=masked_values(figures.after))
+
+
+def dead_runs(state: TableState, now: int) -> list[Run]:
+    """The running runs whose lease is over at `now` (ms)."""
+    running = (run for run in state.runs.values() if run.status == "RUNNING")
+    return [run for run in running if run.lease_until is not None and run.lease_until < now]
+
+
+def fail_dead_runs(store: StateStore, table_id: str, now: int | None = None) -> list[Run]:
+    """Fails the runs whose holders are taken for dead, with the reason; gives those that this call failed.
+
+    Who comes too late for a run finds it failed, or renewed, and leaves it. A holder that was only slow gets a Conflict
+    when it renews. The run of a restore of several tables is left to whoever opens one of them, who ends it on all
+    (`deployer.datasets.recovery.restored_together`).
+    """
+    at = Clock().now() if now is None else now
+    failed = []
+    state = store.table(table_id)
+    for run in dead_runs(state, at):
+        if (intent := state.intents.get(run.run_id)) is not None and intent.together:
+            continue
+        assert run.lease_until is not None  # noqa: S101 -- dead_runs
+        silent = (at - run.lease_until) / 1000
+        reason = f"its holder {run.holder} is taken for dead: the lease was over for {silent:.0f} s"
+        ended = RunEnded(run.run_id, "FAILED", reason=reason)
+        with suppress(Conflict):
+            after = store.commit(table_id, [ended], to_fail_dead_run(run.run_id, run.lease_until))
+            failed.append(find_run(after, run.run_id))
+    return failed

@@ -1,0 +1,133 @@
+"""Runs of services on clusters that are not this machine: the job that the command and the client start there."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployer.aws.calls import CallFailed
+from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
+from deployer.compute.jobs.status import Started, ask_to_end, read_told
+from deployer.compute.running.follow import PASSING, PATIENCE, PAUSE
+from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, start_job
+from deployer.errors import Conflict, DeployerError
+from deployer.services.runs.records import end_queued_run, find_run
+from deployer.state.model.entities import TableEntry
+from deployer.state.model.services import FinalStatus, Run
+from deployer.state.store import StateStore
+from deployer.system.clock import Clock
+
+PROGRAM = "service"  #: the job's name in `spark_jobs`
+
+
+def service_job(
+    root: str,
+    instance: str,
+    table: str,
+    service: str,
+    *,
+    cluster: str,
+    options: Mapping[str, Any] | None = None,
+    engine: str = "auto",
+    job_id: str | None = None,
+    run_id: str | None = None,
+) -> RemoteJob:
+    """The job that runs a service of `table` (`database.name`) at once, whether the table has it or not.
+
+    With a `run_id` it does that queued run; otherwise it begins one. The `job_id` is random unless given.
+    """
+    queued = () if run_id is None else (f"--run={run_id}",)
+    given = () if options is None else (f"--options={json.dumps(options)}",)
+    where = (f"--root={root}", f"--table={table}", f"--service={service}", f"--cluster={cluster}")
+    arguments = (*where, "--now", f"--engine={engine}", *queued, *given)
+    tags = {"deployer:instance": instance, "deployer:table": table, "deployer:service": service}
+    return RemoteJob(PROGRAM, job_id or uuid.uuid4().hex, f"{service} {table}", arguments, tags)
+
+
+@dataclass(slots=True)
+class RemoteRun:
+    """A run of a service that a job on a cluster does. Fulfils `waiting.Working`."""
+
+    store: StateStore
+    root: str
+    entry: TableEntry
+    run: Run
+    cluster: RemoteCluster
+    job: RemoteJob
+    clock: Clock = field(default_factory=Clock)
+    _started: Started | None = None
+    _attempt: int = 1
+    _look_at: float = 0.0
+    _answered_at: float = 0.0
+
+    def start(self) -> None:
+        """Starts the job. Raises what the cluster raises, such as CallFailed; the run has FAILED then."""
+        try:
+            self._start()
+        except DeployerError as error:
+            self._end_queued("FAILED", f"it was not started on cluster {self.cluster.name}: {error}")
+            raise
+        except BaseException:
+            # A job that began finds the run ended.
+            self._end_queued("CANCELLED", "interrupted while it was started")
+            raise
+
+    def settle(self) -> None:
+        """Ends the run when its job ended without starting it. Looks at the cluster every few seconds.
+
+        Raises CallFailed once AWS does not let anybody look; the job goes on.
+        """
+        now = self.clock.monotonic()
+        if self._started is None or now < self._look_at:
+            return
+        self._look_at = now + PAUSE
+        try:
+            status = self.cluster.status(self._started.run_id)
+        except CallFailed as failure:
+            if failure.cause not in PASSING or now - self._answered_at > PATIENCE:
+                raise
+            return
+        self._answered_at = now
+        if not status.state.ended:
+            return
+        if status.too_early and self._attempt < TOO_EARLY_ATTEMPTS:
+            self._attempt += 1
+            self.clock.sleep(TOO_EARLY_PAUSE)
+            self.start()
+            return
+        ended: FinalStatus = "CANCELLED" if status.state is RunState.CANCELLED else "FAILED"
+        self._end_queued(ended, self._why(self._started, status))
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+    def leave(self) -> None:
+        """Holds nothing; the job ends the run."""
+
+    def stop(self) -> None:
+        """Asks the job to end, and the cluster to end it."""
+        self._end_queued("CANCELLED", "interrupted")
+        if self._started is not None:
+            ask_to_end(self.root, self._started.key)
+            self.cluster.cancel(self._started.run_id)
+
+    def _start(self) -> None:
+        self._started, self._attempt = start_job(self.cluster, self.root, self.job, self._attempt)
+        self._answered_at = self.clock.monotonic()
+
+    def _why(self, started: Started, status: RunStatus) -> str:
+        words = self.cluster.words(started.run_id)
+        told = read_told(self.root, started.key)
+        if told.error is not None:
+            return str(told.error)
+        detail = f": {status.detail}" if status.detail else ""
+        return f"{words} ended ({status.said}) before the run began{detail}"
+
+    def _end_queued(self, status: FinalStatus, reason: str) -> None:
+        with suppress(Conflict):  # it was started, or somebody ended it
+            if find_run(self.store.table(self.entry.table_id), self.run.run_id).status == "QUEUED":
+                end_queued_run(self.store, self.entry.table_id, self.run.run_id, status, reason=reason)

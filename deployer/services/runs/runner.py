@@ -1,0 +1,186 @@
+"""Does a service's work as a run: queued and started, its lease kept, wishes obeyed, ended with what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
+from deployer.files.json_values import JSON
+from deployer.services.runs.options import options_of
+from deployer.services.runs.records import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
+from deployer.state import open_store
+from deployer.state.model.services import Figures, FinalStatus, ServiceKind
+from deployer.state.store import StateStore
+from deployer.system.progress import OnProgress, Progress, untold
+from deployer.tables.open_table import OpenTable, find_entry, open_entry
+
+INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process, and not for its own sake
+
+
+class RunCancelled(Interrupted):
+    """Somebody asked for the run's end; what it committed until then stands."""
+
+    kind = "RunCancelled"
+
+
+class Outcome(Protocol):
+    """What work came to, as far as its run's record tells it."""
+
+    @property
+    def status(self) -> FinalStatus: ...
+
+    @property
+    def why(self) -> str: ...
+
+    @property
+    def figures(self) -> Figures: ...
+
+
+T = TypeVar("T", bound=Outcome)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who wants a run and why. With a `run_id` it is queued already; else it begins now, whether or not the service is
+    attached; with a `new_id` under that, once however many ask."""
+
+    run_id: str | None = None
+    cause: str = "on demand"
+    cluster: str | None = None
+    author: str | None = None
+    new_id: str | None = None
+
+
+def as_run(
+    store: StateStore,
+    table_id: str,
+    service: ServiceKind,
+    asked: Asked,
+    work: Callable[[str, OnProgress], T],
+    on_progress: OnProgress = untold,
+) -> T:
+    """Does `work`, given the run's id and what it is to tell its progress, and gives what came of it.
+
+    What it tells its progress raises RunCancelled when somebody asks for the end, waits while the run is paused, and
+    raises Conflict when the run was lost. Raises Conflict when one of the service is queued or running already. A run
+    whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
+    """
+
+    def of_one(run_id: str, told: OnProgress) -> Sequence[T]:
+        return [work(run_id, told)]
+
+    if asked.run_id is None:
+        [outcome] = as_runs(store, [table_id], service, asked, of_one, on_progress)
+        return outcome
+    fail_dead_runs(store, table_id)
+    [outcome] = _worked([start_run(store, table_id, asked.run_id)], of_one, on_progress)
+    return outcome
+
+
+def as_runs(
+    store: StateStore,
+    table_ids: Sequence[str],
+    service: ServiceKind,
+    asked: Asked,
+    work: Callable[[str, OnProgress], Sequence[T]],
+    on_progress: OnProgress = untold,
+) -> Sequence[T]:
+    """Does `work` on several tables as a run on each, all under one id and begun together; gives what came of each.
+
+    The order is that of the tables. Whoever cancels or pauses one of the runs does so to the work on all. Raises as
+    `as_run` does; `asked` has no queued run.
+    """
+    for table_id in table_ids:
+        fail_dead_runs(store, table_id)
+    held = begin_runs(
+        store,
+        table_ids,
+        service,
+        cause=asked.cause,
+        cluster=asked.cluster,
+        author=asked.author,
+        run_id=asked.new_id,
+    )
+    return _worked(held, work, on_progress)
+
+
+def _worked(
+    runs: Sequence[HeldRun], work: Callable[[str, OnProgress], Sequence[T]], on_progress: OnProgress
+) -> Sequence[T]:
+    """What came of the work, with each run ended by its own."""
+
+    def told(now: Progress) -> None:
+        for held in runs:
+            _obey(held, now)
+        on_progress(now)
+
+    with ExitStack() as kept:
+        for held in runs:
+            kept.enter_context(held.kept())
+        try:
+            outcomes = work(runs[0].run_id, told)
+        except BaseException as failure:
+            for held in runs:
+                _fail(held, failure)
+            raise
+    for held, outcome in zip(runs, outcomes, strict=True):
+        held.finish(outcome.status, figures=outcome.figures, reason=outcome.why)
+    return outcomes
+
+
+def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
+    """How a run ends whose work raised that, and why."""
+    stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
+    return "CANCELLED" if stopped else "FAILED", str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
+
+
+def run_on_table(
+    root: str,
+    table: str,
+    service: ServiceKind,
+    options: Mapping[str, Any] | None,
+    asked: Asked | None,
+    on_progress: OnProgress | None,
+    prepared: Callable[[OpenTable, Mapping[str, Any]], Callable[[str, OnProgress], T]],
+) -> T:
+    """Does as a run what `prepared` makes of the opened table and of the options that hold (see `options_of`).
+
+    `table` is `database.name`, or the name alone when it is the only one. Raises NotFound, and as `as_run` does.
+    """
+    with closing(open_store(root)) as store:
+        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
+        work = prepared(opened, options_of(opened.state, service, options))
+        return as_run(store, opened.entry.table_id, service, asked or Asked(), work, on_progress or untold)
+
+
+@contextmanager
+def ending_unbegun(store: StateStore, table_id: str, run_id: str) -> Iterator[None]:
+    """Ends a queued run that an error in this context keeps from beginning, such as another run that excludes it.
+
+    Meant for the one process that would start the run. A run that began ends otherwise, and stays as it is.
+    """
+    try:
+        yield
+    except (DeployerError, KeyboardInterrupt) as failure:
+        stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
+        why = failure.what if isinstance(failure, DeployerError) else INTERRUPTED
+        with suppress(DeployerError):
+            status: FinalStatus = "CANCELLED" if stopped else "FAILED"
+            end_queued_run(store, table_id, run_id, status, reason=f"it could not begin: {why}")
+        raise
+
+
+def _obey(held: HeldRun, now: Progress) -> None:
+    progress: dict[str, JSON] = {"doing": now.doing, "done": now.done, "total": now.total, "unit": now.unit}
+    with suppress(CommitTimedOut, OutcomeUnknown):  # the lease is kept by another thread, which tries again
+        if held.wait_while_paused(progress) == "cancel":
+            raise RunCancelled("the run was cancelled", remedy="what it had committed stands")
+
+
+def _fail(held: HeldRun, failure: BaseException) -> None:
+    status, reason = failure_of(failure)
+    with suppress(DeployerError):  # a run that was lost is somebody else's to end
+        held.finish(status, reason=reason)

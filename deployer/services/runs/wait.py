@@ -1,0 +1,80 @@
+"""Waits for the end of a run that works in another process, here or on a cluster."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from deployer.aws.calls import CallFailed
+from deployer.errors import DeployerError
+from deployer.services.runs.records import fail_dead_runs, find_run
+from deployer.state.model.services import Run
+from deployer.tables.open_table import OpenTable
+
+POLL = 0.5  #: seconds between two looks unless the caller says otherwise
+LEAST = 0.01  #: seconds between two looks, however short an interval the caller gives
+
+
+class TimedOut(DeployerError, TimeoutError):
+    """What was waited for was not over in time, and goes on."""
+
+    kind = "TimedOut"
+
+
+class Working(Protocol):
+    """Where a run works. `LocalRun` is a process of this machine, `RemoteRun` a job on a cluster."""
+
+    def settle(self) -> None:
+        """Ends the run when its process or job ended without starting it."""
+
+    def close(self) -> None:
+        """Releases what it holds, after the end of the run."""
+
+    def stop(self) -> None:
+        """Ends the work and releases what it holds."""
+
+    def leave(self) -> None:
+        """Lets the work go on, and releases what it holds now or when the work ends."""
+
+
+def wait_for(
+    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: Working | None = None
+) -> Run:
+    """The run once it is over. Raises TimedOut when it is not over in time: it goes on.
+
+    Anything else that ends the waiting, such as Ctrl-C, ends the work too.
+    """
+    try:
+        run = _ended(table, run, timeout, poll_interval, working)
+    except (TimedOut, CallFailed):
+        if working is not None:
+            working.leave()
+        raise
+    except BaseException:
+        if working is not None:
+            working.stop()
+        raise
+    if working is not None:
+        working.close()
+    return run
+
+
+def _ended(
+    table: OpenTable, run: Run, timeout: float | None, poll_interval: float | None, working: Working | None
+) -> Run:
+    pause = max(POLL if poll_interval is None else poll_interval, LEAST)
+    give_up = None if timeout is None else time.monotonic() + timeout
+    while run.is_open:
+        left = pause if give_up is None else give_up - time.monotonic()
+        if left <= 0:
+            raise TimedOut(
+                f"the run {run.run_id} of {run.service} is {run.status.lower()} after {timeout:g} s, and goes on",
+                where=table.address,
+                remedy="look at it with show_runs_in_table_service, or end it with cancel_table_service",
+            )
+        time.sleep(min(pause, left))
+        if working is not None:
+            working.settle()
+        fail_dead_runs(table.store, table.entry.table_id)
+        run = find_run(table.store.table(table.entry.table_id), run.run_id)
+    return run

@@ -1,0 +1,151 @@
+"""AUTOSAVEPOINT: makes a savepoint named by the time, and removes old ones. `autosavepoint_table` runs it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import NotFound
+from deployer.services.savepoints.savepoints import expire_savepoints, name_by_time, remove_savepoint
+from deployer.services.savepoints.tagged import make_savepoint
+from deployer.specs.schema.services import all_options, declared_options
+from deployer.specs.values.durations import hours_of
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import Figures, FinalStatus, Savepoint
+from deployer.system.progress import OnProgress
+from deployer.tables.inspect.savepoint_tags import settle_tags
+from deployer.tables.open_table import OpenTable, ReadTable, open_entry
+
+if TYPE_CHECKING:
+    from deployer.services.runs.runner import Asked
+
+PREFIX = "auto-"  #: of the names; others are nobody's but those who made them
+
+
+@dataclass(frozen=True, slots=True)
+class AutosavepointOptions:
+    """How long a savepoint is kept, and how many of them."""
+
+    expires_after: dt.timedelta = dt.timedelta(days=30)
+    keep: int = 30
+
+    @staticmethod
+    def of(declared: Mapping[str, Any]) -> AutosavepointOptions:
+        """From options of the service, as specs write them; those that are left out have their defaults."""
+        options = all_options("AUTOSAVEPOINT", declared_options("AUTOSAVEPOINT", declared))
+        return AutosavepointOptions(dt.timedelta(hours=hours_of(options["expires_after"])), options["keep"])
+
+
+@dataclass(frozen=True, slots=True)
+class Autosaved:
+    """What a run came to: the savepoint that was made, and the names of those that were removed.
+
+    SKIPPED: the table is as it was at the newest one, and `why`; old ones may have been removed all the same.
+    """
+
+    table: str
+    run_id: str
+    status: FinalStatus
+    why: str
+    savepoint: Savepoint | None
+    removed: tuple[str, ...]
+    savepoints_before: int
+    savepoints_after: int
+    lance_version: int
+    seconds: float
+
+    @property
+    def figures(self) -> Figures:
+        """For the record of the run."""
+        return Figures(
+            lance_version_before=self.lance_version,
+            lance_version_after=self.lance_version,
+            before={"savepoints": self.savepoints_before},
+            after={"savepoints": self.savepoints_after},
+        )
+
+
+def autosavepoint(
+    table: OpenTable, options: AutosavepointOptions, run_id: str = "", now: float | None = None
+) -> Autosaved:
+    """Removes savepoints whose time is over, makes one unless nothing changed, and removes the oldest beyond `keep`.
+
+    Only those that it made are counted and removed for their number. `now` is in seconds since 1970.
+    """
+    started = time.monotonic()
+    at = time.time() if now is None else now
+    before = len(table.state.savepoints)
+    removed = [each.name for each in expire_savepoints(table.store, table.entry.table_id, round(at * 1000))]
+    table = open_entry(table.store, table.root, table.entry)
+    same = unchanged_since(table)
+    made = None
+    if not same:
+        name = name_by_time(PREFIX, round(at * 1000), table.state.savepoints)
+        until = round((at + options.expires_after.total_seconds()) * 1000)
+        [made] = make_savepoint(table.store, table.root, [table.entry], name, expires_at=until).values()
+    state = table.store.table(table.entry.table_id)
+    for old in _auto(state)[: -options.keep]:
+        remove_savepoint(table.store, [table.entry.table_id], old.name)
+        removed.append(old.name)
+    settle_tags(table)
+    table = open_entry(table.store, table.root, table.entry)
+    return Autosaved(
+        table.entry.full_name,
+        run_id,
+        "SKIPPED" if same else "SUCCEEDED",
+        f"nothing changed since savepoint {same}" if same else "",
+        made,
+        tuple(removed),
+        before,
+        len(table.state.savepoints),
+        table.state.lance_version,
+        time.monotonic() - started,
+    )
+
+
+def _auto(state: TableState) -> list[Savepoint]:
+    """Those that the service made, the oldest first."""
+    found = (each for each in state.savepoints.values() if each.name.startswith(PREFIX))
+    return sorted(found, key=lambda each: (each.at, each.state_version))
+
+
+def unchanged_since(table: ReadTable) -> str:
+    """The newest of its savepoints when the table is as it was then; else empty."""
+    for newest in _auto(table.state)[-1:]:
+        try:
+            then = table.store.table(table.entry.table_id, at=newest.state_version)
+        except NotFound:
+            continue
+        if _content(then) == _content(table.state):
+            return newest.name
+    return ""
+
+
+def _content(state: TableState) -> tuple[object, ...]:
+    return (state.dataset, state.lance_version, state.properties, dict(state.partitions), dict(state.services))
+
+
+def autosavepoint_table(
+    root: str,
+    table: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    on_progress: OnProgress | None = None,
+    asked: Asked | None = None,
+    now: float | None = None,
+) -> Autosaved:
+    """Makes a savepoint of `table` (`database.name`, or the name alone) at `root` and removes old ones, as a run.
+
+    `options` are those of the service AUTOSAVEPOINT; None takes those of the table's own service. Raises NotFound,
+    InvalidInput, and Conflict when one is running already.
+    """
+    from deployer.services.runs.runner import run_on_table
+
+    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Autosaved]:
+        chosen = AutosavepointOptions.of(declared)
+        return lambda run_id, _told: autosavepoint(open_entry(opened.store, root, opened.entry), chosen, run_id, now)
+
+    return run_on_table(root, table, "AUTOSAVEPOINT", options, asked, on_progress, prepared)

@@ -1,0 +1,1 @@
+"""When services run: conditions, schedules, status and forecasts."""

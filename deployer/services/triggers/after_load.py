@@ -1,0 +1,70 @@
+"""What a load does at its end: it runs the services whose conditions hold by what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import DeployerError, Interrupted
+from deployer.services.registry import run_service
+from deployer.services.runs.runner import Asked
+from deployer.services.triggers.due import Due, due_services
+from deployer.state import open_store
+from deployer.state.model.services import ServiceKind
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.open_table import find_entry, open_entry
+
+if TYPE_CHECKING:
+    from deployer.compute.spark.local import LocalCluster
+
+
+@dataclass(frozen=True, slots=True)
+class AfterLoad:
+    """A service that was due: what its run came to, or why it has none. `done` is what its function gives."""
+
+    service: ServiceKind
+    why: str
+    done: Any = None
+    failure: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """For machines; `status` is that of the run, empty where there is none."""
+        status = self.done.status if self.done is not None else ""
+        return {"service": self.service, "why": self.why, "status": status, "failure": self.failure}
+
+
+def run_due_services(
+    root: str,
+    table: str,
+    cluster: Callable[[], LocalCluster] | None = None,
+    on_progress: OnProgress = untold,
+    on_begin: Callable[[Due], None] = lambda _due: None,
+) -> list[AfterLoad]:
+    """Runs what is due of `table`, one after the other; gives what came of each.
+
+    The load is done whatever becomes of it, so nothing is raised but Interrupted: a service that fails is recorded as
+    a failed run and told, and one that somebody else runs at the moment is left to them.
+    """
+    try:
+        with closing(open_store(root)) as store:
+            entry = find_entry(store.instance().tables.values(), table)
+            if not store.table(entry.table_id).services:
+                return []  # most tables: Lance is not asked
+            due = due_services(open_entry(store, root, entry))
+    except DeployerError:
+        return []  # the next load or agent looks again
+    found = []
+    for each in due:
+        on_begin(each)
+        asked = Asked(cause=each.cause, new_id=each.run_id)
+        try:
+            done = run_service(root, table, each.service, cluster=cluster, on_progress=on_progress, asked=asked)
+        except Interrupted:
+            raise
+        except DeployerError as error:
+            found.append(AfterLoad(each.service, each.why, failure=str(error)))
+        else:
+            found.append(AfterLoad(each.service, each.why, done))
+    return found

@@ -1,0 +1,235 @@
+"""Which services of a table are due: by what was written since their last run, and by their schedules. Pure, from the
+table's state and a clock.
+
+A load looks at its own end and runs what is due by conditions, so that such triggers need nobody who watches. Who
+watches looks at schedules too.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from itertools import takewhile
+
+from deployer.live.services import trigger_of
+from deployer.services.compact.own_plan import merged_files, own_plan, small_files
+from deployer.services.registry import RUNNERS
+from deployer.services.runs.records import runs_of
+from deployer.services.runs.runner import INTERRUPTED
+from deployer.specs.model import Trigger
+from deployer.specs.schema.services import KINDS
+from deployer.specs.values.schedules import firing_times, last_firing
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import Run, Service, ServiceKind
+from deployer.tables.open_table import ReadTable
+from deployer.text.formatting import count, size
+
+SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
+#: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
+RETRIES = (1, 5, 30, 180, 360)
+CANCELLED_FOR = 60  #: minutes for which a run that somebody cancelled is not tried again
+
+DeletedRows = Callable[[], Mapping[int, int]]  #: how many rows of each fragment are deleted; may open the dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A service that is to run, and why: the condition that holds, or the time that its schedule names.
+
+    `run_id` is that of the run that is asked for: who queues it under that id queues it once, however many look. `at`
+    is when a schedule asked (ms), None for conditions.
+    """
+
+    service: ServiceKind
+    why: str
+    run_id: str
+    at: int | None = None
+
+    @property
+    def cause(self) -> str:
+        """For the record of the run."""
+        return f"trigger: {self.why}" if self.at is None else SCHEDULE
+
+
+def due_services(table: ReadTable) -> list[Due]:
+    """What is due by conditions now, in the order in which it is to run.
+
+    Files are looked at one by one, and the dataset is opened, only for conditions on them and for COMPACT, and only
+    when something was committed since the last run.
+    """
+    return due_in(table.state, cache(lambda: deleted_rows(table)))
+
+
+def due_in(state: TableState, deleted: DeletedRows, now: int | None = None) -> list[Due]:
+    """What is due by conditions, and by schedules at `now` (ms) where that is given, in the order in which it is to
+    run; nothing that is paused, running or not run by this release.
+
+    With `now`, a service whose last runs failed waits a while (`RETRIES`).
+    """
+    found = []
+    for service, trigger in watched(state):
+        if now is not None and now < retry_at(state, service.kind):
+            continue
+        due = _scheduled(state, service, trigger, now) if now is not None else None
+        due = due or _by_condition(state, service, trigger, deleted)
+        if due is not None:
+            found.append(due)
+    return sorted(found, key=lambda each: KINDS.index(each.service))
+
+
+def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
+    """The services that triggers start, and that have no run under way."""
+    if not state.properties.online:  # what runs by itself leaves it alone
+        return
+    for service in state.services.values():
+        trigger = trigger_of(service)
+        if service.kind not in RUNNERS or trigger is None or service.paused:
+            continue
+        if not any(run.service == service.kind and run.is_open for run in state.runs.values()):
+            yield service, trigger
+
+
+def retry_at(state: TableState, kind: ServiceKind) -> int:
+    """From when on (ms) a service whose newest runs failed, or were stopped, may run by itself again; 0 for others."""
+    runs = runs_of(state, kind)
+    failed = list(takewhile(lambda run: run.status in ("FAILED", "CANCELLED"), runs))
+    if not failed:
+        return 0
+    minutes = CANCELLED_FOR if _cancelled(failed[0]) else RETRIES[min(len(failed), len(RETRIES)) - 1]
+    return (failed[0].ended_at or 0) + minutes * 60_000
+
+
+def scheduled_run_id(kind: ServiceKind, at: str) -> str:
+    """The id of the run for the time of a schedule, in UTC as `2026-01-31T03:00:00Z`: whoever starts it."""
+    return f"{kind.lower()}-{re.sub('[^0-9A-Za-z]', '', at)}"
+
+
+def firing(service: Service, trigger: Trigger, now: int) -> int | None:
+    """When (ms) the schedule asked last for a run, since it counts; None when it did not."""
+    if trigger.schedule is None:
+        return None
+    at = _last(trigger.schedule, trigger.timezone, now // 60_000)
+    return at if at > service.since else None
+
+
+def next_firing(trigger: Trigger, now: int) -> int | None:
+    """When (ms) the trigger's schedule asks next after `now`; None where it has none."""
+    if trigger.schedule is None:
+        return None
+    return _next(trigger.schedule, trigger.timezone, now // 60_000)
+
+
+# Schedules fire at whole minutes, and many tables have the same.
+@lru_cache(1024)
+def _last(schedule: str, timezone: str, minute: int) -> int:
+    last = last_firing(schedule, timezone, dt.datetime.fromtimestamp(minute * 60, dt.UTC))
+    return round(last.timestamp() * 1000) if last is not None else 0
+
+
+@lru_cache(1024)
+def _next(schedule: str, timezone: str, minute: int) -> int | None:
+    found = next(firing_times(schedule, timezone, dt.datetime.fromtimestamp(minute * 60, dt.UTC)), None)
+    return round(found.timestamp() * 1000) if found is not None else None
+
+
+def answers(run: Run, at: int) -> bool:
+    """Whether the run is for what a schedule asked at that time, or later."""
+    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, when)
+
+
+def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) -> Due | None:
+    at = firing(service, trigger, now)
+    if at is None:
+        return None
+    kind = service.kind
+    runs = [run for run in runs_of(state, kind) if answers(run, at)]
+    if any(run.status in ("SUCCEEDED", "SKIPPED") or _cancelled(run) for run in runs):
+        return None
+    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    run_id = _next_id(state, kind) if runs else scheduled_run_id(kind, when)  # the first of it failed
+    return Due(kind, f"the schedule's time {when}", run_id, at)
+
+
+def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted: DeletedRows) -> Due | None:
+    why = condition(state, service.kind, trigger, deleted)
+    return Due(service.kind, why, _next_id(state, service.kind)) if why else None
+
+
+def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
+    """The condition of the trigger that holds, in words; empty when none does.
+
+    None of COMPACT holds while it would rewrite nothing.
+    """
+    why = _held(state, kind, trigger, deleted)
+    return why if why and (kind != "COMPACT" or own_plan(state, deleted())) else ""
+
+
+def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
+    if trigger == Trigger(trigger.schedule, trigger.timezone):
+        return ""
+    last = next((run for run in runs_of(state, kind) if run.figures.lance_version_after is not None), None)
+    commits = _commits(state, last)
+    if commits <= 0:
+        return ""
+    if trigger.commits is not None and commits >= trigger.commits:
+        return count(commits, "commit")
+    if trigger.rows is not None or trigger.bytes is not None:
+        rows, written = _written(state, last)
+        if trigger.rows is not None and rows >= trigger.rows:
+            return count(rows, "row") + " written"
+        if trigger.bytes is not None and written >= trigger.bytes:
+            return f"{size(written)} written"
+    if trigger.small_files is not None and small_files(state) >= trigger.small_files:
+        merged = merged_files(state)  # a plan, so only where there are enough small files
+        if merged >= trigger.small_files:
+            return count(merged, "small file")
+    if trigger.deleted_share is not None and (share := _share(state, kind, deleted())) >= trigger.deleted_share:
+        return f"{100 * share:.3g}% deleted rows"
+    return ""
+
+
+def _next_id(state: TableState, kind: ServiceKind) -> str:
+    """The id of the run that follows the newest one: two who look at the same state ask for the same run."""
+    last = next((run.run_id for run in runs_of(state, kind)), "")
+    digest = hashlib.sha256(f"{state.table_id}/{kind}/{last}".encode()).hexdigest()
+    return f"{kind.lower()}-{digest[:16]}"
+
+
+def _cancelled(run: Run) -> bool:
+    """Whether somebody ended the run for its own sake: it was not stopped with its process, nor unable to begin."""
+    return run.status == "CANCELLED" and run.started_at is not None and run.reason != INTERRUPTED
+
+
+def _commits(state: TableState, last: Run | None) -> int:
+    """Versions of the dataset since the last run that did anything, whoever made them; of a dataset that was replaced,
+    all."""
+    then = (last.figures.lance_version_after or 0) if last else 1  # version 1 is empty
+    return state.lance_version - then if then <= state.lance_version else state.lance_version
+
+
+def _written(state: TableState, last: Run | None) -> tuple[int, int]:
+    """Rows that jobs added since the last run began, and about so many bytes."""
+    since = (last.started_at or last.queued_at) if last else 0
+    rows = sum(job.added for job in state.jobs.values() if job.at > since)
+    return rows, rows * state.files.bytes // max(1, state.files.rows)
+
+
+def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
+    """Of the rows that are in files, those that are deleted; for COMPACT, those of them that it would drop."""
+    gone = sum(deleted.values())
+    if not gone:
+        return 0.0
+    counted = sum(task.deleted for task in own_plan(state, deleted)) if kind == "COMPACT" else gone
+    return counted / (state.files.rows + gone)
+
+
+def deleted_rows(table: ReadTable) -> dict[int, int]:
+    """How many rows of each fragment are deleted, where there are any. Opens the dataset."""
+    fragments = table.dataset().get_fragments() if table.state.files.count else []
+    found = {each.fragment_id: int(each.metadata.num_deletions) for each in fragments}
+    return {fragment_id: rows for fragment_id, rows in found.items() if rows}

@@ -1,0 +1,107 @@
+"""How healthy a table is, how its services stand, and what their next runs would do: for the report of a lake."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deployer.errors import DeployerError
+from deployer.live.services import trigger_of
+from deployer.plan.render.services import trigger_words
+from deployer.services.compact.own_plan import small_files
+from deployer.services.runs.records import runs_of
+from deployer.services.triggers.due import deleted_rows
+from deployer.services.triggers.forecast import foreseen
+from deployer.services.triggers.status import GRACE, Standing, standings
+from deployer.state.model.data_file import File
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import Run, Service
+from deployer.state.snapshots.history import Time
+from deployer.tables.open_table import ReadTable
+
+
+@dataclass(frozen=True, slots=True)
+class TableHealth:
+    """`small_files` are those that COMPACT calls small; `deleted` is the share of deleted rows in files.
+
+    `meets` is how many other files of its leaf a file's row keys overlap with, on average by rows; None without row
+    keys. `depth` is the overlap depth that CLUSTER recorded last, and when (ms); None where it never ran, or not since
+    the table was rewritten.
+    """
+
+    files: int
+    small_files: int
+    deleted: float
+    meets: float | None
+    depth: tuple[float, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceReport:
+    """A service: `runs_when` says its trigger, `next_run` what its next run would do."""
+
+    service: Service
+    runs_when: str
+    standing: Standing
+    next_run: str
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesReport:
+    """A table's health and services, and all its runs that are kept, the newest first."""
+
+    health: TableHealth
+    services: tuple[ServiceReport, ...]
+    runs: tuple[Run, ...]
+
+
+def services_report(table: ReadTable, now: int) -> ServicesReport:
+    """Of a table that is open, at `now` (ms). Reads manifests and lists files, no rows; raises DeployerError."""
+    state, deleted = table.state, deleted_rows(table)
+
+    def before() -> TableState | None:
+        try:
+            return table.store.table(state.table_id, at=Time(now - round(GRACE * 1000)))
+        except DeployerError:
+            return None
+
+    found = standings(state, now, lambda: deleted, before)
+    services = tuple(
+        ServiceReport(service, trigger_words(trigger_of(service)), stands, foreseen(table, service))
+        for stands in found
+        for service in (state.services[stands.service],)
+    )
+    files, gone = list(state.files), sum(deleted.values())
+    share = gone / (state.files.rows + gone) if gone else 0.0
+    keyed = state.properties.row_keys and all(file.min_key is not None for file in files)
+    health = TableHealth(state.files.count, small_files(state), share, meets(files) if keyed else None, depth(state))
+    return ServicesReport(health, services, tuple(runs_of(state)))
+
+
+def meets(files: Iterable[File]) -> float:
+    """With how many other files of its leaf a file overlaps by key, on average by rows."""
+    leaves: dict[str | None, list[File]] = {}
+    for file in files:
+        leaves.setdefault(file.partition, []).append(file)
+    met = rows = 0
+    for leaf in leaves.values():
+        lows = sorted(file.min_key or b"" for file in leaf)
+        highs = sorted(file.max_key or b"" for file in leaf)
+        for file in leaf:
+            begun = bisect_right(lows, file.max_key or b"")
+            over = bisect_left(highs, file.min_key or b"")
+            met += (begun - over - 1) * file.rows
+            rows += file.rows
+    return met / rows if rows else 0.0
+
+
+def depth(state: TableState) -> tuple[float, int] | None:
+    """The overlap depth that CLUSTER recorded last, and when (ms). A rewrite puts rows in another order, so what was
+    recorded before one says nothing."""
+    rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
+    for run in runs_of(state, "CLUSTER"):
+        recorded = run.figures.after.get("depth")
+        if isinstance(recorded, int | float) and run.ended_at is not None and run.ended_at >= rewritten:
+            return float(recorded), run.ended_at
+    return None

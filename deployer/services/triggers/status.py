@@ -1,0 +1,147 @@
+"""How a service stands: whether it did what its trigger asked for. Silence is a failure, so what should have run and
+did not is OVERDUE. Pure, from states of the table and a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from deployer.live.services import fault_of, trigger_of
+from deployer.services.registry import RUNNERS
+from deployer.services.runs.records import runs_of
+from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing
+from deployer.specs.model import Trigger
+from deployer.state.model.entities import TableState
+from deployer.state.model.services import EXCLUDES, Run, Service, ServiceKind
+from deployer.system.clock import utc
+
+GRACE = 3600.0  #: seconds for which what a trigger asked for may be late
+
+Before = Callable[[], TableState | None]  #: the table's state a grace ago; None where it is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One service of a table. `overdue`, `failed`, `due` and `broken` say why in words, and are empty if it is not so.
+
+    `failed` is of the newest run. `next_at` is when (ms) the schedule asks next. `broken`: what the state holds of it
+    is not valid, so it does not run.
+    """
+
+    service: ServiceKind
+    paused: bool
+    last: Run | None
+    overdue: str
+    failed: str
+    due: str
+    next_at: int | None
+    broken: str = ""
+
+    @property
+    def word(self) -> str:
+        """The one that matters most."""
+        if self.broken:
+            return "BROKEN"
+        if self.overdue:
+            return "OVERDUE"
+        if self.paused:
+            return "PAUSED"
+        if self.last is not None and self.last.is_open:
+            return self.last.status
+        return "FAILED" if self.failed else "DUE" if self.due else "OK"
+
+    @property
+    def why(self) -> str:
+        """The reason of `word`; empty where there is nothing to say."""
+        if self.broken or self.overdue:
+            return self.broken or self.overdue
+        if self.paused:
+            return ""
+        if self.last is not None and self.last.is_open:
+            return self.last.cause
+        return self.failed or self.due
+
+    @property
+    def is_well(self) -> bool:
+        return not (self.overdue or self.failed or self.broken)
+
+
+def standings(
+    state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
+) -> list[Standing]:
+    """How each service of a table stands at `now` (ms), in the order of the state.
+
+    `before` is asked only when a condition holds: it is overdue when it held a grace ago too.
+    """
+    due = {each.service: each.why for each in due_in(state, deleted, now)}
+    found = []
+    for service in state.services.values():
+        trigger = trigger_of(service)
+        last = next(iter(runs_of(state, service.kind)), None)
+        is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in RUNNERS
+        found.append(
+            Standing(
+                service.kind,
+                service.paused,
+                last,
+                _overdue(state, service, trigger, now, round(grace * 1000), before, deleted)
+                if is_watched and trigger is not None
+                else "",
+                _failed(last) if not service.paused else "",
+                due.get(service.kind, ""),
+                next_firing(trigger, now) if is_watched and trigger is not None else None,
+                fault_of(service),
+            )
+        )
+    return found
+
+
+def may_start(state: TableState, kind: ServiceKind) -> bool:
+    """Whether a run that is queued could begin: none is running that it excludes."""
+    excluded = (kind, *EXCLUDES[kind])
+    return not any(run.status == "RUNNING" and run.service in excluded for run in state.runs.values())
+
+
+def _failed(last: Run | None) -> str:
+    if last is None or last.status != "FAILED":
+        return ""
+    return f"its last run failed at {utc(last.ended_at or last.queued_at)} UTC: {last.reason or 'no reason is known'}"
+
+
+def _overdue(
+    state: TableState, service: Service, trigger: Trigger, now: int, grace: int, before: Before, deleted: DeletedRows
+) -> str:
+    runs = runs_of(state, service.kind)
+    last = runs[0] if runs else None
+    if last is not None and last.is_open:
+        return _stuck(state, last, now - grace)
+    at = firing(service, trigger, now - grace)
+    if at is not None and not any(answers(run, at) for run in runs):
+        return (
+            f"its schedule {trigger.schedule} {trigger.timezone} asked for a run at {utc(at)} UTC, and there was none"
+            f"{_since(last)}"
+        )
+    if service.since > now - grace or (last is not None and last.status in ("FAILED", "CANCELLED")):
+        return ""  # the failure is what there is to say; it is tried again later
+    why = condition(state, service.kind, trigger, deleted)
+    then = before() if why else None
+    if then is None or next(iter(runs_of(then, service.kind)), None) != last:
+        return ""
+    same = (then.dataset, then.lance_version) == (state.dataset, state.lance_version)
+    held = condition(then, service.kind, trigger, deleted if same else dict)
+    if not held:
+        return ""
+    return f"its condition holds since {utc(now - grace)} UTC at least ({why}), and it did not run{_since(last)}"
+
+
+def _stuck(state: TableState, run: Run, late: int) -> str:
+    if run.status == "QUEUED" and run.queued_at < late and may_start(state, run.service):
+        return f"run {run.run_id} is queued since {utc(run.queued_at)} UTC, and nobody starts it"
+    if run.status == "RUNNING" and run.lease_until is not None and run.lease_until < late:
+        return f"the holder of run {run.run_id} is silent since {utc(run.lease_until)} UTC, and nobody went on"
+    return ""
+
+
+def _since(last: Run | None) -> str:
+    return f"; its last run was queued at {utc(last.queued_at)} UTC" if last else "; it never ran"

@@ -1,0 +1,1 @@
+"""From nodes whose shape was checked to columns, indexes, services and clusters."""

@@ -1,0 +1,154 @@
+"""Column declarations: nodes whose shape was checked to `Column`s, and the place of each of their properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from deployer.errors import Position
+from deployer.specs.types.parser import parse_type
+from deployer.specs.types.types import Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct
+from deployer.specs.yaml.nodes import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A column and the node that declares it."""
+
+    column: Column
+    node: Node
+
+    @property
+    def at(self) -> Position:
+        return self.node.at
+
+    @property
+    def type_at(self) -> Position:
+        return _properties(self.node)["type"].at
+
+    def place_of(self, name: str) -> Position:
+        """Where the value of one of its properties stands."""
+        return _properties(self.node)[name].at
+
+    def places(self) -> Iterator[tuple[str, Position]]:
+        """Where the column and its properties stand, by path: `carrier`, `carrier.type`, `trip.length.type`."""
+        return _places(self.node, self.column.name)
+
+
+class Places(Mapping[str, Position]):
+    """Positions by path, found when somebody asks: most runs never do, and a large lake has hundreds of thousands."""
+
+    def __init__(self, find: Callable[[], Mapping[str, Position]]) -> None:
+        self._find = find
+        self._found: Mapping[str, Position] | None = None
+
+    def _places(self) -> Mapping[str, Position]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def __getitem__(self, path: str) -> Position:
+        return self._places()[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places())
+
+    def __len__(self) -> int:
+        return len(self._places())
+
+
+def read_columns(nodes: Sequence[Node]) -> list[Declared]:
+    """The columns of a list whose shape is sound."""
+    return [Declared(_column(node), node) for node in nodes]
+
+
+def _column(node: Node) -> Column:
+    return _named(node, str(_properties(node)["name"].value))
+
+
+def _named(node: Node, name: str) -> Column:
+    properties = _properties(node)
+    nullable, description, renamed_from, default, using, source = (
+        properties.get("nullable"),
+        properties.get("description"),
+        properties.get("renamed_from"),
+        properties.get("default"),
+        properties.get("using"),
+        properties.get("source"),
+    )
+    return Column(
+        name,
+        _type(properties["type"]),
+        nullable is None or nullable.value is True,
+        str(description.value).strip() if description else "",
+        str(renamed_from.value) if renamed_from else None,
+        node.at,
+        str(default.value).strip() if default else "",
+        str(using.value).strip() if using else None,
+        str(source.value) if source else None,
+    )
+
+
+def _type(node: Node) -> ColumnType:
+    if isinstance(node.value, str):
+        return parse_type(node.value)
+    name, inner = _nested(node)
+    match name:
+        case "struct":
+            return Struct(tuple(_column(field) for field in _items(inner)))
+        case "list" | "large_list":
+            return ListOf(_element(inner, "item"), large=name == "large_list")
+        case "map":
+            parts = _properties(inner)
+            return MapOf(replace(_element(parts["key"], "key"), nullable=False), _element(parts["value"], "value"))
+        case _:
+            parts = _properties(inner)
+            size = parts["size"].value
+            assert isinstance(size, (int, float))  # noqa: S101
+            return FixedSizeList(_element(parts["item"], "item"), int(size))
+
+
+def _element(node: Node, name: str) -> Column:
+    return _named(node, name) if _is_element(node) else Column(name, _type(node), at=node.at)
+
+
+def _is_element(node: Node) -> bool:
+    return isinstance(node.value, dict) and "type" in node.value
+
+
+def _places(node: Node, path: str) -> Iterator[tuple[str, Position]]:
+    yield path, node.at
+    for key, child in _properties(node).items():
+        yield f"{path}.{key}", child.key_at
+    yield from _type_places(_properties(node)["type"], path)
+
+
+def _type_places(node: Node, path: str) -> Iterator[tuple[str, Position]]:
+    if isinstance(node.value, str):
+        return
+    name, inner = _nested(node)
+    if name == "struct":
+        for field in _items(inner):
+            yield from _places(field, f"{path}.{_properties(field)['name'].value}")
+        return
+    parts = {"item": inner} if name in ("list", "large_list") else _properties(inner)
+    for part, child in parts.items():
+        if _is_element(child):
+            yield from _places(child, f"{path}.{part}")
+        elif part != "size":
+            yield f"{path}.{part}", child.at
+            yield from _type_places(child, f"{path}.{part}")
+
+
+def _nested(node: Node) -> tuple[str, Node]:
+    return next(iter(_properties(node).items()))
+
+
+def _items(node: Node) -> Sequence[Node]:
+    assert isinstance(node.value, list)  # noqa: S101
+    return node.value
+
+
+def _properties(node: Node) -> dict[str, Node]:
+    assert isinstance(node.value, dict)  # noqa: S101
+    return node.value

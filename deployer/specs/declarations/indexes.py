@@ -1,0 +1,178 @@
+"""Index declarations: the `indexes` of a table to `IndexSpec`s, with their rules, and their JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from deployer.errors import Position
+from deployer.specs.model import IndexSpec
+from deployer.specs.rules import Rule
+from deployer.specs.schema.index_kinds import declared_parameters, type_remedy
+from deployer.specs.schema.services import plain
+from deployer.specs.types.types import Column, FixedSizeList, Scalar, Struct, format_type
+from deployer.specs.validation.plain_values import text, texts
+from deployer.specs.yaml.nodes import Node
+from deployer.specs.yaml.suggestions import nearest
+
+Report = Callable[[Position, Rule, str, str], None]
+
+_OWN = ("kind", "columns", "name")
+
+
+def read_indexes(
+    node: Node | None, columns: Sequence[Column], lacks: Callable[[str], bool], report: Report
+) -> tuple[IndexSpec, ...]:
+    """The sound indexes of a list whose shape is sound, by name; `lacks`: whether the table has no column of a name."""
+    indexes: dict[str, IndexSpec] = {}
+    first_of: dict[str, str] = {}
+    for item in _items(node):
+        properties = _properties(item)
+        index = _index(properties)
+        at = (properties.get("name") or item).at
+        if (first := first_of.setdefault(index.name.lower(), index.name)) != index.name or index.name in indexes:
+            what = f"a second index `{index.name}`"
+            what = what if first == index.name else f"index `{index.name}` differs only in case from `{first}`"
+            report(at, Rule.DUPLICATE_INDEX, what, "give one of them another `name`")
+            continue
+        indexes[index.name] = index
+        if len(index.columns) > 1:
+            what = f"index `{index.name}` has {len(index.columns)} columns, and Lance's indexes have one"
+            report(_items(properties["columns"])[1].at, Rule.INDEX_COLUMNS, what, "declare an index for each column")
+            continue
+        _check_column(index, properties, columns, lacks, report)
+    return tuple(indexes[name] for name in sorted(indexes))
+
+
+def _check_column(
+    index: IndexSpec,
+    properties: Mapping[str, Node],
+    columns: Sequence[Column],
+    lacks: Callable[[str], bool],
+    report: Report,
+) -> None:
+    [named] = _items(properties["columns"])
+    column = find_column(columns, index.columns[0])
+    if column is None:
+        if is_unknown(columns, index.columns[0], lacks):
+            near = nearest(index.columns[0], tuple(_paths(columns)))
+            remedy = f"did you mean {near}?" if near else "name one of the table's columns"
+            what = f"no column `{index.columns[0]}`, which index `{index.name}` names"
+            report(named.at, Rule.UNKNOWN_INDEX_COLUMN, what, remedy)
+        return
+    if unreadable := next(filter(_unreadable, index.columns[0].split(".")[1:]), None):
+        what = f"Lance cannot index a field with the name `{unreadable}` inside of a struct"
+        remedy = "give the field a name that starts with a letter, or index a column that is not in a struct"
+        report(named.at, Rule.INDEX_COLUMNS, what, remedy)
+    elif misfit := type_remedy(index.kind, column.type):
+        what = (
+            f"column `{index.columns[0]}` of type {format_type(column.type)} cannot have an index of kind {index.kind}"
+        )
+        report(properties["kind"].at, Rule.INDEX_TYPE, what, misfit)
+    elif isinstance(column.type, FixedSizeList):
+        _check_vector(index, properties, column.type, report)
+    _check_pieces(index, properties, report)
+
+
+def _unreadable(name: str) -> bool:
+    """Whether pylance 14 reads the name of a field as a number or a literal when it builds an index on it."""
+    is_word = all(character.isalnum() or character == "_" for character in name)
+    return is_word and (name[0].isnumeric() or name.lower() in ("null", "true", "false"))
+
+
+def _check_vector(index: IndexSpec, properties: Mapping[str, Node], vector: FixedSizeList, report: Report) -> None:
+    parts = index.parameters.get("num_sub_vectors")
+    if isinstance(parts, int) and vector.size % parts:
+        fits = [str(n) for n in range(1, vector.size + 1) if not vector.size % n]
+        what = f"{parts} sub-vectors do not divide a vector of {vector.size}"
+        report(properties["num_sub_vectors"].at, Rule.INDEX_PARAMETER, what, f"use one of {', '.join(fits[-8:])}")
+    of_bits = isinstance(vector.item.type, Scalar) and vector.item.type.name == "uint8"
+    if of_bits != (index.parameters.get("metric") == "hamming"):
+        what = "vectors of uint8 have the metric hamming, and only they"
+        remedy = "write `metric: hamming`" if of_bits else "use l2, cosine or dot"
+        report((properties.get("metric") or properties["kind"]).at, Rule.INDEX_PARAMETER, what, remedy)
+
+
+def _check_pieces(index: IndexSpec, properties: Mapping[str, Node], report: Report) -> None:
+    shortest, longest = (index.parameters.get(f"{end}_ngram_length", 3) for end in ("min", "max"))
+    if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
+        node = properties.get("min_ngram_length") or properties["max_ngram_length"]
+        what = f"the shortest piece has {shortest} characters and the longest {longest}"
+        report(node.at, Rule.INDEX_PARAMETER, what, "make `max_ngram_length` at least `min_ngram_length`")
+
+
+def find_column(columns: Sequence[Column], path: str) -> Column | None:
+    """The column, or field of structs, of that dotted path."""
+    first, _, rest = path.partition(".")
+    column = next((each for each in columns if each.name == first), None)
+    if column is None or not rest:
+        return column
+    return find_column(column.type.fields, rest) if isinstance(column.type, Struct) else None
+
+
+def is_unknown(columns: Sequence[Column], path: str, lacks: Callable[[str], bool]) -> bool:
+    """Whether a path that `find_column` does not find is surely wrong: it does not lead to a column with problems."""
+    first = path.partition(".")[0]
+    return lacks(first) or any(column.name == first for column in columns)
+
+
+def _paths(columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
+    for column in columns:
+        yield prefix + column.name
+        if isinstance(column.type, Struct):
+            yield from _paths(column.type.fields, f"{prefix}{column.name}.")
+
+
+def index_places(node: Node | None) -> Iterator[tuple[str, Position]]:
+    """Where indexes and their properties stand, by path: `embedding_ivf_pq`, `embedding_ivf_pq.metric`."""
+    for item in _items(node):
+        name = _index(_properties(item)).name
+        yield name, item.at
+        for key, child in _properties(item).items():
+            yield f"{name}.{key}", child.key_at
+
+
+def _index(properties: Mapping[str, Node]) -> IndexSpec:
+    kind = str(properties["kind"].value)
+    columns = tuple(str(node.value) for node in _items(properties["columns"]))
+    name = properties.get("name")
+    values = {key: _plain(node) for key, node in properties.items() if key not in _OWN}
+    return IndexSpec(
+        str(name.value) if name else default_name(columns, kind), columns, kind, declared_parameters(kind, values)
+    )
+
+
+def default_name(columns: Sequence[str], kind: str) -> str:
+    """The name of an index that was given none."""
+    return "_".join((*columns, kind)).replace(".", "_")
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node.value, list):
+        return [_plain(item) for item in node.value]
+    return int(node.value) if isinstance(node.value, float) else node.value
+
+
+def _items(node: Node | None) -> Sequence[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else ()
+
+
+def _properties(node: Node) -> Mapping[str, Node]:
+    assert isinstance(node.value, dict)  # noqa: S101
+    return node.value
+
+
+def index_to_json(index: IndexSpec) -> dict[str, Any]:
+    """An index as JSON: as in YAML, with its name."""
+    return {"name": index.name, "columns": list(index.columns), "kind": index.kind, **index.parameters}
+
+
+def index_from_json(form: Mapping[str, Any]) -> IndexSpec:
+    """The inverse of `index_to_json`; what equals a default is left out, whole doubles become integers.
+
+    Raises InvalidInput for a form that is not an index's.
+    """
+    values = {key: plain(value) for key, value in form.items() if key not in _OWN}
+    kind, columns = text(form, "kind"), texts(form, "columns")
+    name = text(form, "name", "") or default_name(columns, kind)
+    return IndexSpec(name, columns, kind, declared_parameters(kind, values))

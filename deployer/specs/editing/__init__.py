@@ -1,0 +1,1 @@
+"""Changes of spec files that keep every other line, and new spec files."""

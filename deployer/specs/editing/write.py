@@ -1,0 +1,192 @@
+"""A lake as canonical YAML: no includes, schemas, variables or overlays; `load_lake` reads the same lake back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, assert_never
+
+import yaml
+
+from deployer.specs.model import InstanceSpec, KeyValue, Lake, ServiceSpec, TableSpec
+from deployer.specs.schema.aws_settings import aws_document
+from deployer.specs.schema.services import option_document
+from deployer.specs.serialized.services import service_to_json
+from deployer.specs.serialized.specs import column_to_json, instance_to_json, table_to_json
+from deployer.specs.sources.variables import escaped
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    children,
+    format_type,
+)
+from deployer.specs.values import sizes
+from deployer.specs.values.key_times import PER_SECOND
+from deployer.specs.yaml.nodes import resolve_plain
+from deployer.text.visible import is_visible, visible_yaml
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def lake_to_yaml(lake: Lake) -> str:
+    """Every document of the lake, the instance first, then its tables by name."""
+    tables = sorted(lake.tables, key=lambda table: table.full_name)
+    return "---\n".join((instance_to_yaml(lake.instance), *(table_to_yaml(table) for table in tables)))
+
+
+def instance_to_yaml(spec: InstanceSpec) -> str:
+    """The Instance document that declares `spec`."""
+    settings = aws_document(spec.aws)
+    return to_yaml({"kind": "Instance", **instance_to_json(spec), **({"aws": settings} if settings else {})})
+
+
+def table_to_yaml(spec: TableSpec) -> str:
+    """The Table document that declares `spec`."""
+    return to_yaml(table_document(spec))
+
+
+def table_document(spec: TableSpec) -> dict[str, Any]:
+    """The Table document as plain values, in the order in which people write it."""
+    form: dict[str, Any] = table_to_json(spec)
+    form["columns"] = [column_document(column) for column in spec.columns]
+    if spec.split_points:
+        by_name = {column.name: column for column in spec.columns}
+        keys = [by_name[name] for name in spec.row_keys]
+        form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
+    if spec.services:
+        form["services"] = {service.name: service_document(service) for service in spec.services}
+    first = ("database", "name", "renamed_from", "description", "columns")
+    return {"kind": "Table"} | {name: form[name] for name in first if name in form} | form
+
+
+def service_document(service: ServiceSpec) -> dict[str, Any]:
+    """A service as a spec has it: sizes as people write them."""
+    form = service_to_json(service)
+    if "bytes" in form.get("trigger", {}):
+        form["trigger"]["bytes"] = sizes.in_words(form["trigger"]["bytes"])
+    if not service.unsafe_raw and "options" in form:
+        form["options"] = {name: option_document(service.kind, name, each) for name, each in form["options"].items()}
+    return form
+
+
+def column_document(column: Column) -> dict[str, Any]:
+    """A column as a spec has it; nested types with notes of their own in the long form."""
+    form = column_to_json(column)
+    form.pop("fields", None)
+    return {**form, "type": type_document(column.type)}
+
+
+def type_document(column_type: ColumnType) -> Any:
+    """A type as text, or in the long form where that alone can hold its descriptions."""
+    if not _has_notes(column_type):
+        return format_type(column_type)
+    match column_type:
+        case Struct(fields):
+            return {"struct": [column_document(field) for field in fields]}
+        case ListOf(item, large):
+            return {"large_list" if large else "list": _element(item)}
+        case FixedSizeList(item, size):
+            return {"fixed_size_list": {"item": _element(item), "size": size}}
+        case MapOf(key, value):
+            return {"map": {"key": _element(key, always_there=True), "value": _element(value)}}
+        case Scalar() | Dictionary() | Blob():
+            return format_type(column_type)
+        case _:
+            assert_never(column_type)
+
+
+def _has_notes(column_type: ColumnType) -> bool:
+    return any(
+        child.description or child.renamed_from is not None or _has_notes(child.type) for child in children(column_type)
+    )
+
+
+def _element(column: Column, *, always_there: bool = False) -> dict[str, Any]:
+    form = column_document(column)
+    form.pop("name")
+    if always_there:
+        form.pop("nullable", None)
+    return form
+
+
+def split_point_document(point: Sequence[KeyValue], keys: Sequence[Column]) -> Any:
+    """A split point as a spec has it: a value of the first row key, or a list of values of the first few."""
+    values = [_key_value(value, column) for value, column in zip(point, keys, strict=False)]
+    return values[0] if len(values) == 1 else values
+
+
+def _key_value(value: KeyValue, column: Column) -> Any:
+    """The value as `read_key_value` takes it."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if not isinstance(column.type, Scalar) or isinstance(value, str | float | bool):
+        return value
+    try:
+        return _moment(value, column.type)
+    except OverflowError:  # a time that Python's own types do not reach
+        return value
+
+
+def _moment(value: int, kind: Scalar) -> Any:
+    args = kind.args
+    match kind.name:
+        case "date32":
+            return (_EPOCH + timedelta(days=value)).date().isoformat()
+        case "date64":
+            return (_EPOCH + timedelta(milliseconds=value)).date().isoformat()
+        case "time32" | "time64":
+            return _clock(value, str(args[0]))
+        case "timestamp":
+            days, rest = divmod(value, 86_400 * PER_SECOND[str(args[0])])
+            zone = "Z" if args[1:] else ""
+            return f"{(_EPOCH + timedelta(days=days)).date().isoformat()}T{_clock(rest, str(args[0]))}{zone}"
+        case "duration":
+            return f"{value}{args[0]}"
+        case _:
+            return value
+
+
+def _clock(value: int, unit: str) -> str:
+    seconds, fraction = divmod(value, PER_SECOND[unit])
+    digits = len(str(PER_SECOND[unit])) - 1
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:0{digits}}" if fraction else text
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+    """One document as YAML that the core schema of YAML 1.2 reads back as it is."""
+    text = yaml.dump(
+        escaped(document),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=120,
+        default_flow_style=False,
+        indent=2,
+    )
+    return visible_yaml(text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what YAML 1.2 would not read as text."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    plain = not value or (resolve_plain(value) == value and value.isprintable() and is_visible(value))
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=None if plain else '"')
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,1 @@
+"""From spec files to one `Lake`, or every problem that they have. `load_lake` is the way in."""

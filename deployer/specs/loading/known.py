@@ -1,0 +1,70 @@
+"""Lakes that were read already, for a program that reads the same specs: it gets what the command has shown.
+
+The program runs in a process of its own, to which they are handed as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from deployer.specs.model import Lake
+from deployer.specs.serialized.aws import aws_from_json, aws_to_json
+from deployer.specs.serialized.specs import instance_from_json, instance_to_json, table_from_json, table_to_json
+
+_Place = tuple[Path, Path, str | None]
+
+_known: dict[_Place, Lake] = {}
+
+
+@contextmanager
+def known_lake(project_dir: Path, specs_path: Path, lake: Lake, stack: str | None = None) -> Iterator[None]:
+    """Inside it, `load_lake` of the same place gives `lake`, in this process and in the program that it runs."""
+    place = _place(project_dir, specs_path, stack)
+    _known[place] = lake
+    try:
+        yield
+    finally:
+        del _known[place]
+
+
+def find_known(project_dir: Path, specs_path: Path, stack: str | None) -> Lake | None:
+    """The lake that is known to be declared there."""
+    return _known.get(_place(project_dir, specs_path, stack)) if _known else None
+
+
+def known_as_json() -> list[Any]:
+    """All that is known, for `learn`."""
+    return [
+        {"project": str(project), "specs": str(specs), "stack": stack, **lake_as_json(lake)}
+        for (project, specs, stack), lake in _known.items()
+    ]
+
+
+def learn(documents: Sequence[Any]) -> None:
+    """Knows what `known_as_json` of another process gave; places in the specs' files are not among it."""
+    for each in documents:
+        _known[Path(each["project"]), Path(each["specs"]), each["stack"]] = lake_from_json(each)
+
+
+def lake_as_json(lake: Lake) -> dict[str, Any]:
+    """A lake without the places in the specs' files, for `lake_from_json` of another process."""
+    return {
+        "instance": instance_to_json(lake.instance),
+        "aws": aws_to_json(lake.instance.aws),
+        "tables": [table_to_json(table) for table in lake.tables],
+    }
+
+
+def lake_from_json(document: Mapping[str, Any]) -> Lake:
+    """The lake that `lake_as_json` gave."""
+    instance = replace(instance_from_json(document["instance"]), aws=aws_from_json(document["aws"]))
+    return Lake(instance, tuple(map(table_from_json, document["tables"])))
+
+
+def _place(project_dir: Path, specs_path: Path, stack: str | None) -> _Place:
+    project = Path(project_dir).resolve()
+    return project, project / specs_path, stack

@@ -1,0 +1,181 @@
+"""Loads a lake: spec files to one `Lake`, or every problem that they have."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from deployer.errors import InvalidSpecs, NotFound, Position, Problem
+from deployer.specs.declarations.services import Defaults
+from deployer.specs.loading.instances import read_instance
+from deployer.specs.loading.known import find_known
+from deployer.specs.loading.schemas import Schemas
+from deployer.specs.loading.tables import read_table
+from deployer.specs.model import InstanceSpec, Lake, TableSpec
+from deployer.specs.rules import Rule
+from deployer.specs.sources.files import Document, Sources, read_sources
+from deployer.specs.sources.limits import check_text
+from deployer.specs.sources.variables import Environment
+
+
+def load_lake(
+    project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
+) -> Lake:
+    """The lake that a spec file, or all spec files of a folder, declare.
+
+    A relative `specs_path` is relative to `project_dir`; positions name files relative to it. `stack` chooses overlays
+    and the values of variables, over which `values` go: those of the stack's Pulumi configuration, as texts. Raises
+    InvalidSpecs with every problem at once, and NotFound when there is no such file or folder.
+    """
+    project = Path(project_dir).resolve()
+    path = project / specs_path
+    if (known := find_known(project, path, stack)) is not None:
+        return known
+    if not path.exists():
+        raise NotFound("no such file or folder of specs", where=specs_path, remedy="give the folder of the spec files")
+    with _collection_paused():
+        environment = Environment(stack, values or {}, f"Pulumi.{stack}.yaml" if stack else "Pulumi.yaml")
+        sources = read_sources(project, path, environment)
+        problems = sources.problems
+        instance = _instance(sources, problems)
+        schemas = _schemas(sources, problems)
+        tables = _tables(sources, schemas, _defaults(sources, instance), problems)
+        if (over := check_text(tables)) is not None:
+            problems.append(over)
+    if problems or instance is None:
+        raise InvalidSpecs(tuple(dict.fromkeys(problems)))  # what an alias repeats is one problem
+    return Lake(instance, tuple(tables), tuple(sources.files))
+
+
+def declared_root(
+    project_dir: Path, specs_path: Path, stack: str | None = None, values: Mapping[str, str] | None = None
+) -> str | None:
+    """The instance's root from specs that have problems, as `load_lake` says them; None when those may concern it.
+
+    Of a file that cannot be read nobody knows whether it holds an overlay with another root.
+    """
+    project = Path(project_dir).resolve()
+    sources = read_sources(project, project / specs_path, Environment(stack, values or {}, ""))
+    instances = _of_kind(sources, "Instance")
+    if sources.incomplete or len(instances) != 1 or instances[0].get("root") is None:
+        return None
+    problems: list[Problem] = []
+    root = read_instance(instances[0], problems).root
+    return None if problems else root
+
+
+def read_files(project_dir: Path, specs_path: Path, stack: str | None = None) -> list[str]:
+    """The files that `load_lake` reads, also of specs that have problems; relative to the project."""
+    project = Path(project_dir).resolve()
+    return read_sources(project, project / specs_path, Environment(stack)).files
+
+
+@contextmanager
+def _collection_paused() -> Iterator[None]:
+    """Specs are trees without cycles: looking for some in a million new nodes takes longer than reading them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _of_kind(sources: Sources, kind: str) -> list[Document]:
+    return [document for document in sources.documents if document.kind == kind]
+
+
+def _instance(sources: Sources, problems: list[Problem]) -> InstanceSpec | None:
+    instances = _of_kind(sources, "Instance")
+    if not instances:
+        if not sources.incomplete:
+            at = Position(sources.files[0])
+            problems.append(
+                Problem(at, "no Instance is declared", "add `kind: Instance` with a name and a root", Rule.NO_INSTANCE)
+            )
+        return None
+    first, *others = instances
+    for other in others:
+        what = f"a second Instance beside the one of {first.node.at}"
+        problems.append(Problem(other.node.at, what, "keep one, as a lake has exactly one", Rule.SECOND_INSTANCE))
+    return read_instance(first, problems)
+
+
+def _schemas(sources: Sources, problems: list[Problem]) -> Schemas:
+    documents: dict[str, Document] = {}
+    first_of: dict[str, Document] = {}
+    incomplete = sources.incomplete
+    for document in _of_kind(sources, "Schema"):
+        node = document.get("name")
+        if node is None:
+            incomplete = True
+            continue
+        name = str(node.value)
+        first = first_of.setdefault(name.lower(), document)
+        if first is document:
+            documents[name] = document
+            continue
+        other = first.get("name")
+        assert other is not None  # noqa: S101
+        same = "is declared already" if other.value == name else f"differs only in case from `{other.value}`"
+        what = f"schema `{name}` {same} ({other.at})"
+        problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_SCHEMA))
+    schemas = Schemas(documents, incomplete, problems)
+    for name in documents:
+        schemas.of(name)
+    return schemas
+
+
+def _defaults(sources: Sources, instance: InstanceSpec | None) -> Defaults:
+    """What the tables of the one instance have unless they say otherwise."""
+    documents = _of_kind(sources, "Instance")
+    if instance is None or len(documents) != 1:
+        return Defaults(None, None)
+    broken = "clusters" in documents[0].broken
+    clusters = None if broken else tuple(cluster.name for cluster in instance.clusters)
+    return Defaults(documents[0].get("services"), clusters)
+
+
+def _tables(sources: Sources, schemas: Schemas, defaults: Defaults, problems: list[Problem]) -> list[TableSpec]:
+    tables = [(read_table(document, schemas, defaults, problems), document) for document in _of_kind(sources, "Table")]
+    named = [pair for pair in tables if not pair[1].broken & {"database", "name"}]
+    seen: dict[str, TableSpec] = {}
+    for table, document in named:
+        first = seen.setdefault(table.full_name.lower(), table)
+        if first is not table:
+            twice = first.full_name == table.full_name
+            same = "is declared already" if twice else f"differs only in case from `{first.full_name}`"
+            what = f"table `{table.full_name}` {same} ({first.sources['']})"
+            node = document.get("name")
+            assert node is not None  # noqa: S101
+            problems.append(Problem(node.at, what, "rename or remove one of them", Rule.DUPLICATE_TABLE))
+    _check_renames(named, seen, problems)
+    return [table for table, _ in tables]
+
+
+def _check_renames(
+    tables: Sequence[tuple[TableSpec, Document]], declared: dict[str, TableSpec], problems: list[Problem]
+) -> None:
+    renamed: dict[str, TableSpec] = {}
+    for table, document in tables:
+        node, before = document.get("renamed_from"), table.former_name
+        if before is None or node is None:
+            continue
+        first = renamed.setdefault(before.lower(), table)
+        if before == table.full_name:
+            rule, what = Rule.RENAMED_FROM_ITSELF, f"table `{before}` is renamed from itself"
+            remedy = "remove `renamed_from`"
+        elif before.lower() in declared and declared[before.lower()] is not table:
+            rule = Rule.RENAMED_FROM_DECLARED
+            what = f"table `{table.full_name}` is renamed from `{before}`, which is still declared"
+            remedy = f"remove table `{before}`, or `renamed_from`"
+        elif first is not table:
+            rule = Rule.RENAMED_FROM_TWICE
+            what = f"tables `{first.full_name}` and `{table.full_name}` are both renamed from `{before}`"
+            remedy = "keep `renamed_from` in one of them"
+        else:
+            continue
+        problems.append(Problem(node.at, what, remedy, rule))

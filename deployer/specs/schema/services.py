@@ -1,0 +1,299 @@
+"""The JSON Schema of table services: the kinds, their options and their triggers. Specs and the client both read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from deployer.errors import InvalidInput
+from deployer.specs.schema.parts import (
+    Json,
+    choice,
+    constant,
+    count,
+    duration,
+    flag,
+    list_of,
+    object_schema,
+    ref,
+    share,
+    size,
+    text,
+)
+from deployer.specs.schema.targets import TARGET_SCHEMAS
+from deployer.specs.values.durations import canonical
+from deployer.specs.values.sizes import bytes_of, in_words
+from deployer.specs.yaml.suggestions import one_of
+
+if TYPE_CHECKING:
+    from deployer.state.model.services import ServiceKind
+
+MODES = ("AUTOMATIC", "ON_DEMAND")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """`trigger` is the one of an AUTOMATIC service that declares none."""
+
+    description: str
+    options: Mapping[str, Json]
+    trigger: Mapping[str, Any]
+
+
+_FILE_BYTES: Json = size("Files are written up to this size.", default="256MB")
+_KINDS: Mapping[str, _Kind] = {
+    "COMPACT": _Kind(
+        "Merges small files of a leaf and drops deleted rows; rows stay in their order.",
+        {
+            "target_file_bytes": _FILE_BYTES,
+            "target_rows": count(
+                "Files are written up to this many rows; the table's `max_rows_per_file` unless set.", 1, 2**31 - 1
+            ),
+            "strategy": choice(
+                "Which files are merged: all that are small, files of about the same size (each row is rewritten "
+                "less often), or level by level.",
+                ("size", "tiered", "leveled"),
+                default="size",
+            ),
+            "min_files": count("A leaf with fewer small files is left alone.", 2, 1_000_000, default=2),
+            "max_deleted_share": share(
+                "A file of which a larger share of the rows is deleted is rewritten, however large.", default=0.1
+            ),
+            "portion_bytes": size(
+                "So much is rewritten between two commits: less shows results earlier, more commits less often.",
+                default="1GB",
+            ),
+        },
+        {"small_files": 32, "deleted_share": 0.2},
+    ),
+    "CLUSTER": _Kind(
+        "Rewrites rows so that those which are near each other in some columns are in the same files.",
+        {
+            "columns": list_of(
+                "Columns to cluster by; the table's row keys and sort keys unless set.", ref("column_path"), minItems=1
+            ),
+            "curve": choice(
+                "How several columns become one order: one after the other, or along a space-filling curve, with which "
+                "filters on any of them read little.",
+                ("sort", "zorder", "hilbert"),
+                default="sort",
+            ),
+            "incremental": flag("Whether only what is not clustered yet is rewritten.", True),
+            "target_file_bytes": _FILE_BYTES,
+            "portion_bytes": size(
+                "So much of a leaf is arranged at once and committed: more clusters better, less shows results early.",
+                default="10GB",
+            ),
+            "dry_run": flag("Whether it only says how well the table is clustered and what would be rewritten.", False),
+        },
+        {"rows": 10_000_000},
+    ),
+    "CLEAN": _Kind(
+        "Removes old versions, and files that no version needs. Never what a savepoint, a tag or a reader needs.",
+        {
+            "older_than": duration("Versions younger than this are kept.", default="7d"),
+            "keep_versions": count("So many of the newest versions are kept, however old.", 1, 1_000_000, default=1),
+            "dry_run": flag("Whether it only says what would go.", False),
+        },
+        {"schedule": "30 3 * * *"},
+    ),
+    "METASYNC": _Kind(
+        "Publishes the table's name, schema, partitions, descriptions and version to catalogs.",
+        {
+            "targets": {
+                "type": "array",
+                "description": "Where to; the lake's own directory namespace unless set.",
+                "items": {"oneOf": TARGET_SCHEMAS},
+                "minItems": 1,
+                "default": [{"type": "directory"}],
+            }
+        },
+        {"commits": 1},
+    ),
+    "AUTOSAVEPOINT": _Kind(
+        "Makes savepoints: named states of the table that `restore` goes back to and that are not cleaned away.",
+        {
+            "expires_after": duration("A savepoint is removed after this long.", default="30d"),
+            "keep": count("So many savepoints are kept; the oldest goes first.", 1, 10_000, default=30),
+        },
+        {"schedule": "0 0 * * *"},
+    ),
+}
+#: Kinds that a table can declare. RESTORE is run on demand only.
+KINDS = cast("tuple[ServiceKind, ...]", tuple(_KINDS))
+
+_CONDITIONS: Mapping[str, Json] = {
+    "commits": count("Runs after so many commits.", 1, 1_000_000_000),
+    "rows": count("Runs after so many rows were written.", 1, 2**53),
+    "bytes": size("Runs after so much was written."),
+    "small_files": count("Runs when COMPACT would merge so many small files.", 1, 1_000_000_000),
+    "deleted_share": share("Runs when this share of the rows is deleted in files."),
+}
+_TRIGGER = object_schema(
+    "Trigger",
+    "When an AUTOMATIC service runs: by a schedule, or by what was written since its last run. Any one is enough.",
+    (),
+    {
+        "schedule": text(
+            "Cron expression: minute, hour, day of the month, month, day of the week.",
+            minLength=1,
+            examples=["0 3 * * *", "*/15 * * * MON-FRI"],
+        ),
+        "timezone": text("Time zone of the schedule.", minLength=1, default="UTC", examples=["Europe/Berlin"]),
+        **_CONDITIONS,
+    },
+)
+CONDITIONS = tuple(_CONDITIONS)
+
+_OPTIONS = (
+    "What it does. Sizes are bytes, or such as `256MB` (decimal) or `1GiB` (binary); times are days or hours, such as "
+    "`7d` or `36h`."
+)
+_COMMON: Mapping[str, Json] = {
+    "enabled": flag("Whether the table has it; false leaves out what the instance declares for all tables.", True),
+    "trigger_mode": choice("Whether triggers start it, or only people and programs.", MODES, default="AUTOMATIC"),
+    "cluster": ref("dashed_name", "The cluster that runs it; the one that jobs have otherwise unless set."),
+}
+
+
+def _service_schema(kind: str) -> Json:
+    about = _KINDS[kind]
+    trigger = " or ".join(
+        f"{name} {value:,}" if name == "rows" else f"{name} {value}" for name, value in about.trigger.items()
+    )
+    typed = object_schema(
+        kind,
+        about.description,
+        (),
+        {
+            **_COMMON,
+            "trigger": ref("trigger", f"When it runs. Unless set: {trigger}."),
+            "options": object_schema(f"Options of {kind}", _OPTIONS, (), about.options),
+        },
+    )
+    return {"description": about.description, "anyOf": [ref("raw_service"), typed]}
+
+
+def services_schema() -> Json:
+    """The `services` of a table, and of an instance for all of its tables."""
+    return object_schema(
+        "Services",
+        "What keeps the table healthy, one of each kind.",
+        (),
+        {kind.lower(): _service_schema(kind) for kind in KINDS},
+    )
+
+
+def raw_service_schema() -> Json:
+    """A service whose options are not checked."""
+    return object_schema(
+        "Unchecked service",
+        "A service of any kind with options that are passed on as they are, such as those of a newer release.",
+        ("unsafe_raw",),
+        {
+            **_COMMON,
+            "trigger": ref("trigger", "When it runs; the kind's own trigger unless set."),
+            "unsafe_raw": constant(True, "Options are not checked; the plan says so."),
+            "options": {
+                "type": "object",
+                "description": "Texts by name.",
+                "additionalProperties": text("A value."),
+            },
+        },
+    )
+
+
+def trigger_schema() -> Json:
+    """The JSON Schema of a trigger."""
+    return _TRIGGER
+
+
+def option_names(kind: str) -> tuple[str, ...]:
+    """The options of a kind in the order in which they are documented."""
+    return tuple(_KINDS[kind].options)
+
+
+def option_schema(kind: str, name: str) -> Json:
+    """The JSON Schema of one option."""
+    return _KINDS[kind].options[name]
+
+
+def default_trigger(kind: str) -> Mapping[str, Any]:
+    """The trigger, in JSON form, of an AUTOMATIC service that declares none."""
+    return _KINDS[kind].trigger
+
+
+def all_options(kind: str, declared: Mapping[str, Any]) -> dict[str, Any]:
+    """Declared options with the defaults of the others, in canonical form: sizes in bytes."""
+    defaults = {
+        name: canonical_option(kind, name, schema["default"])
+        for name, schema in _KINDS[kind].options.items()
+        if "default" in schema
+    }
+    return {**defaults, **declared}
+
+
+def declared_options(kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that differ from their defaults, canonical and in the order of the schema."""
+    defaults = all_options(kind, {})
+    found = {name: canonical_option(kind, name, values[name]) for name in option_names(kind) if name in values}
+    return {name: value for name, value in found.items() if value is not None and value != defaults.get(name)}
+
+
+def canonical_option(kind: str, name: str, value: Any) -> Any:
+    """A value as it is kept: sizes in bytes, times in days where they are whole ones, integers without a fraction.
+
+    For values that the schema takes; raises InvalidInput for sizes and times that are none.
+    """
+    return _canonical(option_schema(kind, name), value)
+
+
+def _canonical(schema: Json, value: Any) -> Any:
+    if schema.get("format") == "bytes":
+        return bytes_of(value)
+    if schema.get("pattern") == _KINDS["CLEAN"].options["older_than"]["pattern"]:
+        return canonical(value)
+    return plain(value)
+
+
+def option_document(kind: str, name: str, value: Any) -> Any:
+    """A canonical value as people write it: sizes with their units."""
+    of_size = name in option_names(kind) and option_schema(kind, name).get("format") == "bytes"
+    return in_words(value) if of_size and isinstance(value, int) else value
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it; whole doubles, which a protobuf Struct makes of integers, become integers again."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case Mapping():
+            return {key: plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case _:
+            return value
+
+
+def trigger_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A trigger's values in canonical form, a time zone that is the default left out."""
+    found: dict[str, Any] = {}
+    for name, schema in _TRIGGER["properties"].items():
+        if name not in values or values[name] is None:
+            continue
+        value = _canonical(schema, values[name])
+        if value != schema.get("default"):
+            found[name] = " ".join(value.split()) if name == "schedule" else value
+    return found
+
+
+def kind_named(name: str, among: Sequence[ServiceKind] = KINDS) -> ServiceKind:
+    """The kind of that name, in any case. Raises InvalidInput with those that there are."""
+    wanted = name.upper()
+    for kind in among:
+        if kind == wanted:
+            return kind
+    if wanted == "RESTORE":
+        raise InvalidInput("RESTORE runs on demand only and is not attached", remedy=one_of("", among))
+    raise InvalidInput(f"unknown service `{name}`", remedy=one_of(wanted, among))

@@ -1,0 +1,1 @@
+"""Specs as JSON and back: the inputs of resources and what the state remembers."""

@@ -1,0 +1,20 @@
+"""A stack's settings of AWS as JSON. They are no part of the instance's own JSON form, which is that of live state."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from deployer.files.dataclass_json import from_asdict
+from deployer.specs.model import AwsSettings
+
+
+def aws_to_json(settings: AwsSettings) -> dict[str, Any]:
+    """What `aws_from_json` reads: settings that are not as unless said."""
+    usual = asdict(AwsSettings())
+    return {name: value for name, value in asdict(settings).items() if value != usual[name]}
+
+
+def aws_from_json(form: Any) -> AwsSettings:
+    """The inverse of `aws_to_json`. Raises ValueError for an invalid form."""
+    return from_asdict(AwsSettings, form)

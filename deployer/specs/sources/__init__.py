@@ -1,0 +1,1 @@
+"""Documents of spec files: includes, variables and overlays are resolved here."""

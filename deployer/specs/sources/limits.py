@@ -1,0 +1,71 @@
+"""How much specs may be: files, and what aliases, variables and schemas make of them.
+
+A small file can say a lot: one description of a megabyte, which a thousand columns share by an alias, a variable or a
+schema, is a gigabyte of plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from deployer.errors import Position, Problem
+from deployer.specs.model import TableSpec
+from deployer.specs.rules import Rule
+from deployer.specs.types.types import Column, children
+
+MAX_FILES = 20_000
+MAX_TOTAL_BYTES = 256 * 2**20  #: of all files
+MAX_TOTAL_VALUES = 5_000_000  #: of all files
+MAX_SUBSTITUTED = 10_000_000  #: characters that values of variables may have, each time that they are written
+MAX_TEXT = 64 * 2**20  #: characters of all tables' descriptions, expressions and tags
+
+
+@dataclass(slots=True)
+class SubstitutedText:
+    """Counts what the values of variables come to, over all files."""
+
+    characters: int = 0
+
+    def add(self, value: str, at: Position) -> Problem | None:
+        """Counts one more value; the problem when the limit is passed with it."""
+        before, self.characters = self.characters, self.characters + len(value)
+        if before > MAX_SUBSTITUTED or not self.is_over:
+            return None
+        what = f"values of variables come to more than {MAX_SUBSTITUTED:,} characters"
+        return Problem(at, what, "shorten the values that are used often", Rule.SPECS_LIMIT)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more values may be written."""
+        return self.characters > MAX_SUBSTITUTED
+
+
+def check_files(count: int, size: int, values: int, file: str) -> Problem | None:
+    """The problem when `file` is one more than may be, or when all before it and its bytes are more than may be."""
+    if count > MAX_FILES:
+        what, remedy = f"there are more than {MAX_FILES:,} spec files", "put several documents into one file"
+    elif size > MAX_TOTAL_BYTES:
+        what, remedy = f"the spec files have more than {MAX_TOTAL_BYTES:,} bytes", "split the lake into several"
+    elif values > MAX_TOTAL_VALUES:
+        what, remedy = f"the spec files have more than {MAX_TOTAL_VALUES:,} values", "split the lake into several"
+    else:
+        return None
+    return Problem(Position(file), what, remedy, Rule.SPECS_LIMIT)
+
+
+def check_text(tables: Iterable[TableSpec]) -> Problem | None:
+    """The problem when all that tables say comes to more than `MAX_TEXT`, at the table with which it does."""
+    total = 0
+    for table in tables:
+        total += len(table.description) + sum(len(key) + len(value) for key, value in table.tags.items())
+        total += sum(map(_text_of, table.columns))
+        if total > MAX_TEXT:
+            what = f"the texts of all tables have more than {MAX_TEXT:,} characters"
+            return Problem(table.sources[""], what, "shorten what aliases or schemas repeat", Rule.SPECS_LIMIT)
+    return None
+
+
+def _text_of(column: Column) -> int:
+    own = len(column.description) + len(column.default) + len(column.using or "") + len(column.source or "")
+    return own + sum(map(_text_of, children(column.type)))

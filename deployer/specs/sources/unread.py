@@ -1,0 +1,92 @@
+"""Spec files in the folder of the specs that nothing reads, such as those of a subfolder that no file includes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from deployer.files.reading import read_limited
+from deployer.specs.schema.document import KINDS
+from deployer.specs.sources.files import SUFFIXES
+from deployer.specs.sources.include_paths import LeadsOut, matching_files
+from deployer.specs.yaml.nodes import MAX_BYTES, parse_yaml
+
+MOST_FOLDERS = 10_000  #: how many folders are looked into
+_KIND = re.compile(rb"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
+_INCLUDE = re.compile(rb"^include:", re.MULTILINE)
+_NOT_SPECS = ("policies", "node_modules", "__pycache__")
+
+
+def unread_files(project: Path, specs: Path, read: Collection[str]) -> list[str]:
+    """The spec files below the folder of `specs` that are not among those `read`, relative to the project, sorted.
+
+    `specs` is the file or folder that the stack names. Left out are files without a `kind:` of specs, hidden files and
+    folders, `policies`, Pulumi's own files, files that some stack includes, and folders with an Instance of their own,
+    which are the specs of another lake. Nothing is said of a single file that lies in the project's own folder.
+    """
+    project = Path(os.path.realpath(project))
+    top = specs if specs.is_dir() else specs.parent
+    top = Path(os.path.realpath(top))
+    if not top.is_relative_to(project) or (top == project and not specs.is_dir()):
+        return []
+    known = {Path(os.path.realpath(project / name)) for name in read}
+    found = dict(_spec_files(top, known))
+    if not found:
+        return []
+    others = {path.parent for path, data in found.items() if b"Instance" in _KIND.findall(data)}
+    included = _included(project, known)
+    return sorted(
+        path.relative_to(project).as_posix()
+        for path in found
+        if path not in included and not any(path.is_relative_to(folder) for folder in others)
+    )
+
+
+def _spec_files(top: Path, known: Collection[Path]) -> Iterator[tuple[Path, bytes]]:
+    """Files with a `kind:` of specs, other than the known ones, and their content."""
+    for number, (folder, folders, names) in enumerate(os.walk(top)):
+        if number >= MOST_FOLDERS:
+            return
+        folders[:] = [each for each in folders if not each.startswith(".") and each not in _NOT_SPECS]
+        for name in names:
+            path = Path(folder, name)
+            if path.suffix not in SUFFIXES or name.startswith((".", "Pulumi.")) or path.is_symlink() or path in known:
+                continue
+            data = _content(path)
+            if any(each.decode() in KINDS for each in _KIND.findall(data)):
+                yield path, data
+
+
+def _included(project: Path, known: Collection[Path]) -> set[Path]:
+    """All files that documents of the known files include, for whatever stack, and that those files include in turn."""
+    found, waiting = set[Path](), list(known)
+    while waiting:
+        path = waiting.pop()
+        data = _content(path)
+        for pattern in _includes(data, path) if _INCLUDE.search(data) else ():
+            try:
+                files = matching_files(path.parent, pattern, lambda each: each.is_relative_to(project))
+            except (LeadsOut, ValueError):  # a problem of its own
+                continue
+            new = {Path(os.path.realpath(each)) for each in files} - found
+            found |= new
+            waiting += sorted(new)
+    return found
+
+
+def _includes(data: bytes, path: Path) -> Sequence[str]:
+    found: list[str] = []
+    for document in parse_yaml(data, path.name).documents:
+        include = document.value.get("include") if isinstance(document.value, dict) else None
+        if include is not None and isinstance(include.value, list):
+            found += [str(each.value) for each in include.value]
+    return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return read_limited(path, MAX_BYTES)
+    except OSError:
+        return b""

@@ -1,0 +1,224 @@
+"""Columns to Arrow schemas and back. Descriptions, defaults and sources travel in the fields' metadata, where Lance
+keeps them.
+
+What Lance gives back after a write is the measure: `columns_of(arrow_schema(columns)) == columns`, and the same for the
+schema of a dataset created with it, in file versions 2.1 and 2.2.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never
+
+import pyarrow as pa
+
+from deployer.errors import Corrupt, InvalidInput
+from deployer.specs.types.types import (
+    Blob,
+    Column,
+    ColumnType,
+    Dictionary,
+    FixedSizeList,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+)
+from deployer.storage.envelope import RECOVERY
+
+DESCRIPTION, DEFAULT, SOURCE = b"description", b"deployer.default", b"deployer.source"
+BLOB_MARK = (b"lance-encoding:blob", b"true")  # file version 2.2 turns a field marked so into lance.blob.v2 by itself
+EXTENSION_NAME = b"ARROW:extension:name"
+BLOB_EXTENSION = "lance.blob.v2"
+
+_PLAIN: Mapping[str, Callable[[], Any]] = {
+    "null": pa.null,
+    "bool": pa.bool_,
+    "int8": pa.int8,
+    "int16": pa.int16,
+    "int32": pa.int32,
+    "int64": pa.int64,
+    "uint8": pa.uint8,
+    "uint16": pa.uint16,
+    "uint32": pa.uint32,
+    "uint64": pa.uint64,
+    "float16": pa.float16,
+    "float32": pa.float32,
+    "float64": pa.float64,
+    "string": pa.string,
+    "large_string": pa.large_string,
+    "binary": pa.binary,
+    "large_binary": pa.large_binary,
+    "date32": pa.date32,
+    "date64": pa.date64,
+    "json": pa.json_,
+    "uuid": pa.uuid,
+}
+_WITH_ARGUMENTS: Mapping[str, Callable[..., Any]] = {
+    "fixed_size_binary": pa.binary,
+    "time32": pa.time32,
+    "time64": pa.time64,
+    "timestamp": pa.timestamp,
+    "duration": pa.duration,
+    "decimal128": pa.decimal128,
+    "decimal256": pa.decimal256,
+}
+
+
+def stored_schema(data: bytes, where: str) -> pa.Schema:
+    """The schema of stored bytes, which `where` names. Raises Corrupt for bytes that are not a schema."""
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (pa.ArrowException, OSError, ValueError):
+        raise Corrupt("the recorded schema is not an Arrow schema", where=where, remedy=RECOVERY) from None
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """The Arrow schema that a dataset of these columns is created with."""
+    return pa.schema([arrow_field(column) for column in columns])
+
+
+def arrow_field(column: Column) -> pa.Field:
+    """One column as an Arrow field, description and blob mark in its metadata."""
+    metadata: dict[bytes, bytes] = {}
+    if column.description:
+        metadata[DESCRIPTION] = column.description.encode()
+    if column.default:
+        metadata[DEFAULT] = column.default.encode()
+    if column.source is not None:
+        metadata[SOURCE] = source_note(column.source).encode()
+    if isinstance(column.type, Blob):
+        metadata.update([BLOB_MARK])
+    return pa.field(column.name, arrow_type(column.type), column.nullable, metadata or None)
+
+
+def source_note(source: str | None) -> str:
+    """The text of a source in a field's metadata: a JSON string, since the source may be empty; empty for none."""
+    return "" if source is None else json.dumps(source, ensure_ascii=False)
+
+
+def source_of(field: pa.Field) -> str | None:
+    """The name that a column of the table has in files, where that is another one than its own."""
+    noted = (field.metadata or {}).get(SOURCE)
+    try:
+        source = None if noted is None else json.loads(noted)
+    except ValueError:  # not written by deployer
+        return None
+    return source if isinstance(source, str) else None
+
+
+def arrow_type(column_type: ColumnType) -> pa.DataType:
+    """The Arrow type; of a blob, that of the values that are written."""
+    match column_type:
+        case Scalar(name, ()):
+            return _PLAIN[name]()
+        case Scalar(name, args):
+            return _WITH_ARGUMENTS[name](*args)
+        case ListOf(item, large):
+            return (pa.large_list if large else pa.list_)(arrow_field(item))
+        case FixedSizeList(item, size):
+            return pa.list_(arrow_field(item), size)
+        case Struct(fields):
+            return pa.struct([arrow_field(field) for field in fields])
+        case MapOf(key, value):
+            return pa.map_(arrow_field(key), arrow_field(value))
+        case Dictionary(index, value):
+            return pa.dictionary(arrow_type(index), arrow_type(value))
+        case Blob():
+            return pa.large_binary()
+        case _:
+            assert_never(column_type)
+
+
+def columns_of(schema: pa.Schema) -> tuple[Column, ...]:
+    """The columns of an Arrow schema, such as a dataset's; raises InvalidInput for a type that tables cannot have, and
+    for two columns of one name."""
+    _refuse_repeated(schema.names, "columns")
+    return tuple(column_of(field) for field in schema)
+
+
+def column_of(field: pa.Field) -> Column:
+    """One Arrow field as a column. Raises InvalidInput as `columns_of` does."""
+    return _column(field, field.name)
+
+
+def _column(field: pa.Field, name: str) -> Column:
+    metadata: Mapping[bytes, bytes] = field.metadata or {}
+    description, default = (metadata.get(key, b"").decode(errors="replace") for key in (DESCRIPTION, DEFAULT))
+    is_blob = metadata.get(BLOB_MARK[0]) == BLOB_MARK[1] or metadata.get(EXTENSION_NAME) == BLOB_EXTENSION.encode()
+    kind = Blob() if is_blob else _type(field.type, name)
+    return Column(name, kind, field.nullable, description, default=default, source=source_of(field))
+
+
+def _type(arrow: pa.DataType, name: str) -> ColumnType:
+    if plain := _PLAIN_BY_ID.get(arrow.id):  # most columns, found by one look
+        return plain
+    types = pa.types
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _extension(arrow, name)
+    if types.is_list(arrow) or types.is_large_list(arrow):
+        return ListOf(_column(arrow.value_field, "item"), large=types.is_large_list(arrow))
+    if types.is_fixed_size_list(arrow):
+        return FixedSizeList(_column(arrow.value_field, "item"), arrow.list_size)
+    if types.is_struct(arrow):
+        _refuse_repeated([arrow.field(i).name for i in range(arrow.num_fields)], f"fields of `{name}`")
+        return Struct(tuple(column_of(arrow.field(i)) for i in range(arrow.num_fields)))
+    if types.is_map(arrow):
+        return MapOf(_column(arrow.key_field, "key"), _column(arrow.item_field, "value"))
+    if types.is_dictionary(arrow):
+        index, value = _type(arrow.index_type, name), _type(arrow.value_type, name)
+        if isinstance(index, Scalar) and isinstance(value, Scalar):
+            return Dictionary(index, value)
+        raise _refusal(arrow, name)
+    return _scalar(arrow, name)
+
+
+def _extension(arrow: pa.BaseExtensionType, name: str) -> ColumnType:
+    match arrow.extension_name:
+        case "arrow.json" | "lance.json":
+            return Scalar("json")
+        case "arrow.uuid":
+            return Scalar("uuid")
+        case "lance.blob.v2":
+            return Blob()
+        case _:
+            raise _refusal(arrow, name)
+
+
+def _scalar(arrow: pa.DataType, name: str) -> Scalar:
+    types = pa.types
+    if types.is_fixed_size_binary(arrow):
+        return Scalar("fixed_size_binary", (arrow.byte_width,))
+    if types.is_decimal128(arrow) or types.is_decimal256(arrow):
+        return Scalar(f"decimal{arrow.bit_width}", (arrow.precision, arrow.scale))
+    if types.is_timestamp(arrow):
+        return Scalar("timestamp", (arrow.unit, arrow.tz) if arrow.tz else (arrow.unit,))
+    if types.is_time(arrow):
+        return Scalar(f"time{arrow.bit_width}", (arrow.unit,))
+    if types.is_duration(arrow):
+        return Scalar("duration", (arrow.unit,))
+    raise _refusal(arrow, name)
+
+
+_PLAIN_BY_ID: Mapping[int, Scalar] = {
+    plain.id: Scalar(name)
+    for name, plain in ((name, make()) for name, make in _PLAIN.items())
+    if not isinstance(plain, pa.BaseExtensionType)  # these share one id
+}
+
+
+def _refuse_repeated(names: Sequence[str], what: str) -> None:
+    if (
+        repeated := next((name for name in names if names.count(name) > 1), None)
+        if len({*names}) < len(names)
+        else None
+    ):
+        raise InvalidInput(f"two {what} have the name `{repeated}`", remedy="rename one of them")
+
+
+def _refusal(arrow: pa.DataType, name: str) -> InvalidInput:
+    return InvalidInput(
+        f"column `{name}` has the Arrow type {arrow}, which tables cannot have",
+        remedy="cast it to one of the types of docs/spec.md",
+    )

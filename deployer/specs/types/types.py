@@ -1,0 +1,134 @@
+"""Column types as values: a small closed union that needs no Arrow to compare, print or hash.
+
+Their text form is `format_type`; `deployer.specs.types.parser` reads it, `deployer.specs.types.arrow` turns them into
+Arrow.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from deployer.errors import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A type without children; `args` are its parameters: `Scalar("decimal128", (10, 2))`."""
+
+    name: str
+    args: tuple[int | str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list of any length; `large` has 64-bit offsets."""
+
+    item: Column
+    large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSizeList:
+    """Vectors: every value has exactly `size` items."""
+
+    item: Column
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """Named fields, each a column of its own with nullability and description."""
+
+    fields: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """Keys (never null) to values."""
+
+    key: Column
+    value: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Dictionary:
+    """Values stored once and referred to by an integer index."""
+
+    index: Scalar
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Large binary values that Lance stores apart and reads lazily."""
+
+
+ColumnType = Scalar | ListOf | FixedSizeList | Struct | MapOf | Dictionary | Blob
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A named column, or a field of a nested type. `at` is where it was declared and takes no part in equality."""
+
+    name: str
+    type: ColumnType
+    nullable: bool = True
+    description: str = ""
+    renamed_from: str | None = None
+    at: Position | None = field(default=None, compare=False, repr=False)
+    default: str = ""  #: SQL for the values of rows that come without the column; top-level columns only
+    using: str | None = None  #: SQL that makes the values of a narrower or other type; takes no part in planning else
+    source: str | None = None  #: the name that the column has in files, which may be empty; top-level columns only
+
+
+_BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def format_type(column_type: ColumnType) -> str:
+    """The one canonical text of a type; `parse_type` reads it back. Descriptions are not part of it."""
+    match column_type:
+        case Scalar(name, ()):
+            return name
+        case Scalar(name, args):
+            text = ", ".join(str(arg) for arg in args)
+            return f"{name}({text})" if name.startswith("decimal") else f"{name}[{text}]"
+        case ListOf(item, large):
+            return f"{'large_list' if large else 'list'}<{_format_child(item)}>"
+        case FixedSizeList(item, size):
+            return f"fixed_size_list<{_format_child(item)}, {size}>"
+        case Struct(fields):
+            return f"struct<{', '.join(f'{_format_name(f.name)}: {_format_child(f)}' for f in fields)}>"
+        case MapOf(key, value):
+            return f"map<{format_type(key.type)}, {_format_child(value)}>"
+        case Dictionary(index, value):
+            return f"dictionary<{format_type(index)}, {format_type(value)}>"
+        case Blob():
+            return "blob"
+        case _:
+            assert_never(column_type)
+
+
+def _format_child(column: Column) -> str:
+    return format_type(column.type) + ("" if column.nullable else " not null")
+
+
+def _format_name(name: str) -> str:
+    return name if _BARE_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def children(column_type: ColumnType) -> tuple[Column, ...]:
+    """The fields, items, keys and values directly inside a type."""
+    match column_type:
+        case ListOf(item) | FixedSizeList(item):
+            return (item,)
+        case Struct(fields):
+            return fields
+        case MapOf(key, value):
+            return (key, value)
+        case Scalar() | Dictionary() | Blob():
+            return ()
+        case _:
+            assert_never(column_type)

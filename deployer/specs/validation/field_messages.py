@@ -1,0 +1,76 @@
+"""What problems say of the fields of a mapping: unknown ones, missing ones, and values that a comma took apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from deployer.errors import Problem
+from deployer.specs.rules import Rule
+from deployer.specs.validation.branches import ALTERNATIVES, Schema, resolved_schema
+from deployer.specs.yaml.nodes import Node
+from deployer.specs.yaml.suggestions import fields_remedy
+
+
+def field_problems(
+    node: Node, schema: Schema, path: Sequence[object], label: str, owner: str
+) -> tuple[list[Problem], set[str]]:
+    """The problems of a mapping's fields, and the fields that they are of or that are likely meant by them.
+
+    `path` leads to the mapping from the document's root; `owner` is what has the fields.
+    """
+    present = node.value
+    assert isinstance(present, dict)  # noqa: S101 -- the schema says so
+    known: Mapping[str, Any] = schema.get("properties", {})
+    title = schema.get("title", "")
+    closed = schema.get("additionalProperties") is False
+    torn = torn_fields(present) if closed else {}
+    problems = [each.problem for each in torn.values()]
+    meant = {*torn, *(each.key for each in torn.values())}
+    for key, child in present.items():
+        if not closed or key in known or key in meant or (key.startswith("x-") and "patternProperties" in schema):
+            continue
+        keys = [part for part in path if isinstance(part, str)]
+        homes = [".".join((*keys, home)) for home in _deeper_fields(schema).get(key, ())]
+        likely, remedy = fields_remedy(key, child, present, tuple(known), title, homes)
+        meant.add(likely)
+        problems.append(Problem(child.key_at, f"unknown field `{key}` of {title}", remedy, Rule.UNKNOWN_FIELD))
+    for key in schema.get("required", ()):
+        if key not in present and key not in meant:
+            problems.append(Problem(node.at, f"`{key}` is missing in {owner}", f"add `{key}:`", Rule.MISSING_FIELD))
+            meant.add(key)
+    if schema.get("maxProperties") == 1 and not meant and len(present) != 1:
+        what = f"{label} has {len(present)} of {', '.join(known)}"
+        problems.append(Problem(node.at, what, "write exactly one of them", Rule.OUT_OF_RANGE))
+    return problems, meant
+
+
+class Torn(NamedTuple):
+    """A text with a comma that the flow style took apart, as in `{type: decimal128(10, 2)}`."""
+
+    key: str  # what its second half became
+    problem: Problem
+
+
+def torn_fields(properties: Mapping[str, Node]) -> Mapping[str, Torn]:
+    """By the field whose value was torn."""
+    torn: dict[str, Torn] = {}
+    previous: tuple[str, Node] | None = None
+    for key, child in properties.items():
+        if previous and child.value is None and key[-1:] in (")", "]", ">") and isinstance(previous[1].value, str):
+            field, node = previous
+            what = f"`{field}` ends at the comma, as values inside of {{…}} do"
+            remedy = f'quote it: {field}: "{node.value}, {key}"'
+            torn[field] = Torn(key, Problem(node.at, what, remedy, Rule.YAML_SYNTAX))
+        previous = (key, child)
+    return torn
+
+
+def _deeper_fields(schema: Schema) -> Mapping[str, Sequence[str]]:
+    """Fields of the mappings that are properties of an object, by name, with the properties that have them."""
+    found: dict[str, list[str]] = {}
+    for name, child in schema.get("properties", {}).items():
+        branches = [resolved_schema(each) for each in child.get(ALTERNATIVES, [child])]
+        for key in dict.fromkeys(key for branch in branches for key in branch.get("properties", {})):
+            found.setdefault(key, []).append(name)
+    return found

@@ -1,0 +1,134 @@
+"""Members of a JSON object by their types: what a document that others may have written is read with.
+
+Each function gives the member called `name` of `form`, and raises InvalidInput, naming it, for a value of another type.
+Without a `default` the member is required. Whole numbers may come as doubles, as a protobuf Struct has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deployer.errors import InvalidInput
+from deployer.specs.yaml.nodes import Node
+
+if TYPE_CHECKING:
+    from deployer.specs.validation.faults import Shape
+
+T = TypeVar("T")
+
+_REQUIRED: Any = object()
+_SHAPES: dict[str, Shape] = {}  # by the label of the part, made when first needed
+
+
+def text(form: Mapping[str, Any], name: str, default: str = _REQUIRED) -> str:
+    return str(_member(form, name, default, lambda value: isinstance(value, str), "text"))
+
+
+def optional_text(form: Mapping[str, Any], name: str) -> str | None:
+    return None if form.get(name) is None else text(form, name)
+
+
+def flag(form: Mapping[str, Any], name: str, default: bool = _REQUIRED) -> bool:
+    return bool(_member(form, name, default, lambda value: isinstance(value, bool), "true or false"))
+
+
+def whole(form: Mapping[str, Any], name: str, default: int = _REQUIRED) -> int:
+    return int(_member(form, name, default, _is_whole, "a whole number"))
+
+
+def optional_whole(form: Mapping[str, Any], name: str) -> int | None:
+    return None if form.get(name) is None else whole(form, name)
+
+
+def texts(form: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """An empty tuple where there is no such member."""
+    return tuple(
+        _member(form, name, (), lambda value: _is_list(value, lambda item: isinstance(item, str)), "a list of texts")
+    )
+
+
+def mapping(form: Mapping[str, Any], name: str, default: Mapping[str, Any] = _REQUIRED) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = _member(form, name, default, is_object, "an object")
+    return found
+
+
+def objects(form: Mapping[str, Any], name: str, default: Sequence[Mapping[str, Any]] = _REQUIRED) -> Sequence[Any]:
+    """A list of objects."""
+    found: Sequence[Any] = _member(form, name, default, lambda value: _is_list(value, is_object), "a list of objects")
+    return found
+
+
+def lists(form: Mapping[str, Any], name: str) -> Sequence[Sequence[Any]]:
+    """A list of lists; empty where there is no such member."""
+    found: Sequence[Any] = _member(form, name, (), lambda value: _is_list(value, _is_list), "a list of lists")
+    return found
+
+
+def text_map(form: Mapping[str, Any], name: str) -> dict[str, str]:
+    """An empty one where there is no such member."""
+    found = mapping(form, name, {})
+    return {key: text(found, key) for key in found}
+
+
+def is_object(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
+
+
+def refuse_unfit(label: str, schema: Callable[[], Mapping[str, Any]], value: object) -> None:
+    """Raises InvalidInput for a value that a part of the JSON Schema does not take. `label` names the part; behind its
+    last point is what the value is called."""
+    from deployer.specs.validation.faults import Shape
+    from deployer.specs.validation.messages import (
+        shape_problems,  # most documents have nothing that they are needed for
+    )
+
+    if label not in _SHAPES:
+        _SHAPES[label] = Shape(schema())
+    problems, _ = shape_problems(_SHAPES[label], as_node(value), f"`{label.rpartition('.')[2]}`")
+    if problems:
+        raise InvalidInput(problems[0].what, remedy=problems[0].remedy)
+
+
+def as_node(value: Any) -> Node:
+    """A value as specs have it, without a place."""
+    match value:
+        case Mapping():
+            return Node({key: as_node(item) for key, item in value.items()}, "", 1, 1)
+        case list() | tuple():
+            return Node([as_node(item) for item in value], "", 1, 1)
+        case _:
+            return Node(value, "", 1, 1)
+
+
+def _member(form: Mapping[str, T], name: str, default: Any, fits: Callable[[Any], bool], wanted: str) -> Any:
+    value: Any = form.get(name, _REQUIRED)
+    if value is _REQUIRED:
+        if default is _REQUIRED:
+            raise InvalidInput(f"`{name}` is missing")
+        return default
+    if not fits(value):
+        raise InvalidInput(f"`{name}` is {_shown(value)} and should be {wanted}")
+    return value
+
+
+def _is_whole(value: object) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_list(value: object, fits: Callable[[Any], bool] = lambda _: True) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(map(fits, value))
+
+
+def _shown(value: object) -> str:
+    match value:
+        case None | bool() | int() | float():
+            return str(value).lower()[:40]
+        case str():
+            return f"the text {value[:40]!r}"
+        case Mapping():
+            return "an object"
+        case _:
+            return "a list"

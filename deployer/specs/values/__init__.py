@@ -1,0 +1,1 @@
+"""Values in specs: keys, times, sizes, durations and schedules."""

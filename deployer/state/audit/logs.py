@@ -1,0 +1,215 @@
+"""Folds a log from its beginning and compares: entries with their checksums, snapshots with what the log makes.
+
+Nothing here is taken from a cache, and nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.state.audit.differences import Difference, inner_differences, state_differences
+from deployer.state.backends.protocol import LogReader, Record, SnapshotRecord
+from deployer.state.log.entries import from_record
+from deployer.state.log.reducer import empty_state, fold
+from deployer.state.model.entities import State
+from deployer.state.snapshots.files import SnapshotReader, manifest_of, version_of
+from deployer.storage.envelope import digest
+from deployer.storage.objects import Missing, ObjectReader
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LogAudit:
+    """What a log was found to be. `state` is its newest, None when nothing whole leads up to it.
+
+    `recovered` are the states of damaged snapshots that what is before them makes again. `broken` are the versions of
+    damaged entries, and of damaged snapshots that nothing makes again. `inner` are differences within the newest state,
+    whose log is whole. `unpointed` are folders that no pointer names: of a process that died, or takes a snapshot now.
+    """
+
+    log: str
+    state: State | None
+    newest: int = 0
+    entries: int = 0
+    snapshots: tuple[int, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    recovered: Mapping[int, State] = field(default_factory=dict)
+    broken: tuple[int, ...] = ()
+    inner: int = 0
+    unpointed: tuple[str, ...] = ()
+
+    @property
+    def first_whole(self) -> int | None:
+        """The oldest snapshot above all that is broken; None when there is none."""
+        above = [version for version in self.snapshots if version > max(self.broken, default=0)]
+        return min(above, default=None)
+
+
+class _Moved(Exception):
+    """Retention removed something between two reads."""
+
+
+def audit_log(log: str, logs: LogReader, snapshots: SnapshotReader, objects: ObjectReader) -> LogAudit:
+    """Raises Refused for what a newer deployer wrote; whatever is damaged is a difference."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return _Audit(log, logs, snapshots, objects).run()
+        except _Moved:
+            continue
+    raise Corrupt("its snapshots are removed faster than they can be read", where=f"log {log}")
+
+
+class _Audit:
+    def __init__(self, log: str, logs: LogReader, snapshots: SnapshotReader, objects: ObjectReader) -> None:
+        self._log, self._logs, self._snapshots, self._objects = log, logs, snapshots, objects
+        self._differences: list[Difference] = []
+        self._recovered: dict[int, State] = {}
+        self._broken: list[int] = []
+
+    def run(self) -> LogAudit:
+        floor = self._floor()
+        pointers = {pointer.version: pointer for pointer in self._logs.snapshots(self._log)}
+        records = self._records()
+        if self._floor() != floor:
+            raise _Moved
+        newest = max([*(each.version for each in records), *pointers], default=0)
+        by_version = {record.version: record for record in records}
+        state: State | None = empty_state(self._log) if floor == 0 else None
+        for version in range(floor, newest + 1):
+            if version > floor:
+                state = self._folded(state, by_version.get(version), version)
+            if version in pointers:
+                state = self._compared(state, pointers[version])
+        inner = list(inner_differences(state, f"the newest state of log {self._log}")) if state is not None else []
+        return LogAudit(
+            self._log,
+            state,
+            newest,
+            len(records),
+            tuple(pointers),
+            (*self._differences, *inner),
+            self._recovered,
+            tuple(self._broken),
+            len(inner),
+            self._unpointed(pointers),
+        )
+
+    def _records(self) -> Sequence[Record]:
+        try:
+            return self._logs.records(self._log, 0)
+        except Corrupt as damage:  # some backends keep large bodies elsewhere, and name the first that is gone
+            self._differences.append(_difference(damage, f"log {self._log}"))
+            return self._one_by_one()
+
+    def _one_by_one(self) -> list[Record]:
+        found: list[Record] = []
+        tail = self._logs.snapshots(self._log)
+        version, missing = (tail[0].version if tail else 0), 0
+        while missing < 2:  # two in a row that cannot be read: past the end, or nothing can be folded anyhow
+            version += 1
+            try:
+                (record,) = self._logs.records(self._log, version - 1, 1)
+            except (Corrupt, ValueError):
+                missing += 1
+            else:
+                found, missing, version = [*found, record], 0, record.version
+        return found
+
+    def _floor(self) -> int:
+        try:
+            tail = self._logs.tails({self._log: 0})[self._log]
+        except Corrupt:  # the floor is always at a snapshot
+            return min((each.version for each in self._logs.snapshots(self._log)), default=0)
+        if tail.removed:
+            raise NotFound("it was removed", where=f"log {self._log}")
+        return tail.floor
+
+    def _folded(self, state: State | None, record: Record | None, version: int) -> State | None:
+        where = f"entry {version} of log {self._log}"
+        if record is None:
+            self._breaks(version, Difference(where, "it is missing"))
+            return None
+        try:
+            entry = from_record(record)
+            if state is None:
+                return None
+            return fold(state, [entry])
+        except Refused:
+            raise
+        except DeployerError as damage:
+            self._breaks(version, _difference(damage, where))
+            return None
+
+    def _breaks(self, version: int, difference: Difference) -> None:
+        self._differences.append(difference)
+        self._broken.append(version)
+
+    def _compared(self, folded: State | None, pointer: SnapshotRecord) -> State | None:
+        """The state to go on from: the log's own, or the snapshot's where the log does not reach."""
+        where = f"snapshot {pointer.version} of log {self._log}"
+        try:
+            held = self._snapshots.read(pointer).state
+            self._check_parts(pointer, where)
+        except Missing as missing:
+            if pointer.version not in [each.version for each in self._logs.snapshots(self._log)]:
+                raise _Moved from None
+            self._damaged(folded, pointer, Difference(where, f"{missing} is missing"))
+            return folded
+        except Corrupt as damage:
+            self._damaged(folded, pointer, _difference(damage, where))
+            return folded
+        if folded is None:
+            return held
+        differing = [Difference(where, words) for words in state_differences(held, folded)]
+        if differing:
+            self._damaged(folded, pointer, *differing)
+        return folded
+
+    def _check_parts(self, pointer: SnapshotRecord, where: str) -> None:
+        """Every file against its checksum: a reader may have what it needs from the pointer."""
+        manifest = manifest_of(pointer)
+        for name, part in manifest["parts"].items():
+            path = f"{manifest['location']}/{name}.parquet"
+            if digest(self._objects.get(path)).hex() != part["digest"]:
+                raise Corrupt(f"the checksum of {path} does not match", where=where)
+        path = f"{manifest['location']}/manifest.json"
+        try:
+            beside = json.loads(self._objects.get(path))
+        except ValueError:
+            beside = None
+        if beside != described(pointer):
+            raise Corrupt(f"{path} is not what its pointer holds", where=where)
+
+    def _damaged(self, folded: State | None, pointer: SnapshotRecord, *differences: Difference) -> None:
+        self._differences += differences
+        if folded is None:
+            self._broken.append(pointer.version)
+        else:
+            self._recovered[pointer.version] = folded
+
+    def _unpointed(self, pointers: Mapping[int, SnapshotRecord]) -> tuple[str, ...]:
+        named = set()
+        for pointer in pointers.values():
+            try:
+                named.add(str(manifest_of(pointer)["location"]))
+            except DeployerError:
+                continue
+        unreadable = {v for v in pointers if not any(name.split("/")[1].startswith(f"{v:020}-") for name in named)}
+        folders = {path.rpartition("/")[0] for path in self._objects.list(self._log) if path.count("/") > 1}
+        return tuple(sorted(each for each in folders - named if version_of(f"{each}/") not in unreadable))
+
+
+def described(pointer: SnapshotRecord) -> dict[str, Any]:
+    """A snapshot's manifest as it lies beside its files: without copies of parts, which some pointers hold."""
+    manifest = manifest_of(pointer)
+    parts = {name: {key: part[key] for key in ("rows", "bytes", "digest")} for name, part in manifest["parts"].items()}
+    return {**manifest, "parts": parts}
+
+
+def _difference(error: DeployerError, where: str) -> Difference:
+    return Difference(str(error.where) if error.where is not None else where, error.what)

@@ -1,0 +1,53 @@
+"""Puts right what an audit of a log found, as far as nothing that was committed is lost by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from deployer.state.audit.logs import LogAudit
+from deployer.state.backends.protocol import Backend
+from deployer.state.snapshots.files import SnapshotWriter
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that was done, or is to be done; `left` says that it is not, and `what` why."""
+
+    where: str
+    what: str
+    left: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def mend_log(
+    audit: LogAudit, backend: Backend, snapshots: SnapshotWriter, *, dry_run: bool, drop_history: bool
+) -> Iterator[Step]:
+    """Makes damaged snapshots again where the log reaches them; with `dry_run` only says so.
+
+    What only states of the past rest on, and nothing can make again, is removed with `drop_history`, together with all
+    that is older. The newest state and what was committed to it are never touched.
+    """
+    log = audit.log
+    for version, state in sorted(audit.recovered.items()):
+        if dry_run or snapshots.remake(state):
+            yield Step(f"snapshot {version} of log {log}", "made again from what is before it and the log")
+    if audit.inner:
+        yield Step(f"log {log}", f"what is wrong with its newest state was committed so; {_RESTORE}", left=True)
+    if not audit.broken:
+        return
+    first = audit.first_whole
+    if audit.state is None or first is None:
+        yield Step(f"log {log}", f"its newest state cannot be made from what is whole; {_RESTORE}", left=True)
+    elif not drop_history:
+        words = f"some states of before version {first} cannot be read, and nothing newer rests on them"
+        yield Step(f"log {log}", f"{words}; --drop-history removes all of them", left=True)
+    else:
+        if not dry_run:
+            backend.truncate(log, first)  # its files are removed by the next retention
+        yield Step(f"log {log}", f"removed what is kept of before version {first}, which could not be read whole")
+
+
+_RESTORE = "restore the instance's _state folder from a backup, or import an export (deployer state import)"

@@ -1,0 +1,223 @@
+"""Offers of writers that wait: files that say what each would do, and pipes for the answers.
+
+Files of an offer are named by its time and a random id:
+
+    ID.pipe    whoever waits has it open: without a reader, that writer is gone
+    ID.offer   what it would do; renamed to
+    ID.taken   by the one who does it, who holds a lock on the file until it has answered or is gone
+
+Taking is the rename, withdrawing is the removal, and only one of them succeeds: what was withdrawn is done by nobody
+else, and what was taken is not done again before its taker has answered, is gone, which the lock on it tells, or can no
+longer do it, which is for its writer to see to. None of that depends on time, nor on the turn itself, which is a
+courtesy: it may be given to several at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import stat
+import time
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from deployer.files.private import create_file, make_private_folder
+from deployer.system.failpoints import reached
+
+AT_ONCE = 32  #: offers that one looks at
+LEFT_BEHIND = 60  #: seconds after which a pipe without an offer and without a reader was left behind
+
+_TURN, _ANSWER = b"turn", b"answer "
+_LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
+
+
+@dataclass(slots=True)
+class Offer:
+    """What another writer would do. It is to be answered if it was taken, before the turn ends."""
+
+    body: bytes
+    _path: Path
+    _pipe: int
+    _file: int
+    _taken: bool = False
+
+    def take(self) -> bool:
+        """Whether it is to be done here: True once, and from then on nobody else does it."""
+        if not self._taken:
+            reached("line.before-take")
+            with suppress(OSError):
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._path.rename(self._path.with_suffix(".taken"))
+                self._taken = True
+            reached("line.after-take")
+        return self._taken
+
+    def answer(self, body: bytes) -> None:
+        """Tells the writer what came of it, once: one line, at most about 4,000 bytes."""
+        if self._pipe < 0:
+            return
+        reached("line.before-answer")
+        if b"\n" in body or len(body) > _LONGEST:
+            raise ValueError("an answer is one short line")
+        with suppress(OSError):  # it is gone
+            os.write(self._pipe, _ANSWER + body + b"\n")
+        self.close()
+
+    def close(self) -> None:
+        for descriptor in (self._pipe, self._file):
+            with suppress(OSError):
+                os.close(descriptor)
+        self._pipe = self._file = -1
+
+
+@dataclass(slots=True)
+class OwnOffer:
+    """The offer that this writer made."""
+
+    path: Path
+    pipe: int
+    file: int
+
+    @staticmethod
+    def made(folder: Path, body: bytes) -> OwnOffer:
+        make_private_folder(folder, folder.parent)
+        path = folder / f"{time.time_ns():020}-{uuid.uuid4().hex}.offer"
+        pipe, written = path.with_suffix(".pipe"), path.with_suffix(".new")
+        own = OwnOffer(path, -1, -1)
+        try:
+            os.mkfifo(pipe, 0o600)
+            own.pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            own.file = create_file(written, shared=False)  # what others offer is taken by the same user alone
+            with os.fdopen(own.file, "wb", closefd=False) as file:
+                file.write(body)
+            written.rename(path)  # now it can be seen, whole
+        except BaseException:
+            own.remove()
+            raise
+        reached("line.offered")
+        return own
+
+    def told(self, seconds: float) -> bytes | None:
+        """The answer, if it comes within so many seconds; ends earlier when this one is called to take the turn."""
+        polled = select.poll()
+        polled.register(self.pipe, select.POLLIN)
+        if not polled.poll(1000 * seconds):
+            return None
+        with suppress(BlockingIOError):
+            for line in os.read(self.pipe, 16 * select.PIPE_BUF).splitlines():
+                if line.startswith(_ANSWER):
+                    return line.removeprefix(_ANSWER)
+        return None
+
+    def is_taken(self) -> bool:
+        return not self.path.exists()
+
+    def withdrawn(self) -> bool:
+        """Whether nobody took it; then nobody will."""
+        try:
+            self.path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def settled(self, seconds: float) -> tuple[bytes | None, bool]:
+        """The answer after it was taken, waited for so long, and whether the one who took it is gone."""
+        gone = locked(self.file)  # it is held until the answer is given
+        return self.told(0 if gone else seconds), gone
+
+    def remove(self) -> None:
+        _remove(self.path)
+        for descriptor in (self.pipe, self.file):
+            if descriptor >= 0:
+                with suppress(OSError):
+                    os.close(descriptor)
+
+
+def locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def unlock(descriptor: int) -> None:
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile would keep it
+
+
+def waiting(folder: Path) -> list[Path]:
+    """The offers that were made, the oldest first. What was left behind by writers that are gone is removed."""
+    try:
+        names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every turn, and paths take longer
+    except OSError:
+        return []
+    offers = [name for name in names if name.endswith(".offer")]
+    found = {name.removesuffix(".offer") for name in offers}
+    for name in names:
+        stem, _, kind = name.partition(".")
+        if kind in ("pipe", "taken", "new") and stem not in found:
+            _remove_left_behind(folder / f"{stem}.offer")
+    return [folder / name for name in offers[:AT_ONCE]]
+
+
+def _remove_left_behind(path: Path) -> None:
+    made = path.name.partition("-")[0]
+    if made.isdecimal() and time.time_ns() - int(made) < LEFT_BEHIND * 10**9:
+        return  # it is being made, or just being removed
+    pipe = _writable(path.with_suffix(".pipe"))
+    if pipe is None:
+        _remove(path)
+    else:
+        os.close(pipe)
+
+
+def _remove(path: Path) -> None:
+    for suffix in (".offer", ".taken", ".new", ".pipe"):
+        with suppress(OSError):
+            path.with_suffix(suffix).unlink()
+
+
+def _writable(pipe: Path) -> int | None:
+    """The pipe, opened for writing; None when nobody reads it."""
+    try:
+        descriptor = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def opened(path: Path) -> Offer | None:
+    """The offer; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
+    pipe = _writable(path.with_suffix(".pipe"))
+    if pipe is None:
+        _remove(path)
+        return None
+    try:
+        file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        os.close(pipe)
+        return None
+    if os.fstat(file).st_uid == os.geteuid():
+        with os.fdopen(file, "rb", closefd=False) as opened:
+            return Offer(opened.read(), path, pipe, file)
+    os.close(pipe)
+    os.close(file)
+    return None
+
+
+def call(folder: Path) -> None:
+    """Tells the one who waits longest that the turn is free."""
+    for path in waiting(folder):
+        pipe = _writable(path.with_suffix(".pipe"))
+        if pipe is not None:
+            with suppress(OSError):
+                os.write(pipe, _TURN + b"\n")
+            os.close(pipe)
+            return

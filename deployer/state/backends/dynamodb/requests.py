@@ -1,0 +1,239 @@
+"""Requests to one DynamoDB table: sent again while that can help, within a bounded time; failures in words.
+
+botocore's own retries are off: after an answer was lost they would send a write again and report what the second one
+met, and nobody could tell "somebody else won" from "I had won already". Here that doubt is kept.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    ProfileNotFound,
+)
+
+from deployer.aws.error_codes import CREDENTIALS, DENIED, EXPIRED, THROTTLED
+from deployer.aws.session import aws_session, role_refused, setting_missing
+from deployer.errors import DeployerError, NotFound, OutcomeUnknown
+from deployer.system.clock import Clock
+
+if TYPE_CHECKING:
+    from botocore.client import BaseClient
+
+PATIENCE = 10.0  #: seconds in which a request is sent again
+ANSWER_WITHIN = 3.0  #: seconds that one answer is waited for
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
+
+_BUSY = THROTTLED | {"LimitExceededException"}  # the last of too many tables changed at once
+_CONFLICT = {"TransactionConflict", "TransactionConflictException"}
+_UNSURE = {"InternalServerError", "InternalFailure", "ServiceUnavailable", "TransactionInProgressException"}
+
+
+@dataclass(frozen=True, slots=True)
+class TableAddress:
+    """A DynamoDB table; region and endpoint are those of the environment or profile unless given."""
+
+    name: str
+    region: str | None = None
+    endpoint: str | None = None
+
+    def __str__(self) -> str:
+        return f"DynamoDB table {self.name}" + (f" in {self.region}" if self.region else "")
+
+
+class ConditionFailed(Exception):
+    """A write was refused by its condition, or by another transaction on the same items.
+
+    `found` holds for each item of a transaction what is there instead, as far as the answer said. When `in_doubt`, the
+    same write was sent before without an answer.
+    """
+
+    def __init__(self, found: Sequence[Mapping[str, Any]], *, in_doubt: bool) -> None:
+        self.found, self.in_doubt = found, in_doubt
+        super().__init__()
+
+
+class InUse(DeployerError):
+    """The table is being made or removed at this moment."""
+
+    kind = "InUse"
+
+
+class TurnedAway(DeployerError):
+    """The table let no request in for all of the patience; nothing was written."""
+
+    kind = "TurnedAway"
+
+
+class Requests:
+    """Thread-safe, and safe to use after a fork: each process has a client of its own.
+
+    Credentials are found as boto3 finds them, and never kept or shown.
+    """
+
+    def __init__(
+        self,
+        table: TableAddress,
+        clock: Clock | None = None,
+        *,
+        patience: float = PATIENCE,
+        answer: float = ANSWER_WITHIN,
+    ) -> None:
+        self.table = table
+        self._clock, self._patience = clock or Clock(), patience
+        self._config = Config(
+            retries={"total_max_attempts": 1, "mode": "standard"},
+            connect_timeout=answer,
+            read_timeout=answer,
+            max_pool_connections=32,
+            tcp_keepalive=True,
+        )
+        self._clients: dict[int, BaseClient] = {}
+
+    def read(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a read. Raises OutcomeUnknown when none came in time."""
+        try:
+            return self._sent(operation, parameters)
+        except TurnedAway as error:
+            raise OutcomeUnknown(error.what, where=error.where, remedy=error.remedy) from None
+
+    def write(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a write. Raises ConditionFailed, TurnedAway, and OutcomeUnknown when it may be written."""
+        return self._sent(operation, parameters)
+
+    def batch(self, operation: str, items: Mapping[str, Any], unprocessed: str) -> Iterator[dict[str, Any]]:
+        """The answers to a batch, of which a busy table does a part at a time. Raises as `read` does."""
+        deadline = self._clock.monotonic() + self._patience
+        while items:
+            answer = self.read(operation, RequestItems=items)
+            yield answer
+            items = answer.get(unprocessed, {})
+            if items and self._clock.monotonic() > deadline:
+                raise OutcomeUnknown("it is too busy", where=self._where, remedy="try again later")
+            if items:
+                self._clock.sleep(self._clock.uniform(0, 10 * _FIRST_PAUSE))
+
+    def close(self) -> None:
+        client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
+
+    @cached_property
+    def _where(self) -> str:
+        return str(self.table)
+
+    def _sent(self, operation: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        deadline = self._clock.monotonic() + self._patience
+        in_doubt, pause, last, looked_again, throttled = False, _FIRST_PAUSE, "", False, False
+        while True:
+            try:
+                answer: dict[str, Any] = getattr(self._client(), operation)(**parameters)
+                return answer
+            except ClientError as error:
+                if error.operation_name.startswith("AssumeRole"):
+                    raise role_refused(error, self._where) from error
+                codes = _codes(error)
+                status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+                if "ConditionalCheckFailed" in codes or "ConditionalCheckFailedException" in codes:
+                    raise ConditionFailed(_found(error), in_doubt=in_doubt) from None
+                if codes & _CONFLICT and operation == "transact_write_items" and not in_doubt:
+                    raise ConditionFailed((), in_doubt=False) from None
+                if codes & EXPIRED and not looked_again:  # somebody may have renewed them on disk
+                    looked_again = True
+                    self._clients.pop(os.getpid(), None)
+                    continue
+                if codes & _UNSURE or status >= 500:
+                    in_doubt = True
+                elif not codes & (_BUSY | _CONFLICT):
+                    raise self._in_words(error, codes, operation) from error
+                last, throttled = ", ".join(sorted(codes)), bool(codes & _BUSY)
+            except (NoCredentialsError, PartialCredentialsError, NoRegionError, ProfileNotFound) as error:
+                raise setting_missing(error, self._where) from error
+            except (EndpointConnectionError, ConnectTimeoutError) as error:  # not even sent
+                last = str(error)
+            except (ConnectionError, HTTPClientError) as error:
+                in_doubt, last = True, str(error)
+            except BotoCoreError as error:
+                raise DeployerError(
+                    f"DynamoDB cannot be used: {error}", where=self._where, remedy="check the AWS settings"
+                ) from error
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                what = f"no answer to {_call(operation)} within {self._patience:g} s: {last}"
+                remedy = "check that the endpoint can be reached, then try again"
+                if throttled:
+                    remedy = "the table is too busy: try again later, or have it paid by request (docs/aws.md)"
+                raise (OutcomeUnknown if in_doubt else TurnedAway)(what, where=self._where, remedy=remedy)
+            self._clock.sleep(min(left, self._clock.uniform(0, pause)))
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _client(self) -> BaseClient:
+        client = self._clients.get(os.getpid())
+        if client is None:
+            client = aws_session().client(
+                "dynamodb", region_name=self.table.region, endpoint_url=self.table.endpoint, config=self._config
+            )
+            self._clients[os.getpid()] = client
+        return client
+
+    def _in_words(self, error: ClientError, codes: set[str], operation: str) -> DeployerError:
+        said = error.response.get("Error", {}).get("Message", "")
+        if "ResourceNotFoundException" in codes:
+            return NotFound(
+                "there is no such table",
+                where=self._where,
+                remedy="check the region and account (AWS_REGION, AWS_PROFILE), or restore the table from a backup",
+            )
+        if "ResourceInUseException" in codes:
+            return InUse(said, where=self._where, remedy="try again in a moment")
+        if codes & DENIED:
+            return DeployerError(
+                f"access was denied ({_call(operation)}): {said}",
+                where=self._where,
+                remedy="allow this identity the actions listed in docs/aws.md",
+            )
+        if codes & CREDENTIALS:
+            return DeployerError(
+                f"AWS does not accept the credentials ({_call(operation)}): {said or ', '.join(codes)}",
+                where=self._where,
+                remedy="renew them, or choose others by AWS_PROFILE, and run it again",
+            )
+        if "ValidationException" in codes and "schema" in said:
+            return DeployerError(
+                "this table was not made for a state store",
+                where=self._where,
+                remedy="name another by `table` in the instance's `state`",
+            )
+        return DeployerError(
+            f"DynamoDB refused the request: {said or ', '.join(codes)}", where=self._where, remedy="see the AWS error"
+        )
+
+
+def _codes(error: ClientError) -> set[str]:
+    """The error's code; for a cancelled transaction the codes of its items instead."""
+    reasons = [reason.get("Code", "None") for reason in error.response.get("CancellationReasons", ())]
+    found = {code for code in reasons if code != "None"}
+    return found or {str(error.response.get("Error", {}).get("Code", "unknown"))}
+
+
+def _found(error: ClientError) -> Sequence[Mapping[str, Any]]:
+    return [reason.get("Item", {}) for reason in error.response.get("CancellationReasons", ())]
+
+
+def _call(operation: str) -> str:
+    """`put_item` as AWS calls it."""
+    return operation.replace("_", " ").title().replace(" ", "")

@@ -1,0 +1,149 @@
+"""The line of writers on one machine that wait for the turn at a log: whoever has it may do what others wait to do.
+
+A writer that finds the turn taken leaves an *offer*: a file that says what it would do, and a pipe for the answer. The
+writer that has the turn may take offers and do them along with its own work, so that many cost little more than one.
+The turn itself is a courtesy, which may be given to several at once; what keeps an offer from being done twice is the
+offer's own (see `offers`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployer.files.private import open_lock
+from deployer.state.backends.commit_requests import Offer, OwnOffer, call, locked, opened, unlock, waiting
+from deployer.system.clock import Clock
+
+PATIENCE = 1.5  #: seconds that one waits for the turn
+DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
+TAKEN_PATIENCE = 1.0  #: seconds that one waits for the writer that took its offer, from when it sees that
+LOOKING = 0.05  #: seconds after which one looks whether the turn is free, told or not: who had it may have been killed
+
+
+@dataclass(slots=True)
+class Turn:
+    """How the waiting ended.
+
+    `waited`: others had the turn, and so may have changed what this one knows. `answer`: another writer took the offer
+    and says what came of it. `taker_gone`: another took it and ended without an answer. `in_doubt`: another took it and
+    did not answer in time, and may do it yet unless that is prevented. Else nobody took it, and nobody will.
+    """
+
+    waited: bool = False
+    answer: bytes | None = None
+    taker_gone: bool = False
+    in_doubt: bool = False
+    _folder: Path | None = None
+    _give_up: Callable[[], None] = field(default=lambda: None, compare=False)
+    _offers: list[Offer] = field(default_factory=list)
+
+    def offers(self) -> list[Offer]:
+        """What others wait to do, the oldest first; none for one that goes on without the turn."""
+        if self._folder is not None and not self._offers:
+            self._offers = [offer for path in waiting(self._folder) if (offer := opened(path)) is not None]
+        return self._offers
+
+    def pass_on(self) -> None:
+        """Gives the turn to the next before the end, for what needs none; offers that were taken are still to be
+        answered."""
+        self._give_up()
+
+
+class Line:
+    """The line at one lock file. Safe for threads, processes, and after a fork."""
+
+    def __init__(self, lock: Path, folder: Path, clock: Clock | None = None) -> None:
+        self._lock, self._folder, self._clock = lock, folder, clock or Clock()
+        self._without_until = 0.0
+
+    @contextmanager
+    def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Turn]:
+        """Waits for the turn, at most `PATIENCE` seconds, and goes on with it or without.
+
+        Once another writer has taken the offer, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
+
+        `would_do` gives the offer to make while waiting; None: what this writer does is for nobody else to do.
+        """
+        if self._clock.monotonic() < self._without_until:
+            yield Turn(waited=True)
+            return
+        try:
+            descriptor = open_lock(self._lock)
+        except OSError:  # whatever is wrong with the place, the commit itself will say
+            yield Turn()
+            return
+        has_it, turn = False, Turn()
+
+        def give_up() -> None:
+            nonlocal has_it
+            if has_it:
+                has_it = False
+                self._given_back(descriptor)
+
+        try:
+            has_it = locked(descriptor)
+            if not has_it:
+                has_it, turn = self._waited(descriptor, would_do)
+            if has_it and turn.answer is None:
+                turn._folder, turn._give_up = self._folder, give_up
+            yield turn
+        finally:
+            for offer in turn._offers:
+                offer.close()
+            give_up()
+            os.close(descriptor)
+
+    def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Turn]:
+        """Whether the turn was got, and how the waiting ended."""
+        try:
+            own = OwnOffer.made(self._folder, would_do()) if would_do is not None else None
+        except OSError:  # a file system without pipes
+            own = None
+        has_it = False
+        try:
+            since = self._clock.monotonic()
+            while not (has_it := locked(descriptor)) and (left := since + PATIENCE - self._clock.monotonic()) > 0:
+                if own is None:
+                    time.sleep(min(left, LOOKING / 10))
+                elif (answer := own.told(min(left, LOOKING))) is not None:
+                    return False, Turn(waited=True, answer=answer)
+                elif own.is_taken():
+                    break
+            if own is None or own.withdrawn():
+                self._does_without(not has_it)
+                return has_it, Turn(waited=True)
+            if has_it:  # whoever took the offer passed the turn on before the answer; others need it
+                has_it = False
+                self._given_back(descriptor)
+            turn = self._settled(own)
+            self._does_without(turn.in_doubt)
+            return False, turn
+        except BaseException:
+            if has_it:
+                unlock(descriptor)
+            raise
+        finally:
+            if own is not None:
+                own.remove()
+
+    def _does_without(self, in_vain: bool) -> None:
+        if in_vain:
+            self._without_until = self._clock.monotonic() + DOING_WITHOUT
+
+    def _settled(self, own: OwnOffer) -> Turn:
+        """How the waiting ends for one whose offer was taken."""
+        since = self._clock.monotonic()
+        while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
+            answer, gone = own.settled(min(left, LOOKING))
+            if answer is not None or gone:
+                return Turn(waited=True, answer=answer, taker_gone=answer is None)
+        return Turn(waited=True, in_doubt=True)
+
+    def _given_back(self, descriptor: int) -> None:
+        unlock(descriptor)
+        call(self._folder)

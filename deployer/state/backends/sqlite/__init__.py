@@ -1,0 +1,1 @@
+"""The backend of an instance on local disk: one SQLite file."""

@@ -1,0 +1,177 @@
+"""One SQLite file in write-ahead log mode: a connection for each thread, transactions, and an fsync for every commit.
+
+SQLite would flush while it keeps all other writers out. So it is told not to (`synchronous=NORMAL`), and the log is
+flushed after its lock is given back: what several wrote meanwhile goes to the disk at once. It is one file that only
+grows until its pages are in the database and flushed there, so whatever is flushed takes all that came before along.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deployer.errors import Corrupt, DeployerError, OutcomeUnknown
+from deployer.storage.envelope import RECOVERY
+
+BUSY_TIMEOUT = 5.0  #: seconds that a statement waits for another process's transaction
+
+
+class NotWritten(DeployerError):
+    """The transaction was rolled back: what it was to insert exists already, or the file was busy."""
+
+    kind = "NotWritten"
+
+
+class Connection(sqlite3.Connection):
+    """A connection that knows its process: a forked child must neither use nor close its parent's."""
+
+    process = 0
+
+
+#: Held while a connection maps the index of a log for writing, and while one has it for reading only: SQLite has one
+#: mapping of it a process, and would let nobody write to one that was made to be read.
+index_lock = threading.Lock()
+os.register_at_fork(after_in_child=lambda: index_lock._at_fork_reinit())  # type: ignore[attr-defined]
+
+_abandoned: list[sqlite3.Connection] = []
+
+
+def abandon(connection: Connection) -> None:
+    """Keeps a connection of the parent process, so that this one, a fork of it, never closes it."""
+    _abandoned.append(connection)
+
+
+class SqliteFile:
+    """Safe for threads (a connection each) and for processes, forked or not.
+
+    The file must be on a local disk: SQLite's write-ahead log does not work over a network file system.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """The thread's connection; what SQLite refuses is told in our errors, a row that exists as NotWritten."""
+        try:
+            yield self._connection()
+        except sqlite3.IntegrityError as error:
+            raise NotWritten("the version exists already", where=self.path) from error
+        except sqlite3.DatabaseError as error:
+            raise failure_in_words(error, self.path) from error
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement that changes nothing."""
+        with self.reading() as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """As `visibly_writing`, and durable at the end."""
+        with self.visibly_writing() as connection:
+            yield connection
+        self.flush()
+
+    @contextmanager
+    def visibly_writing(self) -> Iterator[Connection]:
+        """One transaction, begun as a writer; commits at the end unless rolled back within."""
+        with self.reading() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+            except BaseException:
+                connection.rollback()
+                raise
+            if connection.in_transaction:
+                self._commit(connection)
+
+    def flush(self) -> None:
+        """Makes all durable that was committed until now, by whomever."""
+        try:
+            # No connection can do it. SQLite's locks are on other files than the log: closing it gives none up.
+            log = os.open(f"{self.path}-wal", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                _flush(log)
+            finally:
+                os.close(log)
+        except FileNotFoundError:
+            return  # all connections were closed: its pages are in the database, and flushed
+        except OSError as error:
+            raise OutcomeUnknown(
+                f"whether commits reached the disk is not known: {error.strerror}",
+                where=self.path,
+                remedy="look at the disk, then at the newest state",
+            ) from error
+
+    def close(self) -> None:
+        for connection in list(self._connections):
+            if connection.process == os.getpid():
+                connection.close()
+        self._local = threading.local()
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # A COMMIT that fails may have written its frames: only the log can tell.
+            if connection.in_transaction:
+                connection.rollback()
+            raise OutcomeUnknown(f"the commit was not confirmed: {error}", where=self.path) from error
+
+    def _connection(self) -> Connection:
+        connection: Connection | None = getattr(self._local, "connection", None)
+        if connection is not None and connection.process == os.getpid():
+            return connection
+        if connection is not None:
+            abandon(connection)
+        connection = sqlite3.connect(
+            self.path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection
+        )
+        connection.process = os.getpid()
+        with index_lock:
+            _use_wal(connection)
+        connection.execute("PRAGMA synchronous = NORMAL")  # see `flush`
+        self._local.connection = connection
+        self._connections.add(connection)
+        return connection
+
+
+def failure_in_words(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
+    """What SQLite said of the file at `path`, as an error of ours."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return Corrupt(f"the state store's file is damaged: {error}", where=path, remedy=RECOVERY)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL):
+        return NotWritten(
+            f"another process has held the state store for {BUSY_TIMEOUT:.0f} s", where=path, remedy="try again"
+        )
+    return DeployerError(
+        f"the state store cannot be used: {error}", where=path, remedy="check the disk and its permissions"
+    )
+
+
+#: Data and as much of the file's metadata as is needed to read it; macOS knows only the flush of both.
+_flush = getattr(os, "fdatasync", os.fsync)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Turns the write-ahead log on. While another does it on a new file, SQLite refuses at once and does not wait."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.001)
+        else:
+            return

@@ -1,0 +1,161 @@
+"""A SQLite file in write-ahead log mode, read without a trace: no lock file, no `-wal`, no `-shm`, no change of times.
+
+SQLite makes `-wal` and `-shm` for a reader too where it may. Three cases keep it from that:
+
+- Nothing is in the write-ahead log: the file holds everything and is opened as immutable, which makes nothing. Whether
+  somebody wrote meanwhile is looked at after each statement, which is then run again.
+- The log holds something and its index is there: both are opened for reading only. Writers see such a reader, and do
+  not move pages under it.
+- The log holds something and the index is missing, as in a copy of a folder, or cannot be locked for seconds: a private
+  copy is read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from deployer.errors import OutcomeUnknown
+from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
+from deployer.files.temporary import temporary_folder
+from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
+from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, missing_store
+
+_IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
+_ATTEMPTS = 50  #: how often a statement is run again because somebody wrote meanwhile
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the files look like. `log` and `index`: whether `-wal` holds anything, and whether `-shm` is there."""
+
+    identity: tuple[int, int, int]
+    log: bool
+    index: bool
+
+
+def open_to_read(path: Path) -> SqliteLogs:
+    """The logs in the file at `path`. Raises NotFound where there is no state store, Refused for a newer format."""
+    check_files(path)
+    logs = SqliteLogs(SqliteReading(path))
+    logs.check()
+    return logs
+
+
+class SqliteReading:
+    """Safe for threads (a connection each) and for processes, forked or not."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+    def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
+        """All rows of a statement that changes nothing, as of one moment. Raises NotFound where the file is gone."""
+        for _ in range(_ATTEMPTS):
+            look = self._look()
+            try:
+                if look.log and look.index:
+                    return self._shared(statement, parameters)
+                found = self._connection(look).execute(statement, parameters).fetchall()
+            except sqlite3.DatabaseError as error:
+                self._drop()
+                if self._look() != look:
+                    continue
+                if error.sqlite_errorcode != sqlite3.SQLITE_PROTOCOL:
+                    raise failure_in_words(error, self.path) from error
+                found = self._apart(statement, parameters)
+            except FileNotFoundError:  # the log, which is gone when its last writer closes it
+                continue
+            if self._look() == look:
+                return found
+            self._drop()
+        raise OutcomeUnknown(
+            "the state store changes faster than it can be read", where=self.path, remedy="try again when fewer write"
+        )
+
+    def close(self) -> None:
+        for connection in list(self._connections):
+            if connection.process == os.getpid():
+                connection.close()
+        self._local = threading.local()
+
+    def _look(self) -> _Look:
+        log = 0
+        try:
+            about = self.path.stat()
+        except FileNotFoundError:
+            raise missing_store(self.path) from None
+        with suppress(FileNotFoundError):
+            log = Path(f"{self.path}-wal").stat().st_size
+        return _Look((about.st_ino, about.st_mtime_ns, about.st_size), log > 0, os.path.lexists(f"{self.path}-shm"))
+
+    def _shared(self, statement: str, parameters: Sequence[object]) -> list[Row]:
+        """The rows beside writers, by a connection for this statement alone (see `index_lock`)."""
+        self._drop()
+        with index_lock, closing(_opened(f"file:{quote(str(self.path))}?mode=ro&readonly_shm=1")) as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    def _apart(self, statement: str, parameters: Sequence[object]) -> list[Row]:
+        """The rows of a private copy, for a log of whose index others have the locks for seconds."""
+        with closing(self._copied()) as connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    def _connection(self, look: _Look) -> Connection:
+        """This thread's connection to the file as the look has it."""
+        held: Connection | None = getattr(self._local, "connection", None)
+        if held is not None and held.process == os.getpid() and self._local.look == look:
+            return held
+        self._drop()
+        alone = f"file:{quote(str(self.path))}?mode=ro&immutable=1"
+        connection = self._copied() if look.log else _opened(alone)
+        self._local.connection, self._local.look = connection, look
+        self._connections.add(connection)
+        return connection
+
+    def _drop(self) -> None:
+        held: Connection | None = getattr(self._local, "connection", None)
+        if held is not None and held.process == os.getpid():
+            held.close()
+        elif held is not None:
+            abandon(held)
+        self._local.connection = None
+
+    def _copied(self) -> Connection:
+        """The content of a private copy, in memory. The copy is made in memory too where the disk is full."""
+        settle_temporary_folder()
+        try:
+            return self._copied_by_way_of(None)
+        except OSError as failure:
+            if failure.errno not in DISK_FULL or not Path(_IN_MEMORY).is_dir():
+                raise
+            return self._copied_by_way_of(Path(_IN_MEMORY))
+
+    def _copied_by_way_of(self, place: Path | None) -> Connection:
+        connection = _opened(":memory:")
+        with temporary_folder("state", place) as folder:
+            copy = folder / self.path.name
+            shutil.copyfile(self.path, copy)
+            shutil.copyfile(f"{self.path}-wal", f"{copy}-wal")
+            original = sqlite3.connect(copy)
+            try:
+                original.backup(connection)
+            finally:
+                original.close()
+        return connection
+
+
+def _opened(name: str) -> Connection:
+    connection = sqlite3.connect(
+        name, uri=True, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection
+    )
+    connection.process = os.getpid()
+    return connection

@@ -1,0 +1,114 @@
+"""The newest known state of each log, brought up to date by reading only what came since."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from threading import Lock
+
+from deployer.errors import Corrupt, DeployerError, NotFound, Refused
+from deployer.state.backends.protocol import LogReader, Record, SnapshotRecord, Tail
+from deployer.state.log.entries import LogEntry, from_record
+from deployer.state.log.reducer import empty_state, fold
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, State
+from deployer.storage.objects import Missing
+
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A state, and how long the log has grown since the newest snapshot (`snapshot_version` 0: none)."""
+
+    state: State
+    snapshot_version: int = 0
+    snapshot_bytes: int = 0
+    log_bytes: int = 0
+
+    @property
+    def log_length(self) -> int:
+        return self.state.version - self.snapshot_version
+
+
+#: Gives the state of a snapshot and the snapshot's bytes, or that of an older one when it is damaged.
+LoadSnapshot = Callable[[SnapshotRecord], "Known"]
+
+
+class StateCache:
+    """Thread-safe. States are values: what a reader holds never changes."""
+
+    def __init__(self, logs: LogReader, load: LoadSnapshot) -> None:
+        self._logs, self._load = logs, load
+        self._known: dict[str, Known] = {}
+        self._lock = Lock()
+
+    def peek(self, log: str) -> Known | None:
+        return self._known.get(log)
+
+    def refresh(self, logs: Iterable[str]) -> dict[str, Known]:
+        """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
+        known = {log: self._known.get(log) or Known(empty_state(log)) for log in logs}
+        for _ in range(_ATTEMPTS):
+            tails = self._logs.tails({log: each.state.version for log, each in known.items()})
+            try:
+                caught_up = {log: self._caught_up(known[log], tail, log) for log, tail in tails.items()}
+            except Missing:
+                continue  # retention removed the snapshot between the two reads; there is a newer one
+            self.keep(caught_up.values())
+            return caught_up
+        raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
+
+    def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, Known], dict[str, DeployerError]]:
+        """As `refresh`, with the failures of logs that cannot be read by themselves: the others are found by halving.
+
+        Raises what is not about what one log holds.
+        """
+        wanted = list(logs)
+        try:
+            return self.refresh(wanted), {}
+        except (Corrupt, NotFound, Refused) as error:
+            if len(wanted) == 1:
+                return {}, {wanted[0]: error}
+        half = len(wanted) // 2
+        first, second = self.refresh_each(wanted[:half]), self.refresh_each(wanted[half:])
+        return first[0] | second[0], first[1] | second[1]
+
+    def keep(self, known: Iterable[Known]) -> None:
+        with self._lock:
+            for each in known:
+                log = log_of(each.state)
+                held = self._known.get(log)
+                if held is None or held.state.version <= each.state.version:
+                    self._known[log] = each
+
+    def forget(self, log: str) -> None:
+        with self._lock:
+            self._known.pop(log, None)
+
+    def _caught_up(self, known: Known, tail: Tail, log: str) -> Known:
+        if tail.removed:
+            self.forget(log)
+            raise NotFound("it was removed", where="the instance" if log == INSTANCE_LOG else f"table {log}")
+        if tail.from_snapshot and tail.snapshot is not None:
+            known = self._load(tail.snapshot)
+        elif tail.snapshot_version > known.snapshot_version:
+            # Somebody took a snapshot of what this reader has already.
+            known = replace(known, snapshot_version=tail.snapshot_version, log_bytes=0)
+        return grown(known, [(from_record(record, to_fold=True), record) for record in tail.records])
+
+
+def grown(known: Known, entries: Iterable[tuple[LogEntry, Record]]) -> Known:
+    """What is known after more entries."""
+    listed = list(entries)
+    if not listed:
+        return known
+    return replace(
+        known,
+        state=fold(known.state, [entry for entry, _ in listed]),
+        log_bytes=known.log_bytes + sum(len(record.body) for _, record in listed),
+    )
+
+
+def log_of(state: State) -> str:
+    """The name of the log that a state is folded from."""
+    return INSTANCE_LOG if isinstance(state, InstanceState) else state.table_id

@@ -1,0 +1,334 @@
+"""Frozen dataclasses to JSON values and back, by the types of their fields.
+
+One table says how each type is written; a class needs no code of its own. bytes are base64; a tuple of dataclasses is
+written as columns (`{"rows": [1, 2], "bytes": [10, 20]}`), which is short and quick for thousands of files; a member of
+a closed union is an object with its `type`. What is read may be anybody's: numbers and nesting are bounded, and a text
+that names something is of a class that checks it (`names`, `location`).
+"""
+
+from __future__ import annotations
+
+import types
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from deployer.errors import Corrupt, InvalidInput, Refused
+from deployer.state.model.entities import JSON
+from deployer.state.model.location import Location
+from deployer.state.model.names import Form
+from deployer.text.visible import shortened
+
+Convert = Callable[[Any], Any]
+T = TypeVar("T")
+
+DEEPEST = 64  #: levels of lists and maps in a value of JSON
+LARGEST = 2**63  #: whole numbers are below it, and not below its negative: what Arrow and SQLite hold
+
+
+class Mismatch(ValueError):
+    """A JSON value that does not have the shape asked for; says where."""
+
+
+def encode(value: Any) -> dict[str, JSON]:
+    """A dataclass as a JSON object."""
+    result: dict[str, JSON] = _codec(value.__class__)[0](value)
+    return result
+
+
+def decode(cls: Any, document: JSON) -> Any:
+    """The dataclass that a JSON object describes. Raises Mismatch."""
+    return _codec(cls)[1](document)
+
+
+def decode_field(cls: type[Any], name: str, value: JSON) -> Any:
+    """A value for one field of a dataclass, from JSON. Raises Mismatch, also for a field that does not exist."""
+    hints = get_type_hints(cls, include_extras=True)
+    if name not in hints:
+        raise Mismatch(
+            f"there is no property {name if name.isidentifier() else shortened(name)}; there are {', '.join(hints)}"
+        )
+    try:
+        return _codec(hints[name])[1](value)
+    except Mismatch as error:
+        raise Mismatch(f"{name}: {error}") from None
+
+
+def decode_object(value: JSON) -> Any:
+    """A map from JSON, checked as one in a dataclass is. Raises Mismatch."""
+    return _object(value)
+
+
+def decode_scalar(cls: type[T], value: JSON) -> T:
+    """A text, a number or a flag from JSON. Raises Mismatch."""
+    result: T = _SCALARS[cls][1](value)
+    return result
+
+
+def plain(value: JSON, levels: int = DEEPEST) -> JSON:
+    """A deep copy as dicts, lists and scalars. Raises InvalidInput for what JSON or the state cannot hold."""
+    match value:
+        case None | bool():
+            return value
+        case int() if -LARGEST <= value < LARGEST:
+            return value
+        case str() if is_text(value):
+            return value
+        case float() if value - value == 0:  # neither infinite nor NaN
+            return value
+        case Mapping() if levels and all(isinstance(key, str) and is_text(key) for key in value):
+            return {key: plain(item, levels - 1) for key, item in value.items()}
+        case list() | tuple() if levels:
+            return [plain(item, levels - 1) for item in value]
+        case _:
+            raise InvalidInput(
+                f"{_shown(value)} cannot be kept in the state",
+                remedy=f"use text, finite numbers below 2**63, flags, and lists and maps of at most {DEEPEST} levels",
+            )
+
+
+def is_text(value: str) -> bool:
+    """Whether a text can be encoded: JSON can hold halves of surrogate pairs, which nothing can print or store."""
+    if value.isascii():
+        return True
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    """A value in a message; what is nested may be too deep to be written."""
+    return f"a {type(value).__name__}" if isinstance(value, Mapping | list | tuple) else shortened(value)
+
+
+class Kinds:
+    """A closed union whose members are told apart by their `TAG`, which is their `type` in JSON.
+
+    Stored logs have the tags: a class may be renamed, its tag and the names of its fields may not.
+    """
+
+    def __init__(self, what: str, union: Any) -> None:
+        self._what = what
+        self.classes: Mapping[str, type[Any]] = {cls.TAG: cls for cls in get_args(union)}
+        if len(self.classes) < len(get_args(union)):
+            raise TypeError(f"two kinds of {what} have the same TAG")
+
+    def encode(self, value: Any) -> dict[str, JSON]:
+        return {"type": value.TAG, **encode(value)}
+
+    def decode(self, document: JSON) -> Any:
+        """Raises Refused for a kind that is not known, Corrupt for anything else that does not fit."""
+        if not isinstance(document, Mapping) or not isinstance(kind := document.get("type"), str):
+            raise Corrupt(f"a stored {self._what} has no type")
+        if kind not in self.classes:
+            raise Refused(
+                f"the {self._what} {shortened(kind)} is not known: it was written by a newer deployer", remedy="upgrade"
+            )
+        try:
+            return decode(self.classes[kind], {key: value for key, value in document.items() if key != "type"})
+        except Mismatch as error:
+            raise Corrupt(f"the stored {self._what} {kind!r} is not valid: {error}") from None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked(cls: type[Any]) -> Convert:
+    def check(value: Any) -> Any:
+        if type(value) is not cls:
+            raise Mismatch(f"{_shown(value)} is not {_NAMES[cls]}")
+        return value
+
+    return check
+
+
+def _text(value: Any) -> Any:
+    if not isinstance(value, str) or not is_text(value):
+        raise Mismatch(f"{_shown(value)} is not a string")
+    return str(value)
+
+
+def _integer(value: Any) -> Any:
+    if type(value) is not int or not -LARGEST <= value < LARGEST:
+        raise Mismatch(f"{_shown(value)} is not an integer of 64 bits")
+    return value
+
+
+def _from_base64(value: Any) -> bytes:
+    try:
+        return b64decode(value, validate=True)
+    except (TypeError, ValueError):
+        raise Mismatch(f"{_shown(value)} is not base64") from None
+
+
+def _object(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise Mismatch(f"{_shown(value)} is not an object")
+    try:
+        return plain(value)
+    except InvalidInput as error:
+        raise Mismatch(error.what) from None
+
+
+def _location(value: Any) -> Location:
+    text = _text(value)
+    if (wrong := Location.fault(text)) is not None:
+        raise Mismatch(f"{shortened(text)} {wrong}")
+    return Location(text)
+
+
+def _annotated_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    base, form = args
+    to_json, from_json = _codec(base)
+    assert isinstance(form, Form)  # noqa: S101 (no other annotation says how a value is written)
+
+    def checked(value: Any) -> Any:
+        text = from_json(value)
+        if (wrong := form.fault(text)) is not None:
+            raise Mismatch(f"{shortened(text)} {wrong}")
+        return text
+
+    return to_json, checked
+
+
+_NAMES: Mapping[type[Any], str] = {bool: "true or false"}
+
+_SCALARS: Mapping[Any, tuple[Convert, Convert]] = {
+    str: (_same, _text),
+    int: (_same, _integer),
+    bool: (_same, _checked(bool)),
+    bytes: (lambda value: b64encode(value).decode("ascii"), _from_base64),
+}
+
+
+@cache
+def _codec(tp: Hashable) -> tuple[Convert, Convert]:
+    if tp in _SCALARS:
+        return _SCALARS[tp]
+    if tp is Location:
+        return str, _location
+    if is_dataclass(tp):
+        return _dataclass_codec(tp)
+    origin, args = get_origin(tp), get_args(tp)
+    if origin is Annotated:
+        return _annotated_codec(args)
+    for origins, build in _GENERIC:
+        if origin in origins:
+            return build(args)
+    raise TypeError(f"no codec for {tp}")
+
+
+def _dataclass_codec(cls: Any) -> tuple[Convert, Convert]:
+    hints = get_type_hints(cls, include_extras=True)
+    table = [(f.name, *_codec(hints[f.name]), _required(f)) for f in fields(cls)]
+    names = frozenset(name for name, *_ in table)
+    sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
+
+    def encode_all(value: Any) -> dict[str, JSON]:
+        found = {name: to_json(getattr(value, name)) for name, to_json, _, _ in table}
+        for name, default in sparse.items():
+            if found[name] == default:
+                del found[name]
+        return found
+
+    def decode_all(document: Any) -> Any:
+        if not isinstance(document, Mapping):
+            raise Mismatch(f"{_shown(document)} is not an object")
+        if not document.keys() <= names:
+            unknown = sorted(map(str, set(document) - names))
+            shown = ", ".join(name if name.isidentifier() else shortened(name) for name in unknown[:5])
+            raise Mismatch(f"{shown}: not known")
+        values = {}
+        for name, _, from_json, required in table:
+            if name in document:
+                try:
+                    values[name] = from_json(document[name])
+                except Mismatch as error:
+                    raise Mismatch(f"{name}: {error}") from None
+            elif required:
+                raise Mismatch(f"{name}: missing")
+        return cls(**values)
+
+    return encode_all, decode_all
+
+
+def _required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _tuple_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    if is_dataclass(args[0]):
+        return _columns_codec(args[0])
+    to_json, from_json = _codec(args[0])
+
+    def decode_all(value: Any) -> Any:
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+            raise Mismatch(f"{_shown(value)} is not a list")
+        return tuple(from_json(item) for item in value)
+
+    return lambda value: [to_json(item) for item in value], decode_all
+
+
+def _columns_codec(cls: Any) -> tuple[Convert, Convert]:
+    hints = get_type_hints(cls, include_extras=True)
+    table = [(f.name, *_codec(hints[f.name])) for f in fields(cls)]
+    required = {f.name for f in fields(cls) if _required(f)}
+    sparse = {f.name: f.default for f in fields(cls) if f.metadata.get("sparse")}
+
+    def has_any(value: Any, name: str) -> bool:
+        return name not in sparse or any(getattr(item, name) != sparse[name] for item in value)
+
+    def encode_all(value: Any) -> dict[str, JSON]:
+        columns = [column for column in table if has_any(value, column[0])]
+        return {name: [to_json(getattr(item, name)) for item in value] for name, to_json, _ in columns} if value else {}
+
+    def decode_all(document: Any) -> Any:
+        if not isinstance(document, Mapping) or not all(isinstance(c, list) for c in document.values()):
+            raise Mismatch(f"{_shown(document)} is not an object of columns")
+        if not document:
+            return ()
+        found = [(name, from_json) for name, _, from_json in table if name in document]  # fields may have come since
+        names = {name for name, _ in found}
+        if len({len(column) for column in document.values()}) != 1 or names != set(document) or not required <= names:
+            raise Mismatch(f"the columns are not those of {cls.__name__}, all of one length")
+        try:
+            columns = [[from_json(item) for item in document[name]] for name, from_json in found]
+        except Mismatch as error:
+            raise Mismatch(f"{cls.__name__}: {error}") from None
+        if len(found) == len(table):
+            return tuple(cls(*values) for values in zip(*columns, strict=True))
+        order = [name for name, _ in found]
+        return tuple(cls(**dict(zip(order, values, strict=True))) for values in zip(*columns, strict=True))
+
+    return encode_all, decode_all
+
+
+def _optional_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    (inner,) = (arg for arg in args if arg is not type(None))
+    to_json, from_json = _codec(inner)
+    return (
+        lambda value: None if value is None else to_json(value),
+        lambda value: None if value is None else from_json(value),
+    )
+
+
+def _literal_codec(args: tuple[Any, ...]) -> tuple[Convert, Convert]:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or value not in args:
+            raise Mismatch(f"{_shown(value)} is none of {', '.join(map(str, args))}")
+        return value
+
+    return check, check
+
+
+_GENERIC: Sequence[tuple[tuple[Any, ...], Callable[[tuple[Any, ...]], tuple[Convert, Convert]]]] = (
+    ((Union, types.UnionType), _optional_codec),
+    ((tuple,), _tuple_codec),
+    ((Literal,), _literal_codec),
+    ((Mapping, dict), lambda args: (plain, _object)),
+)

@@ -1,0 +1,133 @@
+"""Updates and entries in words, for people who read a log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import assert_never
+
+from deployer.state.log.describe_services import service_words
+from deployer.state.log.entries import LogEntry
+from deployer.state.log.service_updates import ServiceUpdate
+from deployer.state.log.updates import (
+    CommitAbandoned,
+    CommitStarted,
+    CreateTable,
+    DatasetRemoved,
+    FilesAdded,
+    FilesRemoved,
+    FilesReplaced,
+    PartitionSplit,
+    RegisterTable,
+    RemoveTable,
+    RenameTable,
+    RewriteStarted,
+    SetInstanceProperties,
+    SetLanceVersion,
+    SetSchema,
+    SetTableDataset,
+    SetTableProperties,
+    SetTableStatus,
+    TableRebuilt,
+    TableRestored,
+    TableRewritten,
+    Update,
+)
+from deployer.state.model.entities import JSON, File
+
+_SHORT = 40  #: characters of a value beyond which only its property is named
+
+
+def entry_words(entry: LogEntry) -> str:
+    """All that the entry did, one line."""
+    return "; ".join(map(update_words, entry.updates))
+
+
+def update_words(update: Update) -> str:
+    """What the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
+    if isinstance(update, ServiceUpdate):
+        return service_words(update)
+    match update:
+        case SetInstanceProperties(changes) | SetTableProperties(changes):
+            return _set(changes)
+        case RegisterTable(entry):
+            return f"register table {entry.full_name} ({entry.table_id}) at {entry.location}, {entry.status}"
+        case SetTableStatus(table_id, status):
+            return f"table {table_id[:8]} is {status}"
+        case RenameTable(table_id, database, name):
+            return f"rename table {table_id[:8]} to {database}.{name}"
+        case SetTableDataset(table_id, location, dataset):
+            return f"table {table_id[:8]} is in dataset {dataset} at {location}"
+        case RemoveTable(table_id):
+            return f"forget table {table_id[:8]}"
+        case CreateTable(properties, _, lance_version, partitions):
+            keys = ", ".join(properties.row_keys) or "none"
+            leaves = sum(each.is_leaf for each in partitions) or 1
+            return f"create the table: row keys {keys}, {_count(leaves, 'leaf', 'leaves')}{_of(None, lance_version)}"
+        case SetSchema(_, lance_version):
+            return f"change the schema{_of(None, lance_version)}"
+        case SetLanceVersion(lance_version):
+            return f"see dataset version {lance_version}"
+        case CommitStarted(job_id, kind, base):
+            return f"begin {kind}{_of(job_id, base, 'on dataset version')}"
+        case FilesAdded(files, lance_version, job_id, rows, _):
+            if not files:
+                return f"done{_of(job_id, lance_version)}"
+            number = rows if job_id is not None else _rows(files)
+            return f"add {_count(len(files), 'file')} with {_count(number, 'row')}{_of(job_id, lance_version)}"
+        case FilesReplaced(removed, files, lance_version, job_id, kind):
+            into = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            what = f"{kind}: " if job_id is not None else ""
+            return f"{what}replace {_count(len(removed), 'file')} by {into}{_of(job_id, lance_version)}"
+        case FilesRemoved(removed, lance_version):
+            return f"remove {_count(len(removed), 'file')}{_of(None, lance_version)}"
+        case CommitAbandoned(job_id):
+            return f"give up the commit of job {job_id}"
+        case PartitionSplit(partition_id, _, left_id, right_id):
+            return f"split partition {partition_id} into {left_id} and {right_id}"
+        case RewriteStarted(dataset, location, _):
+            return f"begin to rewrite the table into dataset {dataset} at {location}"
+        case TableRewritten(dataset, _, _, lance_version, partitions, files):
+            tree = _count(sum(each.is_leaf for each in partitions) or 1, "leaf", "leaves")
+            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}, {tree}"
+            return f"swap in dataset {dataset}: {what}{_of(None, lance_version)}"
+        case TableRestored(job_id, savepoint, _, _, lance_version, _, _, _, files):
+            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            return f"restore to {savepoint}: {what}{_of(job_id, lance_version)}"
+        case TableRebuilt(lance_version, _, properties, _, files):
+            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            keys = ", ".join(properties.row_keys) or "none"
+            return f"rebuild the table from its dataset: row keys {keys}, {what}{_of(None, lance_version)}"
+        case DatasetRemoved(dataset):
+            return f"dataset {dataset} is removed"
+        case _:
+            assert_never(update)
+
+
+def _set(changes: Mapping[str, JSON]) -> str:
+    return "set " + ", ".join(f"{name} = {_short(value)}" for name, value in changes.items())
+
+
+def _short(value: JSON) -> str:
+    if isinstance(value, Mapping):
+        return _limited(f"{{{', '.join(value)}}}", "{…}")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return _limited(f"[{', '.join(map(str, value))}]", "[…]")
+    return "none" if value is None else _limited(str(value).lower() if isinstance(value, bool) else str(value), "…")
+
+
+def _limited(text: str, otherwise: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHORT else otherwise
+
+
+def _of(job_id: str | None, lance_version: int, of: str = "dataset version") -> str:
+    job = f"job {job_id}, " if job_id is not None else ""
+    return f" ({job}{of} {lance_version})"
+
+
+def _rows(files: Iterable[File]) -> int:
+    return sum(file.rows for file in files)
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,104 @@
+"""Entries of a log, and the bytes that they are stored as."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deployer.errors import Corrupt
+from deployer.state.backends.protocol import Record
+from deployer.state.log.codec import Kinds, Mismatch, decode_scalar
+from deployer.state.log.requirements import Requirement
+from deployer.state.log.updates import Update
+from deployer.storage.envelope import FORGED, RECOVERY, seal, unseal
+
+UPDATES = Kinds("update", Update)
+REQUIREMENTS = Kinds("requirement", Requirement)
+
+LATEST = 253_402_300_799_999  #: ms since 1970: the end of the year 9999, after which Python has no dates
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One committed transaction as one log has it. `at` never decreases within a log."""
+
+    log: str
+    version: int
+    txn_id: str
+    at: int
+    author: str
+    updates: tuple[Update, ...]
+    requirements: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """An entry that cannot be read, and why."""
+
+    version: int
+    why: str
+
+
+def to_json(entry: LogEntry) -> dict[str, Any]:
+    return {
+        "log": entry.log,
+        "version": entry.version,
+        "txn_id": entry.txn_id,
+        "at": entry.at,
+        "author": entry.author,
+        "updates": [UPDATES.encode(update) for update in entry.updates],
+        "requirements": [REQUIREMENTS.encode(requirement) for requirement in entry.requirements],
+    }
+
+
+def from_json(document: Mapping[str, Any], *, to_fold: bool = False) -> LogEntry:
+    """Raises Corrupt for a document of another shape, Refused for kinds of a newer deployer.
+
+    `to_fold`: requirements are left out. They held when the entry was committed, and are a third of the work.
+    """
+    try:
+        if not 0 <= (at := decode_scalar(int, document["at"])) <= LATEST:
+            raise Mismatch(f"{at} is not a time")
+        return LogEntry(
+            log=decode_scalar(str, document["log"]),
+            version=decode_scalar(int, document["version"]),
+            txn_id=decode_scalar(str, document["txn_id"]),
+            at=at,
+            author=decode_scalar(str, document["author"]),
+            updates=tuple(UPDATES.decode(update) for update in document["updates"]),
+            requirements=tuple(() if to_fold else map(REQUIREMENTS.decode, document["requirements"])),
+        )
+    except (KeyError, TypeError, Mismatch) as error:
+        raise Corrupt(f"a log entry does not have its shape: {error!r}") from None
+
+
+def to_record(entry: LogEntry) -> Record:
+    body = json.dumps(to_json(entry), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Record(entry.log, entry.version, entry.txn_id, seal(body.encode()))
+
+
+def from_record(record: Record, *, to_fold: bool = False) -> LogEntry:
+    """Raises Corrupt, naming the entry, when it is damaged or stored in another entry's place (see `from_json`)."""
+    where = f"entry {record.version} of log {record.log}"
+    payload = unseal(record.body, where)
+    try:
+        entry = from_json(json.loads(payload.decode()), to_fold=to_fold)
+    except Corrupt as error:
+        raise Corrupt(error.what, where=where, remedy=FORGED) from None
+    except ValueError as error:  # of JSON or of UTF-8
+        raise Corrupt(f"it is not a log entry: {error}", where=where, remedy=RECOVERY) from None
+    except RecursionError:
+        raise Corrupt("it is nested too deep", where=where, remedy=FORGED) from None
+    if (entry.log, entry.version, entry.txn_id) != (record.log, record.version, record.txn_id):
+        raise Corrupt(f"it holds entry {entry.version} of log {entry.log}", where=where, remedy=RECOVERY)
+    return entry
+
+
+def read_or_damaged(record: Record) -> LogEntry | Damaged:
+    """What a record holds, or what is wrong with it."""
+    try:
+        return from_record(record)
+    except Corrupt as error:
+        return Damaged(record.version, error.what)

@@ -1,0 +1,77 @@
+"""Folds updates of the instance into its state (see `reducer`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from deployer.state.log.inapplicable import Inapplicable
+from deployer.state.log.updates import (
+    InstanceUpdate,
+    RegisterTable,
+    RemoveTable,
+    RenameTable,
+    SetInstanceProperties,
+    SetTableDataset,
+    SetTableStatus,
+)
+from deployer.state.model.entities import InstanceState, TableEntry, TableStatus
+from deployer.state.model.persistent_map import layered
+from deployer.state.model.table_locations import fault_of_entry, fault_of_move
+
+#: What a table's status may become. One that holds data is never being created again: that would remove it.
+_STATUSES: Mapping[TableStatus, frozenset[TableStatus]] = {
+    "creating": frozenset({"active", "deleting"}),
+    "active": frozenset({"active", "deleting"}),
+    "deleting": frozenset({"deleting"}),
+}
+
+
+def apply_to_instance(state: InstanceState, update: InstanceUpdate) -> InstanceState:
+    tables = layered(state.tables)
+    match update:
+        case SetInstanceProperties(changes):
+            merged = {**state.properties, **changes}
+            return replace(state, properties={name: value for name, value in merged.items() if value is not None})
+        case RegisterTable(entry):
+            if entry.table_id in tables:
+                raise Inapplicable(f"table {entry.table_id} exists already")
+            if words := fault_of_entry(entry):
+                raise Inapplicable(words)
+            _require_free(state, entry.full_name)
+            return replace(state, tables=tables.changed({entry.table_id: entry}))
+        case SetTableStatus(table_id, status):
+            entry = _entry(state, table_id)
+            if status not in _STATUSES[entry.status]:
+                raise Inapplicable(f"table {entry.full_name} is {entry.status} and cannot become {status}")
+            return replace(state, tables=tables.changed({table_id: replace(entry, status=status)}))
+        case RenameTable(table_id, database, name):
+            renamed = replace(_entry(state, table_id), database=database, name=name)
+            _require_free(state, renamed.full_name)
+            return replace(state, tables=tables.changed({table_id: renamed}))
+        case SetTableDataset(table_id, location, dataset):
+            entry = _entry(state, table_id)
+            if words := fault_of_move(entry, location):
+                raise Inapplicable(words)
+            moved = replace(entry, location=location, dataset=dataset)
+            if words := fault_of_entry(moved):
+                raise Inapplicable(words)
+            return replace(state, tables=tables.changed({table_id: moved}))
+        case RemoveTable(table_id):
+            _entry(state, table_id)
+            return replace(state, tables=tables.changed({}, [table_id]))
+        case _:
+            assert_never(update)
+
+
+def _entry(state: InstanceState, table_id: str) -> TableEntry:
+    entry = state.tables.get(table_id)
+    if entry is None:
+        raise Inapplicable(f"table {table_id} does not exist")
+    return entry
+
+
+def _require_free(state: InstanceState, full_name: str) -> None:
+    if taken := state.by_name(full_name):
+        raise Inapplicable(f"the name {full_name} belongs to table {taken.table_id}")

@@ -1,0 +1,224 @@
+"""What must hold of the state for a transaction to be committed: a closed union of values.
+
+Each requirement checks itself: `failure(state)` is None when it holds, else words that say what is the case instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from deployer.state.log.service_requirements import ServiceRequirement
+from deployer.state.model.entities import (
+    JSON,
+    REARRANGES,
+    InstanceState,
+    Intent,
+    Name,
+    State,
+    TableId,
+    TableProperties,
+    TableState,
+    TableStatus,
+)
+from deployer.system.clock import utc
+
+
+def schema_fingerprint(schema: bytes) -> str:
+    """The name of a schema (Arrow IPC bytes): 32 hex digits."""
+    return hashlib.blake2b(schema, digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class LogEmpty:
+    """Nothing was ever committed to the log."""
+
+    TAG = "log-empty"
+
+    def failure(self, state: State) -> str | None:
+        return f"it exists already, at version {state.version}" if state.version else None
+
+
+@dataclass(frozen=True, slots=True)
+class NameFree:
+    TAG = "name-free"
+    database: Name
+    name: Name
+
+    def failure(self, state: InstanceState) -> str | None:
+        taken = state.by_name(f"{self.database}.{self.name}")
+        return f"the name {taken.full_name} belongs to table {taken.table_id}" if taken else None
+
+
+@dataclass(frozen=True, slots=True)
+class TableHasStatus:
+    TAG = "table-has-status"
+    table_id: TableId
+    status: TableStatus
+
+    def failure(self, state: InstanceState) -> str | None:
+        entry = state.tables.get(self.table_id)
+        if entry is None:
+            return f"table {self.table_id} does not exist"
+        return None if entry.status == self.status else f"table {entry.full_name} is {entry.status}, not {self.status}"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationIs:
+    """Neither properties nor schema were changed since that generation was read."""
+
+    TAG = "generation-is"
+
+    generation: int
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.properties.generation
+        return None if now == self.generation else f"the table is at generation {now}, not {self.generation}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaIs:
+    """The schema has that `schema_fingerprint`."""
+
+    TAG = "schema-is"
+
+    fingerprint: str
+
+    def failure(self, state: TableState) -> str | None:
+        now = schema_fingerprint(state.schema)
+        return None if now == self.fingerprint else f"the schema is {now}, not {self.fingerprint}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobNotDone:
+    TAG = "job-not-done"
+    job_id: str
+
+    def failure(self, state: TableState) -> str | None:
+        job = state.jobs.get(self.job_id)
+        return f"job {job.job_id} is done already, as version {job.lance_version} of the dataset" if job else None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPresent:
+    TAG = "files-present"
+    fragment_ids: tuple[int, ...]
+
+    def failure(self, state: TableState) -> str | None:
+        missing = state.files.missing(self.fragment_ids)
+        return (
+            f"{_fragments(missing)} {'is' if len(missing) == 1 else 'are'} no longer in the table" if missing else None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionIsLeaf:
+    TAG = "partition-is-leaf"
+    partition_id: str
+
+    def failure(self, state: TableState) -> str | None:
+        partition = state.partitions.get(self.partition_id)
+        if partition is None:
+            return f"partition {self.partition_id} does not exist"
+        if partition.is_leaf:
+            return None
+        return f"partition {self.partition_id} was split into {' and '.join(partition.children)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LanceVersionIs:
+    TAG = "lance-version-is"
+    lance_version: int
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.lance_version
+        return None if now == self.lance_version else f"the dataset is at version {now}, not {self.lance_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoLoadUnderWay:
+    """No job that adds rows has said that it commits to Lance, other than those in `besides`."""
+
+    TAG = "no-load-under-way"
+
+    besides: tuple[str, ...] = ()
+
+    def failure(self, state: TableState) -> str | None:
+        job = next((each for each in loads_under_way(state) if each.job_id not in self.besides), None)
+        return f"job {job.job_id} ({job.kind}) began to commit at {utc(job.started_at)} UTC" if job else None
+
+
+def loads_under_way(state: TableState) -> tuple[Intent, ...]:
+    """The commits under way that add rows which the table did not have."""
+    return tuple(each for each in state.intents.values() if each.kind not in REARRANGES and each.kind != "restore")
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetIs:
+    """The table was not rewritten into another dataset than that one."""
+
+    TAG = "dataset-is"
+
+    number: int
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.dataset
+        if now == self.number:
+            return None
+        return f"the table was rewritten: its dataset is number {now}, not {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesAre:
+    """Each property given has that value; None stands for a property of the instance that is not set."""
+
+    TAG = "properties-are"
+
+    properties: Mapping[str, JSON]
+
+    def failure(self, state: State) -> str | None:
+        now = _properties(state)
+        wrong = [
+            f"{name} is {_plain(now.get(name))!r}, not {_plain(value)!r}"
+            for name, value in self.properties.items()
+            if _plain(now.get(name)) != _plain(value)
+        ]
+        return ", ".join(wrong) or None
+
+
+InstanceRequirement = LogEmpty | NameFree | TableHasStatus | PropertiesAre
+TableRequirement = (
+    LogEmpty
+    | GenerationIs
+    | SchemaIs
+    | JobNotDone
+    | FilesPresent
+    | PartitionIsLeaf
+    | LanceVersionIs
+    | NoLoadUnderWay
+    | DatasetIs
+    | PropertiesAre
+    | ServiceRequirement
+)
+Requirement = InstanceRequirement | TableRequirement
+
+
+def _properties(state: State) -> Mapping[str, JSON]:
+    if isinstance(state, InstanceState):
+        return state.properties
+    return {field.name: getattr(state.properties, field.name) for field in fields(TableProperties)}
+
+
+def _plain(value: JSON) -> JSON:
+    """Tuples as lists, so that a value read from JSON equals one that was built."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _fragments(ids: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ids[:5])) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    return f"fragment{'' if len(ids) == 1 else 's'} {shown}"

@@ -1,0 +1,203 @@
+"""What may be required of a table's services, runs and savepoints (see `requirements`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from deployer.state.model.entities import TableState
+from deployer.state.model.names import SavepointName
+from deployer.state.model.services import Run, RunStatus, Service, ServiceKind
+from deployer.state.model.times import TIME
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceThere:
+    TAG = "service-there"
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return None if self.kind in state.services else f"the table has no {self.kind} service"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceMissing:
+    TAG = "service-missing"
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return f"the table has a {self.kind} service already" if self.kind in state.services else None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceIs:
+    """Nobody changed the service since it was read so."""
+
+    TAG = "service-is"
+
+    service: Service
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.services.get(self.service.kind)
+        if now is None:
+            return f"the table has no {self.service.kind} service"
+        return None if now == self.service else f"the {self.service.kind} service was changed meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesClusterIs:
+    """Nobody moved the services of the table since their cluster was read."""
+
+    TAG = "services-cluster-is"
+
+    cluster: str | None
+
+    def failure(self, state: TableState) -> str | None:
+        now = state.properties.services_cluster
+        return None if now == self.cluster else f"the services of the table were moved to cluster {now or 'default'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceNotPaused:
+    """Runs of the service may start; also when there is none, as runs on demand need none."""
+
+    TAG = "service-not-paused"
+
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        service = state.services.get(self.kind)
+        return f"the {self.kind} service is paused" if service is not None and service.paused else None
+
+
+@dataclass(frozen=True, slots=True)
+class NoRunOpen:
+    """No run of the service is queued or running."""
+
+    TAG = "no-run-open"
+
+    kind: ServiceKind
+
+    def failure(self, state: TableState) -> str | None:
+        return _first(state, (self.kind,), ("QUEUED", "RUNNING"))
+
+
+@dataclass(frozen=True, slots=True)
+class NoneRunning:
+    """No run of these services is running."""
+
+    TAG = "none-running"
+
+    kinds: tuple[ServiceKind, ...]
+
+    def failure(self, state: TableState) -> str | None:
+        return _first(state, self.kinds, ("RUNNING",))
+
+
+@dataclass(frozen=True, slots=True)
+class RunHasStatus:
+    TAG = "run-has-status"
+    run_id: str
+    status: RunStatus
+
+    def failure(self, state: TableState) -> str | None:
+        return _other_status(state, self.run_id, self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeldBy:
+    """The run is running, and its holder is that one."""
+
+    TAG = "run-held-by"
+
+    run_id: str
+    holder: str
+
+    def failure(self, state: TableState) -> str | None:
+        if words := _other_status(state, self.run_id, "RUNNING"):
+            return words
+        now = state.runs[self.run_id].holder
+        return None if now == self.holder else f"run {self.run_id} is held by {now}, not {self.holder}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEndsAt:
+    """The run is running, and its lease was not renewed since it was seen to end at that time (ms)."""
+
+    TAG = "lease-ends-at"
+
+    run_id: str
+    lease_until: int = field(metadata=TIME)
+
+    def failure(self, state: TableState) -> str | None:
+        if words := _other_status(state, self.run_id, "RUNNING"):
+            return words
+        now = state.runs[self.run_id].lease_until
+        return None if now == self.lease_until else f"the lease of run {self.run_id} was renewed"
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointNameFree:
+    TAG = "savepoint-name-free"
+    name: SavepointName
+
+    def failure(self, state: TableState) -> str | None:
+        return f"the table has a savepoint {self.name} already" if self.name in state.savepoints else None
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointThere:
+    TAG = "savepoint-there"
+    name: SavepointName
+
+    def failure(self, state: TableState) -> str | None:
+        return None if self.name in state.savepoints else f"the table has no savepoint {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class NoRestoreUnderWay:
+    """No running RESTORE has said that it commits to Lance: what others commit beside it would be undone by it.
+
+    One whose run was ended, such as for dead, does not count: it commits nothing that stands (see `live.restored`).
+    """
+
+    TAG = "no-restore-under-way"
+
+    def failure(self, state: TableState) -> str | None:
+        runs = (state.runs.get(job_id) for job_id in state.intents)
+        under_way = [run for run in runs if run is not None and run.service == "RESTORE" and run.status == "RUNNING"]
+        return f"the table is being restored by run {under_way[0].run_id}" if under_way else None
+
+
+ServiceRequirement = (
+    ServiceThere
+    | ServiceMissing
+    | ServiceIs
+    | ServicesClusterIs
+    | ServiceNotPaused
+    | NoRunOpen
+    | NoneRunning
+    | RunHasStatus
+    | RunHeldBy
+    | LeaseEndsAt
+    | SavepointNameFree
+    | SavepointThere
+    | NoRestoreUnderWay
+)
+
+
+def _other_status(state: TableState, run_id: str, status: RunStatus) -> str | None:
+    run = state.runs.get(run_id)
+    if run is None:
+        return f"there is no run {run_id}"
+    return None if run.status == status else f"run {run_id} is {run.status}, not {status}"
+
+
+def _first(state: TableState, kinds: tuple[ServiceKind, ...], statuses: tuple[RunStatus, ...]) -> str | None:
+    found = sorted(
+        (run for run in state.runs.values() if run.service in kinds and run.status in statuses), key=_by_time
+    )
+    return f"run {found[0].run_id} of {found[0].service} is {found[0].status}" if found else None
+
+
+def _by_time(run: Run) -> tuple[int, str]:
+    return run.queued_at, run.run_id

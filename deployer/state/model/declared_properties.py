@@ -1,0 +1,18 @@
+"""Names of the properties that the state keeps of a table's declaration."""
+
+from __future__ import annotations
+
+#: Properties of the instance: its spec as last applied, and who applied it.
+SPEC, OWNER = "spec", "owner"
+
+
+#: What a table's `declared` remembers beside its owner: the split points that were asked for.
+SPLIT_POINTS = "split_points"
+
+
+#: And how many rows a leaf may hold before it is split.
+MAX_ROWS_PER_LEAF = "max_rows_per_leaf"
+
+
+#: And whether no two rows may have the same row keys.
+UNIQUE = "unique"

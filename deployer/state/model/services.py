@@ -1,0 +1,122 @@
+"""Table services, their runs, and savepoints, as values of a table's state. Times are milliseconds since 1970 (UTC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from deployer.files.json_values import JSON
+from deployer.state.model.names import SavepointName
+from deployer.state.model.times import TIME
+
+ServiceKind = Literal["COMPACT", "CLUSTER", "CLEAN", "METASYNC", "AUTOSAVEPOINT", "RESTORE"]
+TriggerMode = Literal["AUTOMATIC", "ON_DEMAND"]
+RunStatus = Literal["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+FinalStatus = Literal["SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"]
+Wish = Literal["pause", "cancel"]
+
+#: What a run may become, by what it is. A run that is paused stays RUNNING: its holder waits, and keeps its lease.
+TRANSITIONS: Mapping[RunStatus, frozenset[RunStatus]] = {
+    "QUEUED": frozenset({"RUNNING", "FAILED", "CANCELLED", "SKIPPED"}),
+    "RUNNING": frozenset({"SUCCEEDED", "FAILED", "CANCELLED", "SKIPPED"}),
+    "SUCCEEDED": frozenset(),
+    "FAILED": frozenset(),
+    "CANCELLED": frozenset(),
+    "SKIPPED": frozenset(),
+}
+
+#: The services of which no run may be running when one of that service starts, beside the service itself.
+EXCLUDES: Mapping[ServiceKind, tuple[ServiceKind, ...]] = {
+    "COMPACT": ("CLUSTER", "RESTORE"),
+    "CLUSTER": ("COMPACT", "RESTORE"),
+    "CLEAN": ("RESTORE",),
+    "METASYNC": (),
+    "AUTOSAVEPOINT": (),
+    "RESTORE": ("COMPACT", "CLUSTER", "CLEAN"),
+}
+
+RUNS_KEPT = 100  #: ended runs of each service that a table's state keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service of a table, of which there is at most one of each kind.
+
+    `trigger` says when an AUTOMATIC one runs: `schedule` (cron) with `timezone`, or after so many `commits`, `rows`,
+    `bytes`, `small_files`, or at a `deleted_share`. `unsafe_raw`: options were taken as they are. `declared`: by specs.
+    `since` is when its trigger began to count: when it was attached, its trigger was changed, or it was resumed. The
+    state says it, whoever puts the service, and it is no difference between two (0: not known).
+    """
+
+    kind: ServiceKind
+    trigger_mode: TriggerMode = "ON_DEMAND"
+    trigger: Mapping[str, JSON] = field(default_factory=dict)
+    options: Mapping[str, JSON] = field(default_factory=dict)
+    cluster: str | None = None
+    paused: bool = False
+    unsafe_raw: bool = False
+    declared: bool = False
+    since: int = field(default=0, compare=False, metadata=TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a run did: rows and bytes it read and wrote, and the table's figures before and after (its own names)."""
+
+    rows_in: int = 0
+    rows_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    lance_version_before: int | None = None
+    lance_version_after: int | None = None
+    before: Mapping[str, JSON] = field(default_factory=dict)
+    after: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a service. `cause` is why it was queued, such as `schedule` or `on demand`; `author` is by whom.
+
+    `holder` works on it and has it until `lease_until`; whoever finds a run whose lease is over fails it. `wish` is
+    what somebody asks of the holder. `reason` says why it failed, was skipped or cancelled; `log` is where its log is.
+    """
+
+    run_id: str
+    service: ServiceKind
+    status: RunStatus
+    cause: str
+    author: str
+    cluster: str | None
+    queued_at: int = field(metadata=TIME)
+    started_at: int | None = field(default=None, metadata=TIME)
+    ended_at: int | None = field(default=None, metadata=TIME)
+    holder: str | None = None
+    lease_until: int | None = field(default=None, metadata=TIME)
+    wish: Wish | None = None
+    progress: Mapping[str, JSON] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures)
+    reason: str = ""
+    log: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is queued or running."""
+        return bool(TRANSITIONS[self.status])
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A table at one moment, by a name that the table has once: what it needs is kept while it is there.
+
+    `lance_version` is of dataset number `dataset`; `state_version` is the version of the table's log that recorded it.
+    """
+
+    name: SavepointName
+    lance_version: int
+    dataset: int
+    state_version: int
+    at: int = field(metadata=TIME)
+    expires_at: int | None = field(metadata=TIME)
+    author: str
+    note: str = ""

@@ -1,0 +1,137 @@
+"""What only the state store knows of a table, as two documents in the folder of the table's dataset.
+
+`state rebuild` makes a lost state store again from them, from the dataset, and from the marks of its commits. Anybody
+may have written them: names, ids and locations are checked by the codec as those of a log are. They hold no
+credentials.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from deployer.errors import Corrupt, Refused
+from deployer.files.json_documents import NotADocument, format_of, read_document
+from deployer.state.log.codec import Mismatch, decode, encode
+from deployer.state.log.entries import LATEST
+from deployer.state.model.entities import (
+    Dataset,
+    File,
+    InstanceState,
+    Job,
+    Partition,
+    Savepoint,
+    Service,
+    TableEntry,
+    TableProperties,
+    TableState,
+)
+
+FOLDER = "_deployer"  #: of the dataset's folder; Lance leaves it alone
+TABLE, JOBS = "table.json", "jobs.json"
+FORMAT = 1  #: raised when an older reader would read a record wrongly
+LARGEST = 256 * 2**20  #: bytes of a record that is read
+
+_KIND = "deployer-table"
+_KIND_OF_JOBS = "deployer-jobs"
+_REMEDY = "remove the file: the table is then rebuilt from its declaration in the specs"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TableRecord:
+    """A table at one version of its log. `at` (ms) is when the record was written, and orders records of one table.
+
+    `lance_version` is the version of the dataset in which the columns of the keys have the names that `properties` has.
+    `instance` is the name of the instance; empty where the state did not say it.
+    """
+
+    instance: str
+    at: int
+    state_version: int
+    lance_version: int
+    entry: TableEntry
+    properties: TableProperties
+    partitions: tuple[Partition, ...]
+    datasets: tuple[Dataset, ...]
+    services: tuple[Service, ...]
+    savepoints: tuple[Savepoint, ...]
+
+    def says_what(self, other: TableRecord) -> bool:
+        """Whether the other says the same of the table, whenever each was written."""
+        unlike = replace(other, at=self.at, state_version=self.state_version, lance_version=self.lance_version)
+        return encode(unlike) == encode(self)
+
+
+@dataclass(frozen=True, slots=True)
+class JobsRecord:
+    """The jobs that were done, and the files, when the dataset was at `lance_version`: older marks may be gone."""
+
+    lance_version: int
+    jobs: tuple[Job, ...]
+    files: tuple[File, ...]
+
+
+def record_of(instance: InstanceState, entry: TableEntry, state: TableState, at: int) -> TableRecord:
+    """The record of a table whose entry and state belong together."""
+    spec = instance.properties.get("spec")
+    name = spec.get("name") if isinstance(spec, Mapping) else ""
+    return TableRecord(
+        name if isinstance(name, str) else "",
+        max(at, state.at),
+        state.version,
+        state.lance_version,
+        entry,
+        state.properties,
+        tuple(sorted(state.partitions.values(), key=lambda each: each.partition_id)),
+        state.datasets,
+        tuple(sorted(state.services.values(), key=lambda each: each.kind)),
+        tuple(sorted(state.savepoints.values(), key=lambda each: each.name)),
+    )
+
+
+def jobs_of(state: TableState) -> JobsRecord:
+    """The record of the table's jobs and files."""
+    return JobsRecord(state.lance_version, tuple(state.jobs.values()), tuple(state.files))
+
+
+def to_bytes(record: TableRecord | JobsRecord) -> bytes:
+    """The document, in JSON."""
+    kind = _KIND if isinstance(record, TableRecord) else _KIND_OF_JOBS
+    document = {"kind": kind, "format": FORMAT, **encode(record)}
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
+
+
+def table_from_bytes(data: bytes, where: str) -> TableRecord:
+    """The inverse of `to_bytes`. Raises Corrupt for another document, Refused for a newer format."""
+    record = _decoded(TableRecord, _KIND, data, where)
+    if not 0 <= record.at <= LATEST:
+        raise Corrupt(f"the record of the table cannot be read: {record.at} is not a time", where=where, remedy=_REMEDY)
+    return record
+
+
+def jobs_from_bytes(data: bytes, where: str) -> JobsRecord:
+    """The inverse of `to_bytes`. Raises as `table_from_bytes` does."""
+    return _decoded(JobsRecord, _KIND_OF_JOBS, data, where)
+
+
+def _decoded(cls: type[T], kind: str, data: bytes, where: str) -> T:
+    try:
+        document: Any = read_document(data)
+        number = format_of(document)
+        if number is None or document.get("kind") != kind:
+            raise Mismatch(f"it is not a document of the kind {kind}")
+        if number > FORMAT:
+            raise Refused(
+                f"the record of the table was written by a newer deployer (format {number}), this one reads up to "
+                f"{FORMAT}",
+                where=where,
+                remedy="upgrade",
+            )
+        found: T = decode(cls, {name: each for name, each in document.items() if name not in ("kind", "format")})
+        return found
+    except (NotADocument, Mismatch, ValueError) as error:
+        raise Corrupt(f"the record of the table cannot be read: {error}", where=where, remedy=_REMEDY) from None

@@ -1,0 +1,141 @@
+"""Reads and writes records of tables in the folders of their datasets, below an instance's root.
+
+On a disk every folder on the way is opened in the one before, so that no link leads out of the root. A record is
+written beside, flushed and renamed into place: it is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from deployer.errors import Corrupt, NotFound, Refused
+from deployer.state.model.location import Location
+from deployer.state.records.document import FOLDER, LARGEST
+from deployer.storage.local_folders import opened, parts_of
+from deployer.storage.objects import Missing
+
+if TYPE_CHECKING:
+    from deployer.storage.s3_objects import S3Objects
+
+_VERSIONS = "_versions"  #: Lance's folder of manifests: what has none is not a dataset
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class RecordFiles(Protocol):
+    """The records of all datasets below one root."""
+
+    def read(self, location: Location, name: str) -> bytes | None:
+        """One document of the dataset at `location`; None when there is none. Raises Corrupt and Refused."""
+        ...
+
+    def write(self, location: Location, name: str, data: bytes) -> bool:
+        """Writes the document durably. Returns False, and writes nothing, if there is no dataset."""
+        ...
+
+
+class LocalRecords:
+    """Records below a folder."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, location: Location, name: str) -> bytes | None:
+        where = f"{self._root}/{location}/{FOLDER}/{name}"
+        try:
+            with opened(self._root, parts_of(f"{location}/{FOLDER}")) as folder:
+                descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise _unreadable(error.strerror or str(error), where) from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _unreadable("it is not a file", where)
+        with os.fdopen(descriptor, "rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise _unreadable(f"it has more than {LARGEST:,} bytes", where)
+        return data
+
+    def write(self, location: Location, name: str, data: bytes) -> bool:
+        try:
+            with opened(self._root, parts_of(location)) as dataset:
+                if not stat.S_ISDIR(os.stat(_VERSIONS, dir_fd=dataset, follow_symlinks=False).st_mode):
+                    return False
+                with suppress(FileExistsError):
+                    os.mkdir(FOLDER, dir_fd=dataset)
+                self._put(dataset, name, data)
+                return True
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError:
+            raise Refused(
+                f"{FOLDER} of the dataset is not a folder, so no record is written there",
+                where=f"{self._root}/{location}",
+                remedy="look at it, and remove it by hand",
+            ) from None
+
+    def _put(self, dataset: int, name: str, data: bytes) -> None:
+        folder = os.open(FOLDER, _FOLDER, dir_fd=dataset)
+        try:
+            beside = f".{name}.{secrets.token_hex(16)}"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(beside, flags, 0o666, dir_fd=folder), "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except OSError:
+                with suppress(FileNotFoundError):
+                    os.unlink(beside, dir_fd=folder)
+                raise
+            with suppress(OSError):  # some file systems cannot flush a folder
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class S3Records:
+    """Records below `s3://bucket/prefix`."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root.rstrip("/")
+
+    def read(self, location: Location, name: str) -> bytes | None:
+        objects, path = self._objects(), f"{location}/{FOLDER}/{name}"
+        try:
+            if objects.size(path) > LARGEST:
+                raise _unreadable(f"it has more than {LARGEST:,} bytes", f"{self._root}/{path}")
+            return objects.get(path)
+        except (Missing, NotFound):
+            return None
+
+    def write(self, location: Location, name: str, data: bytes) -> bool:
+        objects = self._objects()
+        if not objects.first_page(f"{location}/{_VERSIONS}/"):
+            return False
+        objects.put(f"{location}/{FOLDER}/{name}", data)
+        return True
+
+    def _objects(self) -> S3Objects:
+        from deployer.storage.s3_objects import S3Objects
+
+        return S3Objects(self._root)
+
+
+def records_at(root: str) -> RecordFiles:
+    """The records below a root, a folder or s3://bucket/prefix."""
+    return S3Records(root) if root.startswith("s3://") else LocalRecords(Path(root))
+
+
+def _unreadable(why: str, where: str) -> Corrupt:
+    if why == os.strerror(errno.ELOOP):
+        why = "it is a link"
+    return Corrupt(f"the record of the table cannot be read: {why}", where=where, remedy="remove it by hand")

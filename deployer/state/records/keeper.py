@@ -1,0 +1,183 @@
+"""Keeps the record in a table's dataset up with the state store, so that a lost one can be rebuilt.
+
+What a commit to Lance tells by its mark is not in the record, so loads write nothing. Everything else that is committed
+to the state is recorded before its writer hears that it is done. A process that dies in between leaves an old record:
+the next process that commits to the table notices it at its first commit, which is before it adds any row.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from deployer.errors import DeployerError, Interrupted, NotFound
+from deployer.state.log.service_updates import (
+    PauseService,
+    PutService,
+    RemoveService,
+    ResumeService,
+    SavepointRemoved,
+    SavepointsExpired,
+    SavepointTaken,
+)
+from deployer.state.log.updates import (
+    CreateTable,
+    DatasetRemoved,
+    PartitionSplit,
+    RenameTable,
+    RewriteStarted,
+    SetTableDataset,
+    SetTableProperties,
+    SetTableStatus,
+    TableRebuilt,
+    TableRestored,
+    TableRewritten,
+    Update,
+)
+from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry, TableState
+from deployer.state.records.document import JOBS, TABLE, TableRecord, jobs_of, record_of, table_from_bytes, to_bytes
+from deployer.state.records.files import RecordFiles
+from deployer.system.failpoints import reached
+
+if TYPE_CHECKING:
+    from deployer.state.commits import Part
+    from deployer.system.clock import Clock
+
+_LOG = logging.getLogger(__name__)
+_ATTEMPTS = 5  #: how often a record is written again because the state moved meanwhile
+
+#: Updates of a table's log that no mark in Lance tells.
+_RECORDED = (
+    CreateTable
+    | SetTableProperties
+    | PartitionSplit
+    | RewriteStarted
+    | TableRewritten
+    | TableRestored
+    | TableRebuilt
+    | DatasetRemoved
+    | PutService
+    | RemoveService
+    | PauseService
+    | ResumeService
+    | SavepointTaken
+    | SavepointRemoved
+    | SavepointsExpired
+)
+_OF_INSTANCE = SetTableStatus | RenameTable | SetTableDataset
+#: Those after which the marks of the dataset do not tell which jobs are done.
+_JOBS_DIFFER = TableRewritten | TableRestored | TableRebuilt
+
+
+class States(Protocol):
+    """What the keeper reads: the newest states."""
+
+    def instance(self) -> InstanceState: ...
+
+    def table(self, table_id: str) -> TableState: ...
+
+
+class RecordKeeper:
+    """Writes the records of one instance's tables, as one process commits to it."""
+
+    def __init__(self, files: RecordFiles, clock: Clock) -> None:
+        self._files, self._clock = files, clock
+        self._checked: set[str] = set()
+
+    def after_commit(self, parts: Sequence[Part], states: States) -> None:
+        """Records what the commit changed. A failure is only logged: the commit is done and was promised."""
+        changed: dict[str, bool] = {}
+        seen: set[str] = set()
+        for part in parts:
+            for table_id, jobs in _recorded(part.log, part.updates):
+                changed[table_id] = changed.get(table_id, False) or jobs
+            if part.log != INSTANCE_LOG:
+                seen.add(part.log)
+        for table_id in changed.keys() | (seen - self._checked):  # a difference in one step: other threads add to it
+            with _logged(table_id):
+                if table_id in changed:
+                    self._keep(table_id, states, jobs=changed[table_id])
+                else:
+                    self._check(table_id, states)
+                self._checked.add(table_id)
+
+    def keep(self, table_id: str, states: States) -> None:
+        """Records the table with its jobs and files. A failure is only logged."""
+        with _logged(table_id):
+            self._keep(table_id, states, jobs=True)
+
+    def _check(self, table_id: str, states: States) -> None:
+        """Records the table unless its record says what the state does."""
+        found = _newest(table_id, states)
+        if found is None or found[0].status != "active":
+            return
+        entry, state = found
+        try:
+            data = self._files.read(entry.location, TABLE)
+            known = table_from_bytes(data, entry.location) if data is not None else None
+        except DeployerError:
+            known = None
+        if known is None or not known.says_what(self._record(entry, state, states)):
+            self._keep(table_id, states, jobs=True)
+
+    def _keep(self, table_id: str, states: States, *, jobs: bool) -> None:
+        written: TableRecord | None = None
+        for _ in range(_ATTEMPTS):
+            found = _newest(table_id, states)
+            if found is None:
+                return
+            entry, state = found
+            record = self._record(entry, state, states)
+            if written is not None and written.says_what(record):
+                return
+            locations = [entry.location]
+            if entry.status == "deleting":  # none of them is to come back
+                locations += [each.location for each in state.datasets if each.status in ("retired", "writing")]
+            reached("state.record.before-write")
+            for location in dict.fromkeys(locations):
+                if jobs:
+                    self._files.write(location, JOBS, to_bytes(jobs_of(state)))
+                if not self._files.write(location, TABLE, to_bytes(record)) and location == entry.location:
+                    return
+            reached("state.record.written")
+            written = record
+
+    def _record(self, entry: TableEntry, state: TableState, states: States) -> TableRecord:
+        return record_of(states.instance(), entry, state, self._clock.now())
+
+
+@contextmanager
+def _logged(table_id: str) -> Iterator[None]:
+    try:
+        yield
+    except Interrupted:
+        raise
+    except (DeployerError, OSError) as error:
+        _LOG.warning("the record of table %s in its dataset was not written: %s", table_id, error)
+
+
+def _recorded(log: str, updates: Iterable[Update]) -> Iterable[tuple[str, bool]]:
+    """The tables of which updates change what is recorded, and whether they change which jobs are done."""
+    for update in updates:
+        if isinstance(update, _OF_INSTANCE):
+            yield update.table_id, False
+        elif isinstance(update, _RECORDED):
+            adopted = isinstance(update, CreateTable) and update.lance_version > 1  # marks of before are not ours
+            yield log, adopted or isinstance(update, _JOBS_DIFFER)
+
+
+def _newest(table_id: str, states: States) -> tuple[TableEntry, TableState] | None:
+    """The newest entry and state of a table that belong together; None while it is created, and when it is gone."""
+    for _ in range(_ATTEMPTS):
+        entry = states.instance().tables.get(table_id)
+        if entry is None or entry.status == "creating":
+            return None
+        try:
+            state = states.table(table_id)
+        except NotFound:
+            return None
+        if entry.dataset == state.dataset:
+            return entry, state
+    return None

@@ -1,0 +1,294 @@
+"""States as Arrow tables and back: the parts of a snapshot (described in docs/state-format.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from dataclasses import fields
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.state.log.codec import decode, decode_object, encode
+from deployer.state.model.entities import (
+    Dataset,
+    Files,
+    InstanceState,
+    Intent,
+    Job,
+    Partition,
+    RestoreTarget,
+    Run,
+    Savepoint,
+    Service,
+    State,
+    TableEntry,
+    TableProperties,
+    TableState,
+)
+from deployer.state.model.persistent_map import LayeredMap
+from deployer.state.model.table_locations import fault_between, fault_of_datasets, fault_of_entry
+
+Parts = Mapping[str, pa.Table]
+
+
+def _schema(**types: pa.DataType) -> pa.Schema:
+    return pa.schema([pa.field(name, type_) for name, type_ in types.items()])
+
+
+INSTANCE = _schema(properties=pa.string())
+TABLES = _schema(
+    table_id=pa.string(),
+    database=pa.string(),
+    name=pa.string(),
+    location=pa.string(),
+    status=pa.string(),
+    created_at=pa.int64(),
+    dataset=pa.int64(),
+)
+TABLE = _schema(
+    table_id=pa.string(),
+    lance_version=pa.int64(),
+    schema=pa.binary(),
+    properties=pa.string(),
+    datasets=pa.string(),
+)
+PARTITIONS = _schema(
+    partition_id=pa.string(),
+    parent=pa.string(),
+    lower=pa.binary(),
+    upper=pa.binary(),
+    children=pa.list_(pa.string()),
+    split_point=pa.binary(),
+)
+JOBS = _schema(
+    job_id=pa.string(), kind=pa.string(), rows=pa.int64(), lance_version=pa.int64(), at=pa.int64(), sources=pa.string()
+)
+INTENTS = _schema(
+    job_id=pa.string(),
+    kind=pa.string(),
+    started_at=pa.int64(),
+    base_lance_version=pa.int64(),
+    restore=pa.string(),  # JSON
+)
+
+# Of these three, what is a map is JSON.
+SERVICES = _schema(
+    kind=pa.string(),
+    trigger_mode=pa.string(),
+    trigger=pa.string(),
+    options=pa.string(),
+    cluster=pa.string(),
+    paused=pa.bool_(),
+    unsafe_raw=pa.bool_(),
+    declared=pa.bool_(),
+    since=pa.int64(),
+)
+RUNS = _schema(
+    run_id=pa.string(),
+    service=pa.string(),
+    status=pa.string(),
+    cause=pa.string(),
+    author=pa.string(),
+    cluster=pa.string(),
+    queued_at=pa.int64(),
+    started_at=pa.int64(),
+    ended_at=pa.int64(),
+    holder=pa.string(),
+    lease_until=pa.int64(),
+    wish=pa.string(),
+    progress=pa.string(),
+    figures=pa.string(),
+    reason=pa.string(),
+    log=pa.string(),
+)
+SAVEPOINTS = _schema(
+    name=pa.string(),
+    lance_version=pa.int64(),
+    dataset=pa.int64(),
+    state_version=pa.int64(),
+    at=pa.int64(),
+    expires_at=pa.int64(),
+    author=pa.string(),
+    note=pa.string(),
+)
+
+_SINCE_FORMAT_2 = frozenset({"services", "runs", "savepoints"})
+
+_MAPS = frozenset({"trigger", "options", "progress", "figures"})
+
+
+def format_of(parts: Parts) -> int:
+    """The format of a snapshot with these parts: the lowest whose readers lose nothing of it.
+
+    Format 2 has services, runs and savepoints too, format 3 what CLUSTER notes of files, format 4 the files of loads,
+    format 5 what restores under way restore, and the cluster of a table's services.
+    """
+    if "intents" in parts and "restore" in parts["intents"].column_names:
+        return 5
+    if "table" in parts and "services_cluster" in json.loads(parts["table"]["properties"][0].as_py()):
+        return 5
+    if "jobs" in parts and "sources" in parts["jobs"].column_names:
+        return 4
+    if "files" in parts and "clustering" in parts["files"].column_names:
+        return 3
+    return 2 if parts.keys() & _SINCE_FORMAT_2 else 1
+
+
+def to_parts(state: State) -> Parts:
+    """The state's tables by name; one without rows is left out."""
+    if isinstance(state, InstanceState):
+        parts = {
+            "instance": pa.table({"properties": [_text(state.properties)]}, schema=INSTANCE),
+            "tables": _table(state.tables.values(), TABLES),
+        }
+    else:
+        row = {
+            "table_id": [state.table_id],
+            "lance_version": [state.lance_version],
+            "schema": [state.schema],
+            "properties": [_text(encode(state.properties))],
+            "datasets": [_text([encode(each) for each in state.datasets])],
+        }
+        parts = {
+            "table": pa.table(row, schema=TABLE),
+            "partitions": _table(state.partitions.values(), PARTITIONS),
+            "files": state.files.to_arrow(),
+            "jobs": _jobs(state.jobs.values()),
+            "intents": _intents(state.intents.values()),
+            "services": _encoded(state.services.values(), SERVICES),
+            "runs": _encoded(state.runs.values(), RUNS),
+            "savepoints": _encoded(state.savepoints.values(), SAVEPOINTS),
+        }
+    return {name: table for name, table in parts.items() if table.num_rows}
+
+
+def from_parts(parts: Parts, version: int, at: int) -> State:
+    """The state that the parts hold, checked as entries of a log are.
+
+    Raises KeyError, TypeError, ValueError, RecursionError or an Arrow error for parts of another shape or content.
+    """
+    if "instance" in parts:
+        (row,) = _rows(parts, "instance", INSTANCE)
+        entries = [decode(TableEntry, each) for each in _rows(parts, "tables", TABLES)]
+        _require(fault_between(entries), *map(fault_of_entry, entries))
+        tables = {entry.table_id: entry for entry in entries}
+        if len(tables) != len(entries):
+            raise ValueError("a table is in it twice")
+        return InstanceState(version, decode_object(json.loads(row["properties"])), LayeredMap(tables), at)
+    (row,) = _rows(parts, "table", TABLE)
+    partitions = {
+        r["partition_id"]: Partition(**{**r, "children": tuple(r["children"])})
+        for r in _rows(parts, "partitions", PARTITIONS)
+    }
+    intents = {row["job_id"]: _intent(row) for row in _rows(parts, "intents", INTENTS)}
+    # snapshots of before the first rewrite there was have no such column
+    datasets = tuple(decode(Dataset, each) for each in json.loads(row.get("datasets") or "[]"))
+    _require(fault_of_datasets(row["table_id"], datasets))
+    return TableState(
+        version=version,
+        table_id=row["table_id"],
+        properties=decode(TableProperties, json.loads(row["properties"])),
+        schema=row["schema"],
+        lance_version=row["lance_version"],
+        partitions=LayeredMap(partitions),
+        files=Files.from_arrow(parts["files"], in_order=True) if "files" in parts else Files(),
+        jobs=LayeredMap(_ArrowJobs(_typed(parts["jobs"], JOBS))) if "jobs" in parts else LayeredMap(),
+        intents=LayeredMap(intents),
+        at=at,
+        datasets=datasets,
+        services={each.kind: each for each in _decoded(parts, "services", SERVICES, Service)},
+        runs=LayeredMap({each.run_id: each for each in _decoded(parts, "runs", RUNS, Run)}),
+        savepoints={each.name: each for each in _decoded(parts, "savepoints", SAVEPOINTS, Savepoint)},
+    )
+
+
+def _require(*faults: str | None) -> None:
+    if wrong := next(filter(None, faults), None):
+        raise ValueError(wrong)
+
+
+def _typed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A part with the types of its columns; those that came since may be missing. Raises an Arrow error, ValueError."""
+    if unknown := set(table.column_names) - set(schema.names):
+        raise ValueError(f"it has columns that are not known: {', '.join(sorted(unknown)[:5])}")
+    known = pa.schema([field for field in schema if field.name in table.column_names])
+    return table.select(known.names).cast(known)
+
+
+class _ArrowJobs(Mapping[str, Job]):
+    """Jobs read from a snapshot: few readers ask for one, so objects are made only then."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    @cached_property
+    def _jobs(self) -> dict[str, Job]:
+        columns = [self._table[name].to_pylist() for name in self._table.column_names]  # the last may be missing
+        return {row[0]: Job(*row) for row in zip(*columns, strict=True)}
+
+    def __getitem__(self, job_id: str) -> Job:
+        return self._jobs[job_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._jobs)
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def items(self) -> ItemsView[str, Job]:
+        return self._jobs.items()
+
+    def values(self) -> ValuesView[Job]:
+        return self._jobs.values()
+
+
+def _text(document: object) -> str:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+
+
+def _table(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
+    listed = list(rows)
+    columns = [pa.array([getattr(row, field.name) for row in listed], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _jobs(jobs: Iterable[Job]) -> pa.Table:
+    """Without the column of files when no job has any, so that older readers read it."""
+    listed = list(jobs)
+    return _table(listed, JOBS if any(job.sources for job in listed) else JOBS.remove(JOBS.get_field_index("sources")))
+
+
+def _intents(intents: Iterable[Intent]) -> pa.Table:
+    """Without the column of restores when there is none, so that older readers read it."""
+    rows = [{**encode(each), "restore": _text(encode(each.restore)) if each.restore else None} for each in intents]
+    known = any(row["restore"] for row in rows)
+    schema = INTENTS if known else INTENTS.remove(INTENTS.get_field_index("restore"))
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _intent(row: Mapping[str, Any]) -> Intent:
+    restore = row.get("restore")
+    return Intent(**{**row, "restore": decode(RestoreTarget, json.loads(restore)) if restore else None})
+
+
+def _encoded(rows: Iterable[object], schema: pa.Schema) -> pa.Table:
+    listed = [
+        {name: _text(value) if isinstance(value, Mapping) else value for name, value in encode(row).items()}
+        for row in rows
+    ]
+    return pa.Table.from_pylist(listed, schema=schema)
+
+
+def _decoded(parts: Parts, name: str, schema: pa.Schema, cls: type[Any]) -> list[Any]:
+    maps = {each.name for each in fields(cls)} & _MAPS
+    return [
+        decode(cls, {field: json.loads(value) if field in maps else value for field, value in row.items()})
+        for row in _rows(parts, name, schema)
+    ]
+
+
+def _rows(parts: Parts, name: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _typed(parts[name], schema).to_pylist() if name in parts else []
+    return found

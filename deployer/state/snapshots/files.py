@@ -1,0 +1,232 @@
+"""Snapshots: a state as Parquet files with a checksum for each, in a folder of its own, and a pointer to it.
+
+The pointer in the backend holds the manifest, so that a reader needs no other file to find the parts; the same
+manifest lies beside them for people and for repairs.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import logging
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Corrupt
+from deployer.state.backends.protocol import Backend, LogReader, SnapshotRecord
+from deployer.state.log.cache import Known, grown, log_of
+from deployer.state.log.entries import from_record
+from deployer.state.log.reducer import empty_state
+from deployer.state.model.entities import State
+from deployer.state.model.names import is_log_name
+from deployer.storage.envelope import RECOVERY, digest, refuse_newer, seal, unseal
+from deployer.storage.objects import Missing, ObjectReader, ObjectStore
+from deployer.system.clock import Clock
+from deployer.system.failpoints import reached
+from deployer.text.visible import shortened
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SNAPSHOT_FORMAT = 5  #: the newest that is read; a snapshot is of the lowest that reads it rightly
+
+_LOG = logging.getLogger(__name__)
+
+THREADS_ABOVE = 50_000  #: rows of a part from which it is read by several threads
+
+
+class SnapshotReader:
+    """Reads snapshots, and changes nothing."""
+
+    def __init__(self, logs: LogReader, objects: ObjectReader) -> None:
+        self._logs, self._objects = logs, objects
+
+    def load(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot; when it is damaged, the same state from the one before and the log.
+
+        Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
+        `Missing` when the snapshot was removed meanwhile.
+        """
+        try:
+            return self.read(pointer)
+        except (Corrupt, Missing) as error:
+            pointers = self._logs.snapshots(pointer.log)
+            if pointer.version not in [each.version for each in pointers]:
+                raise Missing(pointer.log) from None
+            damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
+        older = [each for each in pointers if each.version < pointer.version]
+        base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
+        records = self._logs.records(pointer.log, base.state.version, pointer.version - base.state.version)
+        if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
+            raise damage
+        known = grown(base, [(from_record(record), record) for record in records])
+        _LOG.warning(
+            "%s: %s; read from the log instead: `deployer state repair` makes it again", damage.where, damage.what
+        )
+        return known
+
+    def read(self, pointer: SnapshotRecord) -> Known:
+        """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
+        import pyarrow as pa
+
+        from deployer.state.snapshots.columns import from_parts
+
+        manifest = manifest_of(pointer)
+        try:
+            parts = {name: self._part(pointer, manifest, name) for name in manifest["parts"]}
+            state = from_parts(parts, pointer.version, pointer.at)
+        except (KeyError, TypeError, ValueError, RecursionError, pa.ArrowException) as error:
+            raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
+        if log_of(state) != pointer.log:
+            raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
+        return Known(state, pointer.version, _size_of(manifest))
+
+    def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = f"{manifest['location']}/{name}.parquet"
+        reached("snapshot:before-read")
+        held = manifest["parts"][name].get("data")
+        data = self._objects.get(path) if held is None else base64.b64decode(held)
+        if digest(data).hex() != manifest["parts"][name]["digest"]:
+            raise _damaged(pointer, f"the checksum of {path} does not match")
+        file = pq.ParquetFile(pa.BufferReader(data))  # read_table() would import pandas
+        # Arrow's threads are rarely still being started when a short command ends, which aborts it then.
+        return file.read(use_threads=file.metadata.num_rows > THREADS_ABOVE)
+
+
+class SnapshotWriter:
+    """Takes snapshots, makes damaged ones again and removes their files."""
+
+    def __init__(self, backend: Backend, objects: ObjectStore, clock: Clock, inline: int = 0) -> None:
+        """Pointers hold the smallest parts too, up to `inline` bytes, so that they are read with the log."""
+        self._backend, self._objects, self._clock, self._inline = backend, objects, clock, inline
+
+    def take(self, state: State) -> Known | None:
+        """Writes a snapshot; None when that version has one already, or the log was removed."""
+        pointer, location, size = self._write(state)
+        reached("snapshot:before-pointer")
+        if not self._backend.add_snapshot(pointer):
+            # Definitely not added, so no reader can know this folder.
+            self.delete_folder(location)
+            return None
+        reached("snapshot:after-pointer")
+        return Known(state, state.version, size)
+
+    def remake(self, state: State) -> bool:
+        """Writes the snapshot that this version has anew, in a folder of its own, and removes what was there.
+
+        False when the version has none any more.
+        """
+        pointer, location, _ = self._write(state)
+        reached("snapshot:before-replacing")
+        if not self._backend.replace_snapshot(pointer):
+            self.delete_folder(location)
+            return False
+        reached("snapshot:after-replacing")
+        old = {path.rpartition("/")[0] for path in self._objects.list(pointer.log) if path.count("/") > 1}
+        for folder in old - {location}:
+            if version_of(f"{folder}/") == state.version:
+                self.delete_folder(folder)
+        return True
+
+    def _write(self, state: State) -> tuple[SnapshotRecord, str, int]:
+        """Writes the files; gives the pointer that is to name them, their folder and how many bytes they are."""
+        import pyarrow.parquet as pq
+
+        from deployer.state.snapshots.columns import format_of, to_parts
+
+        log = log_of(state)
+        location = _location(state, self._clock.new_id())
+        tables = to_parts(state)
+        format_ = format_of(tables)
+        mark = {"deployer.format": str(format_), "deployer.log": log, "deployer.version": str(state.version)}
+        parts: dict[str, dict[str, Any]] = {}
+        files: dict[str, bytes] = {}
+        for name, table in tables.items():
+            file = io.BytesIO()
+            pq.write_table(table.replace_schema_metadata(mark), file, compression="zstd")
+            data = file.getvalue()
+            reached("snapshot:before-part")
+            self._objects.put(f"{location}/{name}.parquet", data)
+            parts[name] = {"rows": table.num_rows, "bytes": len(data), "digest": digest(data).hex()}
+            files[name] = data
+        manifest = {
+            "format": format_,
+            "log": log,
+            "version": state.version,
+            "at": state.at,
+            "location": location,
+            "parts": parts,
+        }
+        self._objects.put(f"{location}/manifest.json", json.dumps(manifest, indent=1).encode())
+        _add_smallest(parts, files, self._inline)
+        pointer = SnapshotRecord(log, state.version, state.at, seal(json.dumps(manifest).encode()))
+        return pointer, location, _size_of(manifest)
+
+    def delete_folder(self, location: str) -> None:
+        self._objects.delete(self._objects.list(location))
+
+
+def _add_smallest(parts: Mapping[str, dict[str, Any]], files: Mapping[str, bytes], inline: int) -> None:
+    for name, data in sorted(files.items(), key=lambda part: len(part[1])):
+        inline -= len(data)
+        if inline < 0:
+            return
+        parts[name]["data"] = base64.b64encode(data).decode()
+
+
+def _location(state: State, unique: str) -> str:
+    return f"{log_of(state)}/{state.version:020}-{unique[:8]}"
+
+
+def version_of(path: str) -> int:
+    """The version of the snapshot that a file belongs to; -1 for a file that no state store wrote there."""
+    folder = path.split("/")[1] if "/" in path else ""
+    number = folder.partition("-")[0]
+    return int(number) if number.isascii() and number.isdecimal() else -1
+
+
+def manifest_of(pointer: SnapshotRecord) -> Mapping[str, Any]:
+    """What a pointer says of its snapshot. Raises Corrupt, Refused."""
+    where = f"snapshot {pointer.version} of log {pointer.log}"
+    payload = unseal(pointer.body, where)
+    try:
+        manifest: Mapping[str, Any] = json.loads(payload)
+        refuse_newer(manifest["format"], where, SNAPSHOT_FORMAT)
+        if (manifest["log"], manifest["version"]) != (pointer.log, pointer.version):
+            raise _damaged(pointer, f"it points to snapshot {manifest['version']} of log {shortened(manifest['log'])}")
+        if wrong := fault_of_manifest(manifest):
+            raise _damaged(pointer, wrong)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise _damaged(pointer, f"its pointer does not have its shape: {error!r}") from None
+    return manifest
+
+
+def fault_of_manifest(manifest: Mapping[str, Any]) -> str | None:
+    """Names in a snapshot's manifest that the state store does not give, in words: they become paths.
+
+    Raises KeyError, TypeError or AttributeError for a manifest of another shape.
+    """
+    log, folder = str(manifest["log"]), str(manifest["location"])
+    if not is_log_name(log) or not re.fullmatch(rf"{re.escape(log)}/\d{{20}}-[0-9a-f]{{1,32}}", folder):
+        return f"its files cannot be at {shortened(folder)}"
+    for name, part in manifest["parts"].items():
+        if (
+            not re.fullmatch("[a-z]{1,32}", name)
+            or not isinstance(part["digest"], str)
+            or type(part["bytes"] + part["rows"]) is not int
+        ):
+            return f"it cannot have a part {shortened(name)}"
+    return None
+
+
+def _size_of(manifest: Mapping[str, Any]) -> int:
+    return sum(part["bytes"] for part in manifest["parts"].values())
+
+
+def _damaged(pointer: SnapshotRecord, what: str) -> Corrupt:
+    return Corrupt(what, where=f"snapshot {pointer.version} of log {pointer.log}", remedy=RECOVERY)

@@ -1,0 +1,123 @@
+"""When snapshots are taken, and what is removed of a log once they stand for it, never before."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deployer.errors import DeployerError
+from deployer.state.backends.protocol import REMOVED, Backend
+from deployer.state.log.cache import Known, StateCache, log_of
+from deployer.state.model.entities import InstanceState, State, TableState
+from deployer.state.snapshots.files import SnapshotWriter, manifest_of, version_of
+from deployer.storage.objects import ObjectStore
+from deployer.system.clock import Clock
+from deployer.system.failpoints import reached
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPolicy:
+    """When a snapshot is due, and how long snapshots are kept. Times in ms.
+
+    Due after `entries` entries, or 1% of the state's size if that is more (at most 10,000), so that what snapshots
+    cost a commit does not grow with the table; or when the log has outgrown the last snapshot and `log_bytes`.
+    """
+
+    entries: int = 500
+    log_bytes: int = 1 << 20
+    keep: int = 2  #: newest snapshots that are kept however old they are
+    keep_for: int = 7 * 24 * 3600 * 1000
+
+    def is_due(self, known: Known) -> bool:
+        interval = max(self.entries, min(10_000, _size(known.state) // 100))
+        over = known.log_length - interval
+        # One writer takes it, the others go on; should it die, the next tenth of the interval is another's turn.
+        if over >= 0 and over % max(1, interval // 10) == 0:
+            return True
+        return known.log_bytes >= max(self.log_bytes, known.snapshot_bytes)
+
+
+def _size(state: State) -> int:
+    return len(state.tables) if isinstance(state, InstanceState) else state.files.count + len(state.jobs)
+
+
+class Retention:
+    def __init__(
+        self,
+        backend: Backend,
+        objects: ObjectStore,
+        snapshots: SnapshotWriter,
+        cache: StateCache,
+        policy: SnapshotPolicy,
+        clock: Clock,
+    ) -> None:
+        self._backend, self._objects, self._snapshots = backend, objects, snapshots
+        self._cache, self._policy, self._clock = cache, policy, clock
+
+    def after_commit(self, known: Known) -> None:
+        """Takes a snapshot when one is due. A failure is only logged: the commit is done and was promised."""
+        if not self._policy.is_due(known):
+            return
+        log = log_of(known.state)
+        try:
+            taken = self._snapshots.take(known.state)
+            if taken is not None:
+                self._cache.keep([taken])
+                self.remove_old(log)
+        except Exception as error:
+            _LOG.warning("log %s at version %s has no snapshot yet: %s", log, known.state.version, error)
+
+    def remove_old(self, log: str) -> None:
+        """Raises the log's floor to the oldest snapshot that the policy keeps; removes what is below, then its files.
+
+        Kept are the newest `keep` snapshots, all younger than `keep_for`, and the one before those, from which states
+        of that time are folded; and what the oldest savepoint needs, with all that follows, as a log has no gaps. Files
+        go after the pointers: a reader that misses them reads the newest pointer.
+        """
+        pointers = self._backend.snapshots(log)
+        since = self._clock.now() - self._policy.keep_for
+        recent = [i for i, pointer in enumerate(pointers) if pointer.at >= since]
+        first = min(len(pointers) - self._policy.keep, recent[0] - 1 if recent else len(pointers))
+        if first > 0:
+            # Read after the pointers: a savepoint that is not in this state is of a version above all of them.
+            first = min(first, self._needed_by_savepoints(log, [pointer.version for pointer in pointers]))
+        if first > 0:
+            floor = pointers[first].version
+            reached("retention:before-truncate")
+            self._backend.truncate(log, floor)
+            reached("retention:before-delete")
+            self._delete_below(log, floor)
+
+    def _needed_by_savepoints(self, log: str, versions: Sequence[int]) -> int:
+        """The index of the newest of the snapshots from which the states of all savepoints can be made."""
+        state = self._cache.refresh([log])[log].state
+        if not isinstance(state, TableState) or not state.savepoints:
+            return len(versions)
+        oldest = min(each.state_version for each in state.savepoints.values())
+        return max(0, bisect_right(versions, oldest) - 1)
+
+    def remove_all(self, log: str) -> None:
+        """Removes a log for ever: nothing can be committed to it again."""
+        self._backend.truncate(log, REMOVED)
+        self._cache.forget(log)
+        self._objects.delete(self._objects.list(log))
+
+    def _delete_below(self, log: str, floor: int) -> None:
+        """Deletes the files of snapshots at or below the floor that nothing points to, whoever left them.
+
+        No pointer can be added at or below the floor, so none of these can be of a snapshot that is being taken.
+        """
+        pointed, unreadable = set(), set()
+        for pointer in self._backend.snapshots(log):
+            try:
+                pointed.add(str(manifest_of(pointer)["location"]))
+            except DeployerError:  # damaged: its files may be needed to repair it
+                unreadable.add(pointer.version)
+        found = [path for path in self._objects.list(log) if 0 <= version_of(path) <= floor]
+        self._objects.delete(
+            [path for path in found if path.rpartition("/")[0] not in pointed and version_of(path) not in unreadable]
+        )

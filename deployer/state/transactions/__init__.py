@@ -1,0 +1,1 @@
+"""What each kind of transaction requires, and so which of two concurrent ones is refused."""

@@ -1,0 +1,1 @@
+"""A whole state store as one file, and back."""

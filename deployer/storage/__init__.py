@@ -1,0 +1,1 @@
+"""Bytes in a folder or a bucket behind one interface, with checksums. It knows nothing of tables or states."""

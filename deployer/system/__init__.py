@@ -1,0 +1,1 @@
+"""The machine that runs deployer: clock, user, processes, signals and failpoints."""

@@ -1,0 +1,1 @@
+"""Creation, change and deletion of tables and instances."""

@@ -1,0 +1,354 @@
+"""Creating, changing and deleting tables. Every step can be repeated after a crash.
+
+A table is registered before its dataset is written and forgotten after its dataset is removed, so that nothing is ever
+on storage that the state store does not know of.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, assert_never
+
+from deployer.datasets.errors import storage_in_words
+from deployer.datasets.storage.options import storage_options
+from deployer.datasets.storage.places import dataset_uri
+from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
+from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
+from deployer.live.declared_properties import declare, declared_properties
+from deployer.live.model import LiveTable
+from deployer.plan import changes as c
+from deployer.plan.assess.unsupported import kept_keys, refusal, refuse_unsupported
+from deployer.plan.diff.lakes import diff
+from deployer.specs.model import TableSpec
+from deployer.specs.types.arrow import arrow_schema
+from deployer.state.commits import Part
+from deployer.state.log.requirements import LogEmpty, TableHasStatus
+from deployer.state.log.updates import (
+    CreateTable,
+    RegisterTable,
+    RemoveTable,
+    RenameTable,
+    SetTableProperties,
+    SetTableStatus,
+)
+from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, UNIQUE
+from deployer.state.model.entities import INSTANCE_LOG, TableEntry
+from deployer.state.model.location import new_location
+from deployer.state.store import StateStore
+from deployer.state.transactions.tables import to_register, to_rename
+from deployer.storage.envelope import FORGED
+from deployer.system.failpoints import reached
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.admin.services import apply_service_change, first_services
+from deployer.tables.indexes.apply import apply_index_change, settle_indexes
+from deployer.tables.inspect.protection import (
+    held_by_unfinished,
+    protected_content,
+    refuse_savepoints,
+    require_as_planned,
+)
+from deployer.tables.inspect.recorded import recorded_table
+from deployer.tables.partitions.split_points import declared_partitions
+from deployer.tables.schema.apply import apply_column_change
+from deployer.tables.schema.check import refuse_what_rows_forbid
+from deployer.tables.schema.unique import declare_unique
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.tables.ingest.job import LoadWithSpark
+
+#: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
+RewriteElsewhere = Callable[[StateStore, str, str, TableSpec, OnProgress], None]
+
+
+def create_table(
+    store: StateStore,
+    root: str,
+    spec: TableSpec,
+    owner: str,
+    with_spark: LoadWithSpark | None = None,
+    on_progress: OnProgress = untold,
+    *,
+    allow_destroy: bool = False,
+    elsewhere: RewriteElsewhere | None = None,
+) -> str:
+    """Create the table and return its id; goes on where a creation that was cut off stopped.
+
+    A table of that name that `owner` created before is brought up to `spec`. Raises Conflict when the name belongs to a
+    table that `owner` does not manage, and as `delete_table` does where a deletion of that name was cut off.
+    """
+    entry = store.instance().by_name(spec.full_name)
+    if entry is not None and entry.status == "deleting":
+        delete_table(store, root, entry.table_id, allow_destroy=allow_destroy)
+        entry = None
+    if entry is None:
+        entry = _register(store, spec)
+    if entry.status == "active":
+        _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
+        update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere)
+        return entry.table_id
+    _remove_unfinished(store, root, entry)
+    reached("tables.create.registered")
+    dataset = _create_dataset(root, entry, spec)
+    reached("tables.create.written")
+    properties = declared_properties(spec, owner)
+    schema = dataset.schema.serialize().to_pybytes()
+    create = CreateTable(properties, schema, dataset.version, declared_partitions(spec))
+    store.commit_all(
+        [
+            Part(
+                INSTANCE_LOG,
+                [SetTableStatus(entry.table_id, "active")],
+                [TableHasStatus(entry.table_id, "creating")],
+            ),
+            Part(entry.table_id, [create, *first_services(spec)], [LogEmpty()]),
+        ]
+    )
+    settle_indexes(store, root, entry.table_id, spec)
+    return entry.table_id
+
+
+def update_table(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    with_spark: LoadWithSpark | None = None,
+    on_progress: OnProgress = untold,
+    elsewhere: RewriteElsewhere | None = None,
+    *,
+    renamed: bool = False,
+    planned_with: TableSpec | None = None,
+) -> None:
+    """Apply what differs between the live table and `spec`. Refused before anything is changed when a part of it is.
+
+    `renamed`: a plan showed that this is the table, whatever its name is. Without that, a table whose name `spec` does
+    not know may differ by that name alone.
+
+    Each change is complete on its own: a failure leaves those before it done and the others to the next call. What is
+    too much for one process is rewritten by `with_spark`, where it is given; a table with rows is rewritten by
+    `elsewhere`, where that is. `planned_with` is the table that a plan was made of: raises Conflict when it is declared
+    otherwise by now. Its rows may be others.
+    """
+    entry = store.instance().tables.get(table_id)
+    if entry is None or entry.status != "active":
+        raise NotFound("the table does not exist any more", where=spec.address, remedy="preview again")
+    live = recorded_table(store, root, entry)
+    if planned_with is not None:
+        require_as_planned(planned_with, live.spec)
+    changes = diff(live.spec, spec)
+    if (
+        not renamed
+        and entry.full_name not in (spec.full_name, spec.former_name)
+        and any(not isinstance(change, c.RenameTable) for change in changes)
+    ):
+        raise Refused(  # Pulumi's state, which may be anybody's, has the id of another table
+            f"Pulumi's state has the id of {entry.address} for it, and the two differ by more than their name",
+            where=spec.address,
+            remedy=f"run `deployer up`, which shows it, or `deployer table rename {entry.full_name} {spec.full_name}`; "
+            "if it is not that table, look at `deployer stack export`",
+        )
+    keys = kept_keys(live.spec, spec)
+    refuse_unsupported(changes, keys, has_rows=live.statistics.rows > 0)
+    refuse_what_rows_forbid(root, live, changes)
+    if live.statistics.rows == 0 and any(refusal(change, keys) for change in changes):
+        from deployer.tables.rewrite.empty_dataset import (
+            redeclare_empty,  # it loads Arrow, which a preview can do without
+        )
+
+        live = redeclare_empty(store, root, live, spec, changes)
+        changes = diff(live.spec, spec)
+
+    def rewrite() -> None:
+        if elsewhere is not None and live.statistics.rows:
+            elsewhere(store, root, table_id, spec, on_progress)
+            return
+        from deployer.tables.rewrite.rewrite import rewrite_table  # it loads Arrow, which a preview can do without
+
+        rewrite_table(store, root, table_id, spec, with_spark, on_progress)
+
+    for change in changes:
+        _apply(store, root, live, spec, change, rewrite, on_progress)
+    if changes and spec.indexes:
+        settle_indexes(store, root, table_id, spec, on_progress)
+
+
+def delete_table(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    *,
+    allow_destroy: bool,
+    delete_savepoints: bool = False,
+    planned_with: TableSpec | None = None,
+) -> None:
+    """Delete the table's data and its state; nothing to do when it is gone.
+
+    `planned_with` is the table that a plan was made of: raises Conflict when it is declared otherwise by now.
+
+    Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
+    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
+    for it. Nothing is changed unless all of its datasets can be removed.
+    A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
+    """
+    entry = store.instance().tables.get(table_id)
+    if entry is None:
+        return
+    if planned_with is not None and entry.status == "active":
+        require_as_planned(planned_with, recorded_table(store, root, entry).spec)
+    if not delete_savepoints:
+        refuse_savepoints(store, entry)
+    if not allow_destroy and (held := protected_content(store, root, entry)):
+        if entry.status == "active":
+            remedy = f"allow it with --allow-destroy {entry.address}, or set deletion_protection: false"
+            raise Refused(f"the table holds {held} and is protected from deletion", where=entry.address, remedy=remedy)
+        raise Refused(
+            f"its deletion was begun and it holds {held}",
+            where=entry.address,
+            remedy=f"finish it with --allow-destroy {entry.address}",
+        )
+    _remove(store, root, entry)
+
+
+def _register(store: StateStore, spec: TableSpec) -> TableEntry:
+    table_id = uuid.uuid4().hex
+    try:
+        location = new_location(spec.database, spec.name, table_id)
+    except ValueError as error:
+        raise InvalidInput(f"no table can be there: {error}", where=spec.address, remedy="use another name") from None
+    entry = TableEntry(table_id, spec.database, spec.name, location, "creating", int(time.time() * 1000))
+    store.commit(INSTANCE_LOG, [RegisterTable(entry)], to_register(spec.database, spec.name))
+    return entry
+
+
+def _refuse_unless_owned(live: LiveTable, spec: TableSpec, owner: str) -> None:
+    if live.owner != owner:
+        raise Conflict(
+            f"the table exists already and {live.owner or 'nobody'} manages it",
+            where=spec.address,
+            remedy="choose another name",
+        )
+
+
+def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.LanceDataset:
+    import lance
+    import pyarrow as pa
+
+    stable, location = spec.storage.stable_row_ids, dataset_uri(root, entry.location)
+    with storage_in_words(location):
+        return lance.write_dataset(
+            pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
+            location,
+            mode="create",
+            data_storage_version=spec.storage.data_storage_version,
+            enable_stable_row_ids=not spec.row_keys if stable is None else stable,
+            storage_options=storage_options(root),
+        )
+
+
+def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
+    locations = locations_of(store, root, entry)
+    if entry.status != "deleting":
+        for location in locations:
+            require_removable(store, root, entry.table_id, location, with_table=True)
+        store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
+    reached("tables.delete.marked")
+    for location in locations:
+        remove_dataset(store, root, entry.table_id, location)
+    reached("tables.delete.removed")
+    store.remove_table_log(entry.table_id)
+    reached("tables.delete.forgotten")
+    store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
+
+
+def _remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
+    """Removes what a creation that was cut off left behind: a dataset without rows. Raises Corrupt for more."""
+    if held := held_by_unfinished(store, root, entry):
+        raise Corrupt(
+            f"the table is being created, and it holds {held}, so nothing of it is removed",
+            where=f"{entry.address} ({dataset_uri(root, entry.location)})",
+            remedy=FORGED,
+        )
+    remove_dataset(store, root, entry.table_id, entry.location)
+
+
+def _apply(
+    store: StateStore,
+    root: str,
+    live: LiveTable,
+    spec: TableSpec,
+    change: c.Change,
+    rewrite: Callable[[], None],
+    on_progress: OnProgress,
+) -> None:
+    """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
+    if isinstance(change, c.ServiceChange):
+        apply_service_change(store, live.table_id, change)
+        return
+    match change:
+        case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
+            rewrite()
+        case (
+            c.AddColumn()
+            | c.DropColumn()
+            | c.RenameColumn()
+            | c.WidenColumn()
+            | c.ConvertColumn()
+            | c.RelaxNullability()
+            | c.TightenNullability()
+            | c.ReorderColumns()
+            | c.ChangeColumnDescription()
+            | c.ChangeColumnDefault()
+            | c.ChangeColumnSource()
+        ):
+            apply_column_change(store, root, live.table_id, spec, change, on_progress)
+        case c.RenameTable():
+            store.commit(
+                INSTANCE_LOG,
+                [RenameTable(live.table_id, spec.database, spec.name)],
+                to_rename(live.table_id, spec.database, spec.name),
+            )
+        case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
+            rewrite()  # the first of them does what all of them say
+        case c.SetUnique(unique=True):
+            declare_unique(store, root, live.table_id, change)
+        case c.SetUnique():
+            declare(store, live.table_id, {UNIQUE: None})
+        case c.ChangeLeafLimit(after=limit):
+            declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
+        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():
+            apply_index_change(store, root, live.table_id, change, on_progress)
+        case c.SetOnline(online=online):
+            _set(store, live, online=online)
+        case c.SetDeletionProtection(protected=protected):
+            _set(store, live, deletion_protection=protected)
+        case c.ChangeDescription(after=description):
+            _set(store, live, description=description)
+        case c.ChangeTags(after=tags):
+            _set(store, live, tags=dict(tags))
+        case (
+            c.CreateTable()
+            | c.DeleteTable()
+            | c.CreateInstance()
+            | c.DeleteInstance()
+            | c.ChangeRoot()
+            | c.ChangeStateBackend()
+            | c.ChangeEngine()
+            | c.ChangeClusters()
+            | c.ChangeNotify()
+        ):
+            raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
+        case _:
+            assert_never(change)
+
+
+def _row_keys(store: StateStore, live: LiveTable) -> tuple[str, ...]:
+    """As they are called by now."""
+    return store.table(live.table_id).properties.row_keys
+
+
+def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:
+    store.commit(live.table_id, [SetTableProperties(changes)])

@@ -1,0 +1,1 @@
+"""Removal of what no version, savepoint or reader needs."""

@@ -1,0 +1,129 @@
+"""Old versions of a dataset, by age and number; never one that somebody needs.
+
+Needed are: versions with a tag, of a branch or of a savepoint; those that a commit under way was prepared on and all
+since, which Lance looks through when it is made; and those that running work may read: what was the newest when a run
+or a rewrite began, and all since.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deployer.datasets.dataset import open_dataset, versions_written
+from deployer.datasets.storage.refs import branch_points, tags_of
+from deployer.state.model.entities import TableState
+from deployer.system.failpoints import reached
+from deployer.tables.inspect.savepoint_tags import PREFIX
+from deployer.tables.open_table import ReadTable, to_change
+
+if TYPE_CHECKING:
+    import lance
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersions:
+    """Versions go that are older than `older_than`, but for the newest `keep`. The run `own_run` needs none itself."""
+
+    older_than: dt.timedelta
+    keep: int = 1
+    own_run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """How many versions and which, and the bytes of all files that only they had."""
+
+    versions: int = 0
+    bytes: int = 0
+    numbers: tuple[int, ...] = ()
+
+
+def remove_versions(
+    table: ReadTable,
+    wanted: OldVersions,
+    at: float,
+    expired: Collection[str] = (),
+    abandoned: Collection[str] = (),
+    *,
+    dry_run: bool = False,
+) -> Gone:
+    """Removes the versions that go at `at` (seconds since 1970) and what only they have.
+
+    Of a dry run, `expired` are savepoints and `abandoned` jobs that would be gone by then.
+    """
+    dataset = open_dataset(table.location)
+    old = _old(table, dataset, wanted, at, expired, abandoned)
+    if not old:
+        return Gone()
+    if dry_run:
+        told = dataset.explain_cleanup_old_versions(versions=old, error_if_tagged_old_versions=False).stats
+        return Gone(len(old), int(told.bytes_removed), tuple(sorted(old)))
+    to_change(table).store.keep_record(table.entry.table_id)  # the marks of these versions go
+    stats = dataset.cleanup_old_versions(versions=old, error_if_tagged_old_versions=False)
+    reached("tables.collect.versions")
+    return Gone(int(stats.old_versions), int(stats.bytes_removed), tuple(sorted(old)))
+
+
+def _old(
+    table: ReadTable,
+    dataset: lance.LanceDataset,
+    wanted: OldVersions,
+    at: float,
+    expired: Collection[str],
+    abandoned: Collection[str],
+) -> list[int]:
+    state, written = table.state, versions_written(table.location)
+    # the state has the savepoints
+    kept = {version for name, version in tags_of(dataset).items() if not name.startswith(PREFIX)}
+    kept |= branch_points(dataset)
+    kept |= {
+        each.lance_version
+        for each in state.savepoints.values()
+        if each.dataset == state.dataset and each.name not in expired
+    }
+    newest_first = sorted(written, reverse=True)
+    # A savepoint that this state does not have yet is of its newest version or of a newer one.
+    floor = min([state.lance_version, *_read_by_others(state, written, newest_first, wanted.own_run, abandoned)])
+    beyond = [each for each in newest_first[wanted.keep :] if each < floor and each not in kept]
+    return list(_older(dataset, beyond, written, at - wanted.older_than.total_seconds()))
+
+
+def _older(
+    dataset: lance.LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float
+) -> Iterator[int]:
+    """Those that were committed before `limit`.
+
+    Manifests name all files of their version, so that those of thousands are long to read. One is read only where its
+    file is younger, as all are in a folder that was copied, and up to the first that was committed later.
+    """
+    yield from (each for each in versions if written[each] < limit)
+    for version in sorted(each for each in versions if written[each] >= limit):
+        if _seconds(dataset.checkout_version(version).get_version()["timestamp"]) >= limit:
+            return
+        yield version
+
+
+def _read_by_others(
+    state: TableState,
+    written: dict[int, float],
+    newest_first: Sequence[int],
+    own_run: str,
+    abandoned: Collection[str],
+) -> Iterator[int]:
+    """The oldest version that each piece of work under way may need."""
+    yield from (each.base_lance_version for job, each in state.intents.items() if job not in abandoned)
+    begun = [each.since for each in state.datasets if each.status == "writing"]
+    begun += [
+        run.started_at
+        for run in state.runs.values()
+        if run.status == "RUNNING" and run.run_id != own_run and run.started_at is not None
+    ]
+    for moment in begun:
+        yield next((version for version in newest_first if written[version] * 1000 <= moment), newest_first[-1])
+
+
+def _seconds(stamp: Any) -> float:
+    return float(stamp.timestamp())  # Lance gives times without a zone, in that of the machine

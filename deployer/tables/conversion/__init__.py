@@ -1,0 +1,1 @@
+"""Conversion of Arrow arrays without loss, and of texts and JSON to the types of columns."""

@@ -1,0 +1,1 @@
+"""Tables from data that exists already: columns and keys are inferred, datasets are adopted."""

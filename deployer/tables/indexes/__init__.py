@@ -1,0 +1,1 @@
+"""Builds, renames and drops of a table's indexes."""

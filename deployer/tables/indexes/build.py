@@ -1,0 +1,283 @@
+"""Building, dropping and catching up the indexes of a table. Every step can be repeated after a crash.
+
+What is built is remembered before Lance is asked to, and known to be ready once the dataset is seen to have it. An
+index on vectors waits until there are rows to learn from: Lance would take the declaration on an empty table, forget
+the number of partitions, and train the index with one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.errors import lost_races, words_of
+from deployer.datasets.indexes import (
+    Observed,
+    Remembered,
+    live_indexes,
+    observed_indexes,
+    remembered_indexes,
+    with_indexes,
+)
+from deployer.datasets.recovery.rollforward import refresh
+from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted
+from deployer.specs.schema.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
+from deployer.specs.types.column_names import quoted
+from deployer.state.log.requirements import PropertiesAre
+from deployer.state.log.updates import SetTableProperties
+from deployer.system.failpoints import reached
+from deployer.system.progress import OnProgress, Progress, untold
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.specs.model import IndexSpec
+    from deployer.state.model.entities import TableEntry, TableState
+    from deployer.state.store import StateStore
+    from deployer.tables.open_table import ReadTable
+
+T = TypeVar("T")
+
+# Lance says on stderr that it will leave centroids out of statistics, unless it is told to: nobody here reads them.
+os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
+
+ATTEMPTS = 8  #: how often an index is committed again after others committed first
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """An index of a table: its declaration, its status, and how many rows a search by it need not scan."""
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+    parameters: dict[str, Any]
+    status: str
+    indexed_rows: int
+    unindexed_rows: int
+    waits_for_rows: int  #: how many rows a pending index needs, 0 for others
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """What came of bringing indexes up to date: those built for the first time, those brought up, and what failed."""
+
+    built: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+    failure: str = ""
+
+
+def build_index(
+    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = untold
+) -> bool:
+    """Build the index, in the place of one of that name; False when it is left pending for want of rows.
+
+    Raises Conflict when others keep committing, DeployerError with what Lance says.
+    """
+    entry = store.instance().tables[table_id]
+    state = refresh(store, root, table_id)
+    dataset = open_dataset(dataset_location(root, entry))
+    existing = observed_indexes(dataset).get(index.name)
+    if not has_rows_for(dataset, index):
+        if existing is not None:
+            drop_index(store, root, table_id, index.name)
+        remember(store, table_id, Remembered(index, "pending", state.dataset))
+        return False
+    before = next((each for each in live_indexes(state) if existing and each.name == index.name), None)
+    segments = existing.segments if existing else frozenset[str]()
+    remember(store, table_id, Remembered(index, "building", state.dataset, before, segments))
+    reached("tables.index.begun")
+    if existing is not None and existing.index.columns != index.columns:  # which Lance does not replace
+        committed(entry, root, lambda dataset: dataset.drop_index(index.name))
+    committed(entry, root, lambda dataset: _build(dataset, index, on_progress))
+    reached("tables.index.built")
+    refresh(store, root, table_id)
+    return True
+
+
+def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
+    """Drop the index, or forget one that waits for rows; nothing to do when it is gone."""
+    entry = store.instance().tables[table_id]
+    if name in observed_indexes(open_dataset(dataset_location(root, entry))):
+        committed(entry, root, lambda dataset: dataset.drop_index(name))
+        reached("tables.index.dropped")
+    state = refresh(store, root, table_id)
+    if name in remembered_indexes(state.properties):
+        _forget(store, table_id, name)
+
+
+def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = untold) -> CaughtUp:
+    """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
+    built: list[str] = []
+    try:
+        state = refresh(store, root, table_id)
+        remembered = remembered_indexes(state.properties)
+        if not remembered:
+            return CaughtUp()
+        entry = store.instance().tables[table_id]
+        dataset = open_dataset(dataset_location(root, entry))
+        for each in remembered.values():
+            missing = each.status == "pending" or (each.status == "ready" and each.dataset != state.dataset)
+            if missing and has_rows_for(dataset, each.index):
+                build_index(store, root, table_id, each.index, on_progress)
+                built.append(each.index.name)
+        reached("tables.index.catching-up")
+        dataset = open_dataset(dataset_location(root, entry))
+        fragments = _fragments(dataset)
+        behind = _behind(dataset, remembered, fragments)
+        for lost in _lost(dataset, remembered, fragments):
+            build_index(store, root, table_id, remembered[lost].index, on_progress)
+            built.append(lost)
+        behind = [name for name in behind if name not in built]
+        if behind:
+            committed(entry, root, lambda dataset: dataset.optimize.optimize_indices(index_names=behind))
+            refresh(store, root, table_id)
+        left = _behind(open_dataset(dataset_location(root, entry)), remembered, fragments) if behind else []
+    except DeployerError as failure:
+        return CaughtUp(tuple(built), failure=str(failure))
+    except KeyboardInterrupt:
+        return CaughtUp(tuple(built), failure="interrupted")
+    # Lance passes over an index whose files it cannot open with a warning in its log alone.
+    passed_over = f"Lance left {', '.join(left)} as it was (its warning is above)" if left else ""
+    return CaughtUp(tuple(built), tuple(name for name in behind if name not in left), passed_over)
+
+
+def _fragments(dataset: lance.LanceDataset) -> frozenset[int]:
+    return frozenset(fragment.fragment_id for fragment in dataset.get_fragments())
+
+
+def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+    """Ready indexes that some of the fragments are not in, as far as the dataset still has these."""
+    observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
+    ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
+    return [name for name in ready if now - observed[name].fragments]
+
+
+def _lost(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+    """Those on a field of a struct that none of the fragments is in any more, as after all were rewritten: Lance cannot
+    go on from these."""
+    observed = observed_indexes(dataset)
+    nested = [name for name, each in remembered.items() if each.status == "ready" and "." in each.index.columns[0]]
+    return [name for name in nested if fragments and name in observed and not observed[name].fragments & fragments]
+
+
+def join_parts(store: StateStore, root: str, table_id: str) -> None:
+    """Make one part of each index that has several, as one on vectors has after some loads; all others stay.
+
+    Where row ids are stable, Lance refuses to join fragments that are in different parts of an index.
+    """
+    entry = store.instance().tables[table_id]
+    observed = observed_indexes(open_dataset(dataset_location(root, entry)))
+    for name, parts in ((name, len(each.segments)) for name, each in observed.items() if len(each.segments) > 1):
+
+        def joined(dataset: lance.LanceDataset, name: str = name, parts: int = parts) -> None:
+            dataset.optimize.optimize_indices(index_names=[name], num_indices_to_merge=parts)
+
+        committed(entry, root, joined)
+    refresh(store, root, table_id)
+
+
+def index_infos(table: ReadTable) -> tuple[IndexInfo, ...]:
+    """The table's indexes by name, those that wait for rows too."""
+    remembered = remembered_indexes(table.state.properties)
+    observed = observed_indexes(table.dataset()) if remembered else {}
+    return tuple(_info(table.state, remembered[name], observed.get(name)) for name in sorted(remembered))
+
+
+def _info(state: TableState, remembered: Remembered, observed: Observed | None) -> IndexInfo:
+    index = remembered.index
+    indexed = sum(file.rows for file in state.files if observed and file.fragment_id in observed.fragments)
+    waits = rows_needed(index) if remembered.status == "pending" else 0
+    parameters = dict(index.parameters)
+    return IndexInfo(
+        index.name, index.kind, index.columns, parameters, remembered.status, indexed, state.files.rows - indexed, waits
+    )
+
+
+def rows_needed(index: IndexSpec) -> int:
+    """How many rows the index is built on at least: a codeword or a partition needs a vector of its own."""
+    if index.kind not in VECTOR_KINDS:
+        # Lance cannot go on from an index that was built on a field of a struct while there were no rows.
+        return 1 if "." in index.columns[0] else 0
+    partitions = index.parameters.get("num_partitions")
+    return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
+
+
+def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
+    """Whether the index can be built now."""
+    needed = rows_needed(index)
+    if not needed:
+        return True
+    if index.kind not in VECTOR_KINDS or dataset.count_rows() < needed:
+        return int(dataset.count_rows()) >= needed
+    return int(dataset.count_rows(filter=f"{quoted(index.columns[0])} IS NOT NULL")) >= needed
+
+
+def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:
+    parameters = all_parameters(index.kind, index.parameters)
+    [column] = index.columns
+
+    def told(event: Any) -> None:
+        doing = f"building index {index.name}, {event.stage.replace('_', ' ')}"
+        with suppress(Interrupted):  # Lance can neither be stopped here nor go on later
+            on_progress(Progress(doing, event.completed or 0, event.total, event.unit))
+
+    if index.kind in VECTOR_KINDS:
+        dataset.create_index(
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+        )
+    else:
+        dataset.create_scalar_index(
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+        )
+
+
+def committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset], T]) -> T:
+    """The result of `commit` on the newest version, tried again when others commit first."""
+    location, where = dataset_location(root, entry), f"table/{entry.full_name}"
+    for attempt in range(ATTEMPTS):
+        dataset = open_dataset(location)
+        try:
+            return commit(dataset)
+        except Exception as failure:
+            said = words_of(failure, location)
+            if lost_races(failure):
+                break
+            if "conflict" not in str(failure).lower():
+                what = f"Lance could not change an index: {said}"
+                raise DeployerError(what, where=where, remedy="try again") from failure
+            time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- spreads writers, protects nothing
+    raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
+
+
+def remember(store: StateStore, table_id: str, remembered: Remembered) -> None:
+    """Puts the declaration in the place of one of its name."""
+    change_remembered(store, table_id, lambda indexes: {**indexes, remembered.index.name: remembered})
+
+
+def _forget(store: StateStore, table_id: str, name: str) -> None:
+    change_remembered(store, table_id, lambda indexes: {key: value for key, value in indexes.items() if key != name})
+
+
+def change_remembered(
+    store: StateStore, table_id: str, change: Callable[[dict[str, Remembered]], dict[str, Remembered]]
+) -> None:
+    for _ in range(ATTEMPTS):
+        properties = store.table(table_id).properties
+        declared = with_indexes(properties, change(remembered_indexes(properties)))
+        try:
+            store.commit(
+                table_id,
+                [SetTableProperties({"declared": declared})],
+                [PropertiesAre({"declared": dict(properties.declared)})],
+            )
+        except Conflict:
+            continue
+        return
+    raise CommitTimedOut("the table's properties keep changing", where=f"table {table_id}", attempts=ATTEMPTS)

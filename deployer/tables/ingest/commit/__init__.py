@@ -1,0 +1,1 @@
+"""Commits of appended fragments, alone or together with those of other writers."""

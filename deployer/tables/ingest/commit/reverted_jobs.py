@@ -1,0 +1,38 @@
+"""Jobs that were done and are not known any more, because a restore undid them: only the log still tells."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from deployer.state.log.entries import LogEntry
+from deployer.state.log.updates import CommitAbandoned, CommitStarted, FilesAdded
+from deployer.state.model.entities import Job
+from deployer.state.store import StateStore
+
+AT_ONCE = 100  #: entries that are read at a time, the newest first
+
+
+def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
+    """The job as the log has it after the newest intent of it; None when that was given up or nobody recorded it.
+
+    Reads back as far as that intent, and all of the log that is kept where there is none.
+    """
+    upto = store.table(table_id).version
+    while upto > 0:
+        after = max(0, upto - AT_ONCE)
+        for entry in reversed(store.log(table_id, after, upto - after)):
+            if (told := _told(entry, job_id)) is not None:
+                return told or None
+        upto = after
+    return None
+
+
+def _told(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
+    """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
+    for update in reversed(entry.updates):
+        match update:
+            case FilesAdded(job_id=of, kind=kind, rows=rows, lance_version=version, sources=sources) if of == job_id:
+                return Job(job_id, kind, rows, version, entry.at, sources)
+            case CommitStarted(job_id=of) | CommitAbandoned(job_id=of) if of == job_id:
+                return False
+    return None

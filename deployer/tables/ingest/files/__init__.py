@@ -1,0 +1,1 @@
+"""Files to load: found, their format known, and cut into splits."""

@@ -1,0 +1,121 @@
+"""Files to load as values: their format, how they are read, and the splits that are read independently."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deployer.tables.ingest.files.folder_names import FolderValues
+
+
+class Format(StrEnum):
+    """What a file holds. `ARROW` is the IPC format, both its file and its stream form."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSON = "json"
+    ARROW = "arrow"
+    LANCE = "lance"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether values are written as text, so that the declared type says what they are."""
+        return self in (Format.CSV, Format.JSON)
+
+
+SUFFIXES = {
+    ".parquet": Format.PARQUET,
+    ".pq": Format.PARQUET,
+    ".csv": Format.CSV,
+    ".tsv": Format.CSV,
+    ".json": Format.JSON,
+    ".jsonl": Format.JSON,
+    ".ndjson": Format.JSON,
+    ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
+    ".feather": Format.ARROW,
+    ".ipc": Format.ARROW,
+    ".lance": Format.LANCE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How text is read.
+
+    `null_values` are the texts that mean null. `delimiter` separates the values of a CSV line (None: by the file's
+    name, or detected; `whitespace`: runs of spaces and tabs). `encoding` is Python's name of the text's encoding; a
+    byte order mark takes precedence. `header`: the first line of a CSV file has the names of its columns.
+    `date_formats` are pairs of a column (None: all others) and how it writes dates and times, as strptime reads them;
+    `timezone` is that of times without an offset.
+    """
+
+    null_values: tuple[str, ...] = ("",)
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
+    date_formats: tuple[tuple[str | None, str], ...] = ()
+    timezone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one text file is written; `deployer.tables.ingest.files.dialects` finds it.
+
+    `names` are the fields of a CSV file, each another one. `header`: its first line has them; otherwise they are
+    `column_1` and so on. `detected`: the delimiter is neither given nor usual for the file's name. `runs`: several
+    delimiters (spaces, tabs) are one. `repeated`: the header line has names several times, which have a number behind
+    them. `row_names`: the header line has no name for the first values, whose field has the empty name.
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    header: bool = True
+    names: tuple[str, ...] = ()
+    detected: bool = False
+    runs: bool = False
+    repeated: bool = False
+    row_names: bool = False
+
+    @property
+    def names_header(self) -> bool:
+        """Whether the names are exactly those of the header line."""
+        return self.header and not self.repeated and not self.row_names
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file (or Lance dataset) as `name` shows it.
+
+    `compressed`: by the codec that its suffix names. `version` is Lance's (None: newest). `folders` are the columns
+    that the names of its folders give.
+    """
+
+    path: str
+    format: Format
+    name: str
+    compressed: bool = False
+    version: int | None = None
+    folders: FolderValues = ()
+    dialect: Dialect = Dialect()
+
+    @property
+    def is_one_stream(self) -> bool:
+        """Whether a text file can be read only from its start: it is compressed, or not UTF-8."""
+        return self.compressed or self.dialect.encoding != "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A part of a source that is read on its own; `number` orders the parts of all sources.
+
+    `start` and `stop` count row groups (Parquet), record batches (Arrow), fragments (Lance) or bytes (CSV, JSON);
+    `rows` and `bytes` are estimates.
+    """
+
+    number: int
+    source: Source
+    start: int
+    stop: int
+    rows: int
+    bytes: int

@@ -1,0 +1,1 @@
+"""Row keys that rows repeat."""

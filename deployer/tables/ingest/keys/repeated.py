@@ -1,0 +1,123 @@
+"""Rows of a table whose row keys another row has: looked for before keys become unique, and by `state verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.tables.ingest.keys.sets import KeySet
+from deployer.tables.ingest.keys.unique import keys_in_words
+from deployer.tables.partitions.key_ranges import Ranges, cut
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.state.model.data_file import File
+
+EXAMPLES = 2  #: keys that a message names
+READ_ROWS = 65_536
+AT_ONCE = 16_777_216  #: keys that are held at a time
+SAMPLED = 100_000  #: keys that say where to part more than these
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """How many rows have keys that a row before them has, and the first of these keys in words."""
+
+    rows: int = 0
+    examples: tuple[str, ...] = ()
+
+    def joined(self, other: Repeated) -> Repeated:
+        return Repeated(self.rows + other.rows, (*self.examples, *other.examples)[:EXAMPLES])
+
+
+def repeated_keys(
+    dataset: lance.LanceDataset,
+    columns: Sequence[str],
+    keys: Sequence[str] = (),
+    files: Iterable[File] | None = None,
+) -> Repeated:
+    """The rows of the dataset that have the same values in `columns` as another one.
+
+    `keys` are the names of the columns in words. `files`, with their ranges of these keys, let files be compared with
+    those alone that may have the same keys; else all rows are compared.
+    """
+    found = Repeated()
+    for fragments in _groups(files) if files is not None else [None]:
+        keyed = _Keys(dataset, tuple(columns), fragments)
+        for rows in keyed.parts():
+            found = found.joined(_repeated(rows.rename_columns(list(keys or columns))))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The keys in some fragments of a dataset, or in all of them."""
+
+    dataset: lance.LanceDataset
+    columns: tuple[str, ...]
+    fragments: Sequence[int] | None
+
+    def parts(self) -> Iterator[pa.Table]:
+        """The keys, `AT_ONCE` at most at a time, as far as a sample can tell. Rows of one key are in one part."""
+        chosen = self.dataset.get_fragments() if self.fragments is None else self._fragments()
+        rows = sum(each.count_rows() for each in chosen)
+        if rows <= AT_ONCE:
+            yield pa.Table.from_batches(self._batches(), self._schema)
+            return
+        every = -(-rows // SAMPLED)
+        sample = pa.Table.from_batches(
+            [each.take(pa.array(range(0, each.num_rows, every))) for each in self._batches()]
+        )
+        ranges = cut(Ranges((), ("",)), sample, rows, AT_ONCE)
+        splitter = ranges.splitter(self._schema, self.columns)
+        for number in range(len(ranges.partitions)):
+            part = [
+                each.filter(pa.array(splitter.ranges(each.columns, each.num_rows) == number))
+                for each in self._batches()
+            ]
+            yield pa.Table.from_batches(part, self._schema)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([self.dataset.schema.field(name) for name in self.columns])
+
+    def _fragments(self) -> list[lance.LanceFragment]:
+        return [self.dataset.get_fragment(each) for each in self.fragments or ()]
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        """Without rows that have a null: what is null is refused for other reasons."""
+        chosen = None if self.fragments is None else self._fragments()
+        names = list(self.columns)
+        for batch in self.dataset.scanner(columns=names, fragments=chosen, batch_size=READ_ROWS).to_batches():
+            keys = batch.select(names)
+            yield keys.drop_null() if any(column.null_count for column in keys.columns) else keys
+
+
+def _repeated(rows: pa.Table) -> Repeated:
+    if not rows.num_rows:
+        return Repeated()
+    places = np.flatnonzero(KeySet(rows.columns).repeats())
+    return Repeated(len(places), tuple(dict.fromkeys(keys_in_words(rows.take(pa.array(places[:EXAMPLES]))))))
+
+
+def _groups(files: Iterable[File]) -> Iterator[list[int]]:
+    """Fragments whose ranges of keys meet, each group apart. Files of unknown range may meet all others."""
+    listed = [*files]
+    if any(each.min_key is None or each.max_key is None for each in listed):
+        yield [each.fragment_id for each in listed]
+        return
+    group: list[int] = []
+    end = b""
+    for each in sorted(listed, key=lambda file: file.min_key or b""):
+        if group and (each.min_key or b"") > end:
+            yield group
+            group, end = [], b""
+        group.append(each.fragment_id)
+        end = max(end, each.max_key or b"")
+    if group:
+        yield group

@@ -1,0 +1,141 @@
+"""Sets of row keys, of any columns that keys can have, in which others are looked up whole columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.datasets.key_ranges import comparable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+BLOCK_ROWS = 1_048_576  #: rows that are looked up at once: Arrow prepares each column of the set for every look-up
+BLOCK_BYTES = 64 * 1024 * 1024
+
+
+class KeySet:
+    """The distinct keys of some rows, numbered from 0: `codes` has the number of each row's key.
+
+    Keys are equal as they are in the order of a table's keys: -0.0 is 0.0, and NaN is NaN.
+    """
+
+    def __init__(self, keys: Sequence[Any]) -> None:
+        """`keys` are the columns of the keys, arrays of one length without nulls."""
+        self._columns: list[_Integers | _Values] = []
+        self._pairs: list[NDArray[np.int64]] = []
+        self.codes: NDArray[np.int64] = np.zeros(0, np.int64)
+        self.count = 0
+        for place, column in enumerate(keys):
+            values = _plain(column)
+            found, own = (_Integers if pa.types.is_integer(values.type) else _Values).of(values)
+            self._columns.append(found)
+            if place:
+                pairs, self.codes = np.unique(self.codes * found.count + own, return_inverse=True)
+                self._pairs.append(pairs)
+                self.count = len(pairs)
+            else:
+                self.codes, self.count = own, found.count
+
+    def repeats(self) -> NDArray[np.bool_]:
+        """Which rows have the key of a row before them."""
+        rows = np.arange(len(self.codes))
+        first = np.empty(self.count, np.int64)
+        first[self.codes[::-1]] = rows[::-1]  # of several assignments to one place the last holds
+        repeated: NDArray[np.bool_] = first[self.codes] != rows
+        return repeated
+
+    def present(self, others: Iterable[pa.RecordBatch]) -> NDArray[np.bool_]:
+        """Which keys, by their numbers, are among those of other rows; `others` have the columns of the keys alone."""
+        found = np.zeros(self.count, np.bool_)
+        for block in blocks(others):
+            found[self._numbers(block.columns)] = True
+            if found.all():
+                break
+        return found
+
+    def _numbers(self, keys: Sequence[Any]) -> NDArray[np.int64]:
+        """The numbers of those of the keys that are in the set."""
+        codes, alive = self._columns[0].numbers(_plain(keys[0]))
+        for column, pairs, others in zip(self._columns[1:], self._pairs, keys[1:], strict=True):
+            own, kept = column.numbers(_plain(others).take(pa.array(alive)))
+            wanted = codes[kept] * column.count + own
+            places = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+            hits = np.flatnonzero(pairs[places] == wanted)
+            codes, alive = places[hits], alive[kept[hits]]
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Integers:
+    """The distinct values of a column of whole numbers, ascending."""
+
+    values: NDArray[Any]
+
+    @staticmethod
+    def of(array: Any) -> tuple[_Integers, NDArray[np.int64]]:
+        """The distinct values, and the number of each row's."""
+        values, codes = np.unique(np.asarray(array), return_inverse=True)
+        return _Integers(values), codes.astype(np.int64, copy=False)
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of the values that are among these, and the rows that have them."""
+        wanted = np.asarray(array)
+        places = np.minimum(np.searchsorted(self.values, wanted), len(self.values) - 1)
+        rows = np.flatnonzero(self.values[places] == wanted)
+        return places[rows], rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The distinct values of a column of any other type."""
+
+    values: Any
+
+    @staticmethod
+    def of(array: Any) -> tuple[_Values, NDArray[np.int64]]:
+        encoded = array.dictionary_encode()
+        return _Values(encoded.dictionary), np.asarray(encoded.indices).astype(np.int64, copy=False)
+
+    @property
+    def count(self) -> int:
+        return len(self.values)
+
+    def numbers(self, array: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        found = pc.index_in(array, value_set=self.values)
+        rows = np.flatnonzero(np.asarray(pc.is_valid(found).cast(pa.int8())))
+        return np.asarray(found.drop_null()).astype(np.int64, copy=False), rows
+
+
+def blocks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches joined to tables that are worth a look-up each."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= BLOCK_ROWS or size >= BLOCK_BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def _plain(values: Any) -> Any:
+    """One array of `comparable` values of which equal ones are the same bytes."""
+    array = comparable(values)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_floating(array.type):
+        array = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 + 0.0 is 0.0
+        array = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), array.type), array)
+    return array

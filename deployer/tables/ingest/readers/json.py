@@ -1,0 +1,217 @@
+"""Reads JSON: lines of one object each, or one array of objects.
+
+Numbers, booleans and nested values have JSON's types, all else is text. Arrow reads the lines, after they are rewritten
+where it would not read them right.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pa_json
+
+from deployer.files.reading import parse_json
+from deployer.tables.conversion.json_values import Misfit, has_decimal, needs_rewriting, rewritten
+from deployer.tables.ingest.files.json_rows import row_blocks
+from deployer.tables.ingest.files.source_files import file_size
+from deployer.tables.ingest.rows.bad_rows import BadRows, Problem
+from deployer.tables.ingest.rows.check import SourceRows, type_name
+
+if TYPE_CHECKING:
+    from deployer.tables.ingest.files.model import Source, Split
+
+SAMPLE_LINES = 1000
+_LONG_NUMBER = re.compile(rb"[0-9]{38}|[0-9.][eE][-+]?[0-9]")  #: of which Arrow may make another decimal
+MOST_BRACKETS = 5_000  #: of a line that needs no look at how deep it is
+
+
+def schema_of_sample(source: Source, table: pa.Schema, inputs: Collection[str] = ()) -> pa.Schema:
+    """The names that the first lines have, with the types that the table's columns are read as.
+
+    Other fields have the type of their values where they are `inputs` of expressions, else null.
+    """
+    names: dict[str, None] = {}
+    values: dict[str, list[Any]] = {}
+    for lines in row_blocks(source, 0, file_size(source.path)):
+        for line in lines[:SAMPLE_LINES]:
+            try:
+                row = parse_json(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                names.update(dict.fromkeys(row))
+                for name in inputs:
+                    values.setdefault(name, []).append(row.get(name))
+        break
+    types = {name: _type_of_values(each) for name, each in values.items()}
+    types |= {field.name: read_type(field.type) for field in table}
+    return pa.schema([pa.field(name, types.get(name, pa.null())) for name in names])
+
+
+def _type_of_values(values: Sequence[Any]) -> pa.DataType:
+    """The type that JSON values have; text where it is unknown."""
+    try:
+        found = pa.infer_type(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return pa.string()
+    return pa.string() if pa.types.is_null(found) else found
+
+
+def read_type(kind: pa.DataType) -> pa.DataType:
+    """The type that JSON is read as for a column of the table: what JSON has no form for is text."""
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.string()
+    if types.is_dictionary(kind):
+        return read_type(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(read_type(kind.value_type))
+    if types.is_struct(kind):
+        return pa.struct([pa.field(field.name, read_type(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.list_(pa.struct([("key", read_type(kind.key_type)), ("value", read_type(kind.item_type))]))
+    if types.is_float16(kind):
+        return pa.float32()
+    if types.is_duration(kind):
+        return pa.int64()
+    if types.is_decimal(kind):
+        return pa.decimal256(76, kind.scale)  # Arrow reads too many digits for 38 wrong
+    plain = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
+    return kind if plain else pa.string()
+
+
+def read_json(
+    split: Split, table: pa.Schema, columns: Sequence[str], *, ignore_extra: bool = False
+) -> Iterator[SourceRows]:
+    """The rows of a split. Rows that are no object, or whose values have another JSON type, are unreadable.
+
+    They have columns that the table lacks, too, except for some of those that are ignored.
+    """
+    reader = _Reader(table, tuple(name for name in columns if name in table.names), ignore_extra)
+    start = 0
+    for lines in row_blocks(split.source, split.start, split.stop):
+        rows, good, bad = reader.parse(lines)
+        numbers = start + 1 + np.array(good, np.int64)
+        problems = [Problem(start + 1 + at, column, reason, value) for at, column, reason, value in bad]
+        kept = {start + 1 + at: lines[at].decode(errors="replace") for at, *_ in bad}
+        start += len(lines)
+        unreadable = BadRows.of(problems, kept=kept)
+        yield SourceRows(rows, numbers, unreadable, [lines[at] for at in good])
+
+
+def _read(lines: Sequence[bytes], schema: pa.Schema, *, extra: str = "infer") -> pa.Table:
+    if max(map(len, lines)) > MOST_BRACKETS and any(map(_is_too_deep, lines)):
+        raise pa.ArrowInvalid("nested too deep")  # Arrow's parser has no limit, and ends the process
+    options = pa_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=extra)
+    data = b"\n".join(lines) + b"\n"
+    read = pa_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+    table = pa_json.read_json(BytesIO(data), read_options=read, parse_options=options)
+    if b"Inf" not in data and any(map(_has_infinity, table.select(schema.names).columns)):
+        raise pa.ArrowInvalid("a number is too large for a float")
+    return table
+
+
+def _has_infinity(values: Any) -> bool:
+    if pa.types.is_floating(values.type):
+        return bool(pc.any(pc.is_inf(values)).as_py())
+    if isinstance(values, pa.ChunkedArray) and pa.types.is_nested(values.type):
+        return any(map(_has_infinity, values.chunks))
+    if pa.types.is_list(values.type):
+        return _has_infinity(values.flatten())
+    return pa.types.is_struct(values.type) and any(map(_has_infinity, values.flatten()))
+
+
+def _is_too_deep(line: bytes) -> bool:
+    """Whether a line is not safe to read: it has many brackets, and is not JSON, or is nested too deep."""
+    if line.count(b"[") + line.count(b"{") <= MOST_BRACKETS:
+        return False
+    try:
+        parse_json(line)
+    except ValueError:
+        return True
+    return False
+
+
+_Bad = tuple[int, str, str, str | None]  #: of a line: its place, the column at fault, the reason and the value
+
+
+class _Reader:
+    """Reads lines for some columns of a table."""
+
+    def __init__(self, table: pa.Schema, columns: Sequence[str], ignore_extra: bool) -> None:
+        self._table, self._columns, self._ignore_extra = table, frozenset(columns), ignore_extra
+        types = [table.field(name).type for name in columns]
+        self._schema = pa.schema([pa.field(name, read_type(kind)) for name, kind in zip(columns, types, strict=True)])
+        self._always_rewrites = any(map(needs_rewriting, types))
+        self._has_decimals = any(map(has_decimal, types))
+
+    def parse(self, lines: Sequence[bytes]) -> tuple[pa.RecordBatch, list[int], list[_Bad]]:
+        """The rows that can be read, the places of these among the lines, and what is wrong with the others."""
+        if not lines:
+            return _nothing(self._schema), [], []
+        if not self._always_rewrites and not (self._has_decimals and any(map(_LONG_NUMBER.search, lines))):
+            try:
+                return _batch(_read(lines, self._schema)), list(range(len(lines))), []
+            except pa.ArrowInvalid:
+                pass
+        bad: list[_Bad] = []
+        written: dict[int, bytes] = {}
+        for place, line in enumerate(lines):
+            try:
+                written[place] = rewritten(line, self._table, self._columns, ignore_extra=self._ignore_extra)
+            except Misfit as misfit:
+                reason = misfit.reason or f"does not fit {type_name(self._table.field(misfit.column))}"
+                bad.append((place, misfit.column, reason, misfit.value))
+        rows, failing = self._readable(written)
+        bad += [(place, *self._why(written[place], lines[place], failure)) for place, failure in failing.items()]
+        return rows, [place for place in written if place not in failing], bad
+
+    def _readable(self, lines: Mapping[int, bytes]) -> tuple[pa.RecordBatch, dict[int, Exception]]:
+        """The rows of those lines that Arrow can read, and why it cannot read the others."""
+        places, failing = list(lines), dict[int, Exception]()
+        pending = [places]
+        try:
+            if places:
+                return _batch(_read([*lines.values()], self._schema)), failing
+        except pa.ArrowInvalid:
+            while pending:
+                part = pending.pop()
+                try:
+                    if part:
+                        _read([lines[place] for place in part], self._schema)
+                except pa.ArrowInvalid as failure:
+                    if len(part) == 1:
+                        failing[part[0]] = failure
+                    else:
+                        pending += [part[: len(part) // 2], part[len(part) // 2 :]]
+        good = [lines[place] for place in places if place not in failing]
+        return _batch(_read(good, self._schema)) if good else _nothing(self._schema), failing
+
+    def _why(self, line: bytes, original: bytes, failure: Exception) -> tuple[str, str, str | None]:
+        """The column at fault, the reason and the value."""
+        row = json.loads(original)
+        for field in self._schema:
+            try:
+                _read([line], pa.schema([field]), extra="ignore")
+            except pa.ArrowInvalid:
+                value = row.get(field.name)
+                shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+                return field.name, f"does not fit {type_name(self._table.field(field.name))}", shown
+        text = original.decode(errors="replace")
+        return "", f"cannot be read: {str(failure).splitlines()[0]}", text
+
+
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else _nothing(table.schema)
+
+
+def _nothing(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)

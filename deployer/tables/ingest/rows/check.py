@@ -1,0 +1,232 @@
+"""Makes a batch of source rows into rows of the table, and tells which rows cannot be.
+
+Both ways of loading use this one function, so that they refuse the same rows with the same words.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.specs.types.arrow import source_of
+from deployer.tables.conversion.casts import castable, lossless
+from deployer.tables.conversion.defaults import default_of, defaulted, filled
+from deployer.tables.conversion.nulls import forbidden_nulls, relaxed, with_type
+from deployer.tables.conversion.text_values import parsed
+from deployer.tables.ingest.rows.bad_rows import BadRows, Problem, as_text
+from deployer.tables.ingest.rows.field_map import FieldMap, shown_column
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Rows in which a column has no value, and the reason."""
+
+    mask: NDArray[np.bool_]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRows:
+    """Rows as a source has them. `numbers` count a split's data rows from 1; `unreadable` are rows not in `rows`.
+
+    `lines` are the texts of `rows`, where the source has a line for each (JSON). Columns of `rows` are the table's,
+    once fields are mapped to them: `fields` are then the names in the file, where these are other ones, `inputs` are
+    fields that only expressions read, and `failed` are the rows in which a column has no value, by column.
+    """
+
+    rows: pa.RecordBatch
+    numbers: NDArray[np.int64]
+    unreadable: BadRows = BadRows()
+    lines: Sequence[bytes] | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+    inputs: pa.RecordBatch | None = None
+    failed: Mapping[str, Failed] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Rows that fit the table, with its schema, and their numbers; and those that do not."""
+
+    rows: pa.RecordBatch
+    bad: BadRows
+    numbers: NDArray[np.int64]
+
+
+def match_columns(
+    source: pa.Schema,
+    table: pa.Schema,
+    *,
+    where: str,
+    text: bool,
+    ignore_extra: bool,
+    absent_is_null: bool = False,
+    fields: FieldMap = FieldMap(),  # noqa: B008 (it is frozen)
+    selected: pa.Schema | None = None,
+) -> None:
+    """Raises InvalidInput, listing every column at once, when the source's columns cannot be the table's.
+
+    `text`: values are written as text (CSV, JSON); `absent_is_null`: rows need not name every column (JSON).
+    `source` has the names of the file's fields; `selected` are the columns that expressions give.
+    """
+    columns, times = frozenset(table.names), Counter(source.names)
+    pairs = ((fields.column_of(name), name) for name in times)
+    filled = {column: name for column, name in pairs if column is not None and column in columns}
+    problems = []
+    mentioned = fields.mentioned
+    for name in times:
+        if times[name] > 1:
+            problems.append(f"column {name!r} is there twice")
+        column = fields.column_of(name)
+        if column not in filled and column is not None and not ignore_extra and name not in mentioned:
+            problems.append(f"the table has no column {name!r}{_nearest(name, filled, table)}")
+    for each in table:
+        name = filled.get(each.name)
+        if each.name in fields.selected:
+            theirs = each.type if selected is None else selected.field(each.name).type
+            if not castable(theirs, each.type, text=text):
+                problems.append(f"--select gives column {each.name!r} {theirs}, which cannot become {each.type}")
+        elif name is None:
+            if not each.nullable and not absent_is_null and not default_of(each):
+                problems.append(f"{shown_column(each.name, source_of(each))} is missing, and the table needs it")
+        elif times[name] == 1:
+            theirs = source.field(name).type
+            if not castable(theirs, each.type, text=text):
+                shown = shown_column(each.name, name)
+                problems.append(f"{shown} is {theirs}, which cannot become {each.type}")
+    if problems:
+        raise InvalidInput(
+            "; ".join(problems),
+            where=where,
+            remedy="rename or cast the columns"
+            + (", or leave unknown ones out with --ignore-extra" if any("no column" in p for p in problems) else ""),
+        )
+
+
+def _nearest(name: str, filled: Mapping[str, str], table: pa.Schema) -> str:
+    """The column that an unknown name may mean, as a remark; empty without one."""
+    known = {name: each.name for each in table for name in (each.name, source_of(each)) if name is not None}
+    for other in known:
+        if other.casefold() == name.casefold():
+            return f" (it has {other!r}: names differ in case)"
+    near = difflib.get_close_matches(name, [n for n, column in known.items() if column not in filled] or [*known], 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def check(
+    source: SourceRows,
+    table: pa.Schema,
+    row_keys: Sequence[str],
+    *,
+    text: bool,
+    listed: int | None = None,
+    absent_is_null: bool = False,
+) -> Checked:
+    """The rows of `source` that fit the table's schema, in order, and what is wrong with the others.
+
+    All bad rows are counted; problems are told of the first `listed` of them (None: of all).
+    `absent_is_null`: rows need not name every column (JSON), so that nulls take a column's default.
+    """
+    arrays: list[Any] = []
+    found: list[_Finding] = []
+    # What a default sees: the source's columns and the defaults before it; anything else is null.
+    known: dict[str, Any] = {}
+    if any(map(default_of, table)):
+        known = {each.name: pa.nulls(source.rows.num_rows, relaxed(each.type)) for each in table}
+    there = frozenset(source.rows.schema.names)
+    converted = {
+        each.name: _convert(source.rows.column(each.name), each, text=text) for each in table if each.name in there
+    }
+    known.update((name, array) for name, (array, _) in converted.items())
+    for each in table:
+        reason = ""
+        if each.name in converted:
+            values = source.rows.column(each.name)
+            array, misfits = converted[each.name]
+            if absent_is_null and array.null_count and default_of(each):
+                array, misfits = filled(array, misfits, pa.RecordBatch.from_pydict(known), default_of(each))
+                known[each.name] = array
+        elif expression := default_of(each):
+            array, misfits = defaulted(pa.RecordBatch.from_pydict(known), expression, relaxed(each.type))
+            values = known[each.name] = array
+            reason = f"has no value by its default {expression}"
+        else:
+            values = array = pa.nulls(source.rows.num_rows, relaxed(each.type))
+            misfits = None
+        if misfits is not None:
+            reason = reason or f"does not fit {type_name(each)}"
+            found.append(_Finding(misfits, each.name, reason, values))
+        if (failing := source.failed.get(each.name)) is not None:
+            found.append(_Finding(failing.mask, each.name, failing.reason, values))
+            misfits = failing.mask if misfits is None else misfits | failing.mask
+        nulls = forbidden_nulls(array, each.with_nullable(each.nullable and each.name not in row_keys))
+        if nulls is not None and misfits is not None:
+            nulls = nulls & ~misfits
+        if nulls is not None and nulls.any():
+            found.append(_Finding(nulls, each.name, _null_reason(each, row_keys), values))
+        arrays.append(array)
+    bad, numbers = source.unreadable, source.numbers
+    if found:
+        failed = np.logical_or.reduce([each.mask for each in found])
+        bad = bad.joined(_problems(found, failed, source.numbers, listed))
+        keep = pa.array(~failed)
+        arrays, numbers = [array.filter(keep) for array in arrays], numbers[~failed]
+    exact = [with_type(array, each) for array, each in zip(arrays, table, strict=True)]
+    rows = pa.RecordBatch.from_arrays(exact, schema=table)
+    return Checked(rows, bad if listed is None else bad.first(listed), numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    """Rows that one column keeps out, for one reason."""
+
+    mask: NDArray[np.bool_]
+    column: str
+    reason: str
+    values: Any
+
+
+def _problems(
+    found: Sequence[_Finding], failed: NDArray[np.bool_], numbers: NDArray[np.int64], listed: int | None
+) -> BadRows:
+    rows = np.flatnonzero(failed)[:listed]
+    problems: list[Problem] = []
+    for each in found:
+        where = rows[each.mask[rows]]
+        values = each.values.take(pa.array(where)).to_pylist()
+        problems += [
+            Problem(int(number), each.column, each.reason, as_text(value))
+            for number, value in zip(numbers[where], values, strict=True)
+        ]
+    return BadRows.of(problems, int(failed.sum()))
+
+
+def _convert(values: Any, field: pa.Field, *, text: bool) -> tuple[Any, NDArray[np.bool_] | None]:
+    target = relaxed(field.type)
+    if values.type.equals(target):
+        return values, None
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return parsed(values, target) if text and is_text else lossless(values, target)
+
+
+def type_name(field: pa.Field) -> str:
+    """The type of a column of the table, as specs write it."""
+    from deployer.specs.types.arrow import column_of
+    from deployer.specs.types.types import format_type
+
+    return format_type(column_of(field).type)
+
+
+def _null_reason(field: pa.Field, row_keys: Sequence[str]) -> str:
+    if field.name in row_keys:
+        return "is null, and it is a row key"
+    return "is null, and the column is not null" if not field.nullable else "has a null inside where none may be"

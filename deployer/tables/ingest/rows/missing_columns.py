@@ -1,0 +1,48 @@
+"""Columns of the table that no file of a load has: an error, so that no column becomes null by mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from deployer.errors import InvalidInput
+from deployer.specs.types.arrow import source_of
+from deployer.tables.conversion.defaults import default_of
+from deployer.tables.ingest.rows.field_map import FieldMap, shown_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deployer.tables.ingest.files.model import Source
+
+
+def unnamed_columns(
+    table: pa.Schema, sources: Sequence[Source], names: Mapping[str, Sequence[str]], fields: FieldMap
+) -> tuple[str, ...]:
+    """The table's columns without a default that neither a file, whose fields are `names`, nor a folder nor an
+    expression has."""
+    named = {fields.column_of(name) for source in sources for name in names[source.path]}
+    named |= {fields.column_of(name) for source in sources for name, _ in source.folders}
+    named |= fields.selected
+    return tuple(field.name for field in table if field.name not in named and not default_of(field))
+
+
+def columns_with_values(rows: pa.RecordBatch, columns: Iterable[str]) -> set[str]:
+    """Those of the columns that are not null in every row."""
+    there = [name for name in columns if name in rows.schema.names]
+    return {name for name in there if rows.column(name).null_count < rows.num_rows}
+
+
+def missing(columns: Collection[str], table: pa.Schema, address: str) -> InvalidInput:
+    """The error for columns that no file has."""
+    listed = ", ".join(shown_column(name, source_of(table.field(name))).removeprefix("column ") for name in columns)
+    one = len(columns) == 1
+    return InvalidInput(
+        f"no file and no folder has column{'' if one else 's'} {listed}",
+        where=address,
+        remedy="add the column to the files, declare `default:` for it, or load nulls with --missing-as-null"
+        if one
+        else "add the columns to the files, declare `default:` for them, or load nulls with --missing-as-null",
+    )

@@ -1,0 +1,283 @@
+"""Loads as a Spark job of two stages: tasks read and check splits, then tasks sort and write ranges of keys.
+
+Between the stages rows travel as Arrow IPC messages, one for each batch and range, which Spark carries as opaque bytes:
+no row is ever turned into one of Spark's, so that every Arrow type survives. Tables without keys need no second stage.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from deployer.datasets.writer import Written, write_stream
+from deployer.errors import DeployerError
+from deployer.tables.ingest.driver import parted
+from deployer.tables.ingest.files.columnar import ALIGNED
+from deployer.tables.ingest.files.model import Split
+from deployer.tables.ingest.keys.unique import Duplicates
+from deployer.tables.ingest.loading import Loaded, LoadPlan
+from deployer.tables.ingest.range_writer import write_range
+from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RUN_BYTES = 512 * 1024 * 1024  #: rows that a task sorts in memory at a time
+MESSAGE_BYTES = 8 * 1024 * 1024  #: rows that are gathered before they are parted by range
+MESSAGES_A_BATCH = "8"  # Spark puts so many messages in one Arrow batch; its own default of 10,000 would be gigabytes
+
+Reports = dict[int, SplitReport]
+
+
+@dataclass(slots=True)
+class SparkLoad:
+    """One load on a session: `reports` fill up as tasks end, `refused` is whether they say that it must end."""
+
+    session: SparkSession
+    plan: LoadPlan
+
+    def __post_init__(self) -> None:
+        from pyspark import AccumulatorParam
+
+        class Merged(AccumulatorParam[Reports]):
+            def zero(self, value: Reports) -> Reports:
+                return {}
+
+            def addInPlace(self, value1: Reports, value2: Reports) -> Reports:  # noqa: N802 (Spark's name)
+                value1.update(value2)  # a task that ran twice reports the same twice
+                return value1
+
+        self._reports = self.session.sparkContext.accumulator({}, Merged())
+
+    _reports: Any = None
+
+    @property
+    def reports(self) -> Reports:
+        return dict(self._reports.value)
+
+    @property
+    def rows(self) -> int:
+        return sum(report.rows for report in self.reports.values())
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing can be committed any more: an error at once, bad rows once all of them are counted."""
+        reports = self.reports
+        failed = any(report.error for report in reports.values())
+        return failed or (len(reports) == len(self.plan.splits) and self.plan.refuses(reports.values()))
+
+    def run(self) -> Loaded:
+        """Runs the job. Raises what Spark raises when a task fails or the job is cancelled."""
+        before = self.session.conf.get(BATCH_SETTING)
+        self.session.conf.set(BATCH_SETTING, MESSAGES_A_BATCH)
+        try:
+            rows = (self._gathered() if self.plan.layout.order else self._streamed()).collect()
+        finally:
+            self.session.conf.set(BATCH_SETTING, before or "10000")
+        found = [pickle.loads(row["written"]) for row in rows]  # noqa: S301 (made by our tasks)
+        duplicates = reduce(Duplicates.joined, (each for _, each in found), Duplicates())
+        return Loaded(tuple(each for written, _ in found for each in written), self.reports, duplicates)
+
+    def _gathered(self) -> Any:
+        ranges = len(self.plan.ranges.partitions)
+        keys = partition_keys(ranges)
+        read = _ReadTask(self.plan, tuple(keys), self._reports)
+        write = _WriteTask(self.plan, {key: number for number, key in enumerate(keys)})
+        splits = self.session.range(0, len(self.plan.splits), 1, max(1, len(self.plan.splits)))
+        messages = splits.mapInArrow(read, "range int, rows binary").repartition(ranges, "range")
+        return messages.mapInArrow(write, "written binary")
+
+    def _streamed(self) -> Any:
+        groups = _groups(self.plan, self.session.sparkContext.defaultParallelism)
+        write = _StreamTask(self.plan, groups, self._reports)
+        return self.session.range(0, len(groups), 1, max(1, len(groups))).mapInArrow(write, "written binary")
+
+
+BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+
+def _groups(plan: LoadPlan, parallelism: int) -> tuple[tuple[Split, ...], ...]:
+    """Neighbouring splits for one task each: as many as there are cores, more when files would become too large.
+
+    A load with a ledger has one a split, so that the same split is the same work whenever it is gone on with.
+    """
+    if plan.ledger is not None:
+        return tuple((split,) for split in plan.splits if split.number not in plan.finished)
+    rows = sum(split.rows for split in plan.splits)
+    wanted = max(min(parallelism, len(plan.splits)), math.ceil(rows / plan.layout.max_rows_per_file), 1)
+    share = max(1, sum(split.bytes for split in plan.splits)) / wanted
+    groups: list[list[Split]] = [[]]
+    size = 0
+    for split in plan.splits:
+        if groups[-1] and size >= share * len(groups):
+            groups.append([])
+        groups[-1].append(split)
+        size += split.bytes
+    return tuple(map(tuple, groups))
+
+
+class _ReadTask:
+    """Stage one: a split's good rows as messages for their ranges."""
+
+    def __init__(self, plan: LoadPlan, keys: tuple[int, ...], reports: Any) -> None:
+        self._plan, self._keys, self._reports = plan, keys, reports
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        splitter = self._plan.ranges.splitter(self._plan.layout.arrow_schema, self._plan.layout.row_keys)
+        for number in ids_of(batches):
+            split = self._plan.splits[number]
+            report = SplitReport(split.number)
+            for rows in larger(checked_rows(split, self._plan.reading, report)):
+                keys = [rows.column(name) for name in self._plan.layout.row_keys]
+                for place, part in parted(rows, splitter.ranges(keys, rows.num_rows)):
+                    if place not in self._plan.finished:
+                        yield message(self._keys[place], part)
+            self._reports.add({split.number: report})
+
+
+class _WriteTask:
+    """Stage two: the rows of one range, sorted and written; in several runs when they are too many for memory."""
+
+    def __init__(self, plan: LoadPlan, numbers: dict[int, int]) -> None:
+        self._plan, self._numbers = plan, numbers
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: dict[int, list[pa.RecordBatch]] = {}
+        size, written, duplicates = 0, dict[int, list[Written]](), Duplicates()
+        for batch in batches:
+            for key, message in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+                rows = list(pa.ipc.open_stream(message.as_buffer(), options=ALIGNED))
+                held.setdefault(key, []).extend(rows)
+                size += sum(each.nbytes for each in rows)
+            if size >= RUN_BYTES:
+                duplicates = duplicates.joined(self._flush(held, written))
+                size = 0
+        duplicates = duplicates.joined(self._flush(held, written))
+        if self._plan.ledger is not None:
+            for number, each in written.items():
+                self._plan.ledger.record(number, each)
+        yield result(([each for number in written for each in written[number]], duplicates))
+
+    def _flush(self, held: dict[int, list[pa.RecordBatch]], written: dict[int, list[Written]]) -> Duplicates:
+        plan, found = self._plan, Duplicates()
+        for key in sorted(held):
+            rows, number = pa.Table.from_batches(held.pop(key)), self._numbers[key]
+            earlier = written.setdefault(number, [])
+            made, duplicates = write_range(plan.layout, rows, plan.ranges.partitions[number], plan.unique, earlier)
+            earlier += made
+            found = found.joined(duplicates)
+        return found
+
+
+class _StreamTask:
+    """The only stage of a table without keys: rows are written as they are read."""
+
+    def __init__(self, plan: LoadPlan, groups: tuple[tuple[Split, ...], ...], reports: Any) -> None:
+        self._plan, self._groups, self._reports = plan, groups, reports
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in ids_of(batches):
+            rows = self._rows(self._groups[number])
+            written = write_stream(self._plan.layout, rows, self._plan.ranges.partitions[0])
+            if self._plan.ledger is not None:
+                self._plan.ledger.record(self._groups[number][0].number, written)
+            yield result((written, Duplicates()))
+
+    def _rows(self, splits: Sequence[Split]) -> Iterator[pa.RecordBatch]:
+        for split in splits:
+            report = SplitReport(split.number)
+            yield from checked_rows(split, self._plan.reading, report)
+            self._reports.add({split.number: report})
+
+
+def ids_of(batches: Iterator[pa.RecordBatch]) -> Iterator[int]:
+    """The numbers that a task is given."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
+
+
+def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches joined until they are large, so that the parts for each range are not tiny."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in _smaller(batches):
+        held.append(batch)
+        size += batch.nbytes
+        if size >= MESSAGE_BYTES:
+            yield from _joined(held)
+            held, size = [], 0
+    yield from _joined(held)
+
+
+def _smaller(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of large values cut up, since one Arrow batch of messages has to stay below 2 GB."""
+    for batch in batches:
+        rows = max(1, batch.num_rows * 4 * MESSAGE_BYTES // max(1, batch.nbytes))
+        yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) < 2:
+        yield from batches
+    else:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def message(key: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows for a partition, as Spark carries them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        writer.write_batch(rows)
+    return pa.RecordBatch.from_arrays([pa.array([key], pa.int32()), _binary(sink.getvalue())], ["range", "rows"])
+
+
+def result(made: object) -> pa.RecordBatch:
+    """What a task made, as it is collected."""
+    return pa.RecordBatch.from_arrays([_binary(pa.py_buffer(pickle.dumps(made)))], ["written"])
+
+
+def _binary(data: pa.Buffer) -> pa.Array:
+    """One binary value over the buffer, not copied."""
+    offsets = pa.py_buffer(np.array([0, data.size], np.int32))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, data])
+
+
+def partition_keys(count: int) -> list[int]:
+    """An integer for each of `count` partitions that `repartition(count, column)` puts exactly there.
+
+    Spark takes the remainder of Murmur3 (seed 42): ranges numbered 0, 1, … would share partitions, others stay empty.
+    """
+    found: dict[int, int] = {}
+    candidate = 0
+    while len(found) < count:
+        found.setdefault(murmur3(candidate) % count, candidate)
+        candidate += 1
+    return [found[number] for number in range(count)]
+
+
+def murmur3(value: int, seed: int = 42) -> int:
+    """Spark's `hash` of one 32-bit integer (Murmur3_x86_32), signed."""
+
+    def rotated(bits: int, by: int) -> int:
+        return ((bits << by) | (bits >> (32 - by))) & 0xFFFFFFFF
+
+    block = rotated(value * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    mixed = (rotated(seed ^ block, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    mixed ^= 4  # the length in bytes
+    mixed = (mixed ^ mixed >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    mixed = (mixed ^ mixed >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    mixed ^= mixed >> 16
+    return mixed - (1 << 32) if mixed >> 31 else mixed
+
+
+def first_error(reports: Reports) -> DeployerError | None:
+    """The error of the first split that has one."""
+    errors = (reports[number].error for number in sorted(reports))
+    return next((error.as_error() for error in errors if error is not None), None)

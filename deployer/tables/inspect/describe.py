@@ -1,0 +1,212 @@
+"""What is to be told about tables, from the state store alone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.errors import lance_in_words
+from deployer.datasets.local_files import require_whole
+from deployer.datasets.recovery.as_recorded import as_recorded
+from deployer.errors import DeployerError
+from deployer.live.model import Unreadable
+from deployer.live.reader import active_tables, has_unique_keys, live_table, unreadable
+from deployer.specs.types.arrow import columns_of
+from deployer.specs.types.types import format_type
+from deployer.state.model.entities import TableEntry, TableState
+from deployer.state.model.keys import decode_key
+from deployer.state.reader import StateReader
+from deployer.tables.indexes.build import IndexInfo, index_infos
+from deployer.tables.inspect.versions import foreign_write_at, last_rows_at
+from deployer.tables.open_table import ReadTable
+from deployer.tables.partitions.sizes import sizes_of
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """One line of `deployer tables`.
+
+    `last_write` is when deployer last added rows, or others last changed any; None for never.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    files: int
+    leaves: int
+    last_write: dt.datetime | None
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnInfo:
+    """A column, its canonical type and whether it is a row key or sort key (`row key 1`, `sort key 2` or empty).
+
+    `source` is the name that it has in files; None: its own.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    key: str
+    description: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafInfo:
+    """A leaf partition: keys from `lower` (None: the least) to below `upper` (None: no end), and what it holds.
+
+    `across` are about the rows of files that reach into it and into others.
+    """
+
+    partition: str
+    lower: tuple[Any, ...] | None
+    upper: tuple[Any, ...] | None
+    rows: int
+    bytes: int
+    files: int
+    across: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableDescription:
+    """Everything about one table. `unplaced_files` lie across leaves: others added them, or leaves were split since."""
+
+    summary: TableSummary
+    description: str
+    columns: tuple[ColumnInfo, ...]
+    row_keys: tuple[str, ...]
+    sort_keys: tuple[str, ...]
+    leaves: tuple[LeafInfo, ...]
+    unplaced_files: int
+    location: str
+    storage: dict[str, Any]
+    tags: dict[str, Any]
+    deletion_protection: bool
+    table_id: str
+    generation: int
+    lance_version: int
+    state_version: int
+    indexes: tuple[IndexInfo, ...] = ()
+    dataset: int = 1  #: the number of its Lance dataset: a rewrite makes the next
+    retired: tuple[str, ...] = ()  #: where datasets of before a rewrite are kept
+    unique: bool = False  #: no two rows may have the same row keys
+
+
+def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[Unreadable]]:
+    """All active tables by name, with all that Lance has, and those that cannot be read."""
+    active = active_tables(store)
+    found: list[TableSummary] = []
+    failed = list(active.unreadable.values())
+    for entry, state in active.found.values():
+        try:
+            with lance_in_words(dataset_location(root, entry)):
+                seen = as_recorded(store, root, entry, state)
+                require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
+                live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's
+                found.append(_summary(seen.entry, seen.state, root))
+        except DeployerError as error:
+            failed.append(unreadable(entry, error))
+    return sorted(found, key=lambda each: each.name), sorted(failed, key=lambda each: each.address)
+
+
+def _summary(entry: TableEntry, state: TableState, root: str) -> TableSummary:
+    files = state.files
+    return TableSummary(
+        entry.full_name,
+        files.rows,
+        files.bytes,
+        files.count,
+        len(state.leaves()),
+        _last_write(entry, state, root),
+        state.properties.online,
+    )
+
+
+def _last_write(entry: TableEntry, state: TableState, root: str) -> dt.datetime | None:
+    """Opens the dataset only if it has versions above that of the last load."""
+    jobs = [job for job in state.jobs.values() if job.added]
+    last = max(jobs, key=lambda job: job.at, default=None)
+    at = None if last is None else dt.datetime.fromtimestamp(last.at / 1000, dt.UTC)
+    rewritten = next((each.since for each in state.datasets if each.status == "current"), 0)
+    known = last.lance_version if last is not None and last.at >= rewritten else 0
+    if known == state.lance_version:
+        return at
+    if at is None and not state.files.rows and state.lance_version <= 1:
+        return None
+    dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+    if at is None and state.files.rows:  # others wrote them all, such as before the table was imported
+        return foreign_write_at(dataset, known) or last_rows_at(dataset)
+    return foreign_write_at(dataset, known) or at
+
+
+def describe(table: ReadTable) -> TableDescription:
+    """The table as the opened state has it."""
+    state, properties = table.state, table.state.properties
+    location = dataset_location(table.root, table.entry)
+    leaves = _leaves(table)
+    return TableDescription(
+        _summary(table.entry, state, table.root),
+        properties.description,
+        tuple(_column(column, properties.row_keys, properties.sort_keys) for column in columns_of(table.schema)),
+        properties.row_keys,
+        properties.sort_keys,
+        leaves,
+        state.files.count - sum(leaf.files for leaf in leaves),
+        location if "://" in location else Path(location).resolve().as_uri(),
+        dict(properties.storage),
+        dict(properties.tags),
+        properties.deletion_protection,
+        state.table_id,
+        properties.generation,
+        state.lance_version,
+        state.version,
+        index_infos(table),
+        state.dataset,
+        tuple(each.location for each in state.datasets if each.status == "retired"),
+        has_unique_keys(state),
+    )
+
+
+def _column(column: Any, row_keys: tuple[str, ...], sort_keys: tuple[str, ...]) -> ColumnInfo:
+    roles = [f"row key {row_keys.index(column.name) + 1}"] if column.name in row_keys else []
+    roles += [f"sort key {sort_keys.index(column.name) + 1}"] if column.name in sort_keys else []
+    return ColumnInfo(
+        column.name, format_type(column.type), column.nullable, ", ".join(roles), column.description, column.source
+    )
+
+
+def _leaves(table: ReadTable) -> tuple[LeafInfo, ...]:
+    found = []
+    sizes = sizes_of(table.state)
+    for leaf in table.state.leaves():
+        held = sizes[leaf.partition_id]
+        found.append(
+            LeafInfo(
+                leaf.partition_id,
+                _key(table, leaf.lower) if leaf.lower else None,
+                _key(table, leaf.upper) if leaf.upper is not None else None,
+                held.rows,
+                held.bytes,
+                held.files,
+                held.across,
+            )
+        )
+    return tuple(found)
+
+
+def _key(table: ReadTable, encoded: bytes) -> tuple[Any, ...]:
+    """A split point in Python's values of the key columns' types: times as times."""
+    values = decode_key(table.kinds, encoded)
+    shown = []
+    for value, name in zip(values, table.row_keys, strict=False):
+        kind = table.schema.field(name).type
+        temporal = pa.types.is_temporal(kind) and not pa.types.is_duration(kind)
+        shown.append(pa.scalar(value, kind).cast(pa.string()).as_py() if temporal else value)
+    return tuple(shown)

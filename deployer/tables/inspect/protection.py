@@ -1,0 +1,106 @@
+"""What keeps a table from being changed or deleted: protected rows, savepoints, and what others did since its plan."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.storage.places import dataset_uri, has_data_files
+from deployer.errors import Conflict, Corrupt, NotFound, Refused
+from deployer.live.model import LiveTable
+from deployer.live.reader import savepoint_names
+from deployer.plan.assess.savepoints import OPTION, savepoint_loss
+from deployer.plan.diff.lakes import diff
+from deployer.plan.render.changes import describe
+from deployer.specs.model import TableSpec
+from deployer.state.model.entities import TableEntry
+from deployer.state.store import StateStore
+from deployer.tables.inspect.recorded import recorded_table
+
+UNKNOWN_ROWS = "an unknown number of rows, as its log cannot be read,"
+
+
+def protected_content(store: StateStore, root: str, entry: TableEntry) -> str:
+    """What the table holds that is protected, in words; empty where nothing is.
+
+    A table whose dataset cannot be read holds the rows that its log has. One whose log cannot be read counts as
+    protected.
+    """
+    if entry.status != "active":
+        return held_by_unfinished(store, root, entry)
+    try:
+        live = recorded_table(store, root, entry)
+    except (Corrupt, NotFound):
+        return _protected_by_log(store, entry)
+    rows = rows_held(root, live) if live.spec.deletion_protection else 0
+    return f"{rows:,} rows" if rows else ""
+
+
+def savepoints_of(store: StateStore, entry: TableEntry) -> tuple[str, ...]:
+    """The names of the table's savepoints, the newest first: those that go with it.
+
+    None where its log cannot be read, and where its deletion was begun, which whoever began it had to allow.
+    """
+    if entry.status != "active":
+        return ()
+    try:
+        return savepoint_names(store.table(entry.table_id))
+    except (Corrupt, NotFound):
+        return ()
+
+
+def refuse_savepoints(store: StateStore, entry: TableEntry) -> None:
+    """Raises Refused, naming them, for a table that has savepoints."""
+    if names := savepoints_of(store, entry):
+        raise Refused(
+            f"{savepoint_loss(names)}, and nothing was changed",
+            where=entry.address,
+            remedy=f"allow it with {OPTION} of `deployer up`, `destroy` or `table delete`, or delete them first: "
+            f"`deployer savepoint delete NAME --table {entry.full_name}`",
+        )
+
+
+def rows_held(root: str, live: LiveTable) -> int:
+    """The rows of the table's newest version: where the state says that there are none, those that Lance has."""
+    if live.statistics.rows:
+        return live.statistics.rows
+    with suppress(NotFound):
+        return int(open_dataset(dataset_uri(root, live.location)).count_rows())
+    return 0
+
+
+def held_by_unfinished(store: StateStore, root: str, entry: TableEntry) -> str:
+    """What a table whose creation or deletion was cut off holds that is protected, in words; empty for nothing.
+
+    The files of a table go before its log does, and a table has a log once it is created, so that files without a log
+    are of neither.
+    """
+    try:
+        state = store.table(entry.table_id)
+    except NotFound:
+        return "files that its log says nothing of" if has_data_files(root, entry.location) else ""
+    except Corrupt:
+        return UNKNOWN_ROWS
+    if entry.status == "creating":
+        return f"a log of {state.version:,} versions already"
+    rows = state.files.rows if state.properties.deletion_protection else 0
+    return f"{rows:,} rows, protected from deletion" if rows else ""
+
+
+def _protected_by_log(store: StateStore, entry: TableEntry) -> str:
+    try:
+        state = store.table(entry.table_id)
+    except (Corrupt, NotFound):
+        return UNKNOWN_ROWS
+    rows = state.files.rows if state.properties.deletion_protection else 0
+    return f"{rows:,} rows, as its log says," if rows else ""
+
+
+def require_as_planned(planned: TableSpec, live: TableSpec) -> None:
+    """Raises Conflict when a table is declared otherwise than when its plan was made. Its rows may be others."""
+    if moved := diff(planned, live):
+        raise Conflict(
+            f"the table was changed since it was planned: {'; '.join(map(describe, moved))}",
+            where=live.address,
+            remedy="preview again",
+        )

@@ -1,0 +1,180 @@
+"""The partition tree of a table with what lies in each partition, from the state store alone.
+
+A file is recorded in the leaf that holds all of its keys. One that lies across leaves, since they were split after it
+was written or since somebody else wrote it, is recorded in a partition above them or in none; a look-up finds it by its
+range of keys as any other. Its rows are counted to the leaves that it reaches into in equal shares.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from deployer.errors import NotFound
+from deployer.specs.editing.write import split_point_document
+from deployer.state.model.entities import File, Partition, TableState
+from deployer.state.model.keys import decode_key
+from deployer.state.model.partitions import root_of
+from deployer.tables.open_table import ReadTable
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows, bytes and files recorded in one partition; `across` are about the rows of files that reach into it and
+    into others."""
+
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    across: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """A node of the tree. Keys are as a spec writes them: from `lower` (None: the first) to below `upper` (None: the
+    last); `depth` counts from the root, which is 0."""
+
+    partition: str
+    parent: str | None
+    depth: int
+    leaf: bool
+    lower: Any
+    upper: Any
+    split_point: Any
+    sizes: Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file by its fragment's id; keys as a spec writes them, None where they are not known.
+
+    `partition` is the leaf that holds all of it; None for one that lies across leaves.
+    """
+
+    fragment: int
+    partition: str | None
+    rows: int
+    bytes: int
+    first_key: Any
+    last_key: Any
+    sorted: bool
+
+
+def sizes_of(state: TableState) -> dict[str, Sizes]:
+    """The sizes of every partition by its id."""
+    files = state.files.to_arrow()
+    grouped = files.group_by("partition").aggregate([("rows", "sum"), ("bytes", "sum"), ("rows", "count")])
+    found = {
+        row["partition"]: Sizes(row["rows_sum"], row["bytes_sum"], row["rows_count"])
+        for row in grouped.to_pylist()
+        if row["partition"] in state.partitions
+    }
+    across = _across(state, files)
+    return {
+        each: Sizes(size.rows, size.bytes, size.files, round(across.get(each, 0)))
+        for each in state.partitions
+        for size in [found.get(each, Sizes())]
+    }
+
+
+def _across(state: TableState, files: pa.Table) -> dict[str, float]:
+    """About the rows in each leaf of files that lie across several."""
+    leaves = state.leaves()
+    ids = pa.array([leaf.partition_id for leaf in leaves], pa.string())
+    inside = pc.is_in(pc.cast(files["partition"], pa.string()), value_set=ids)
+    others = files.filter(pc.invert(inside)).select(["rows", "min_key", "max_key"])
+    lowers = [leaf.lower for leaf in leaves]
+    shares: dict[str, float] = {}
+    for row in others.to_pylist():
+        first, last = reach(lowers, row["min_key"], row["max_key"])
+        for leaf in leaves[first : last + 1]:
+            shares[leaf.partition_id] = shares.get(leaf.partition_id, 0) + row["rows"] / (last + 1 - first)
+    return shares
+
+
+def reach(lowers: list[bytes], min_key: bytes | None, max_key: bytes | None) -> tuple[int, int]:
+    """The first and the last leaf, by number, that keys from `min_key` to `max_key` lie in."""
+    if min_key is None or max_key is None:
+        return 0, len(lowers) - 1
+    return bisect_right(lowers, min_key) - 1, bisect_right(lowers, max_key) - 1
+
+
+def leaf_of(state: TableState, file: File) -> Partition | None:
+    """The leaf that holds all keys of the file; None where it lies across several, or its keys are not known."""
+    leaves = state.leaves()
+    if len(leaves) == 1:
+        return leaves[0]
+    first, last = reach([leaf.lower for leaf in leaves], file.min_key, file.max_key)
+    return leaves[first] if first == last else None
+
+
+def partition_infos(table: ReadTable) -> list[PartitionInfo]:
+    """The tree from the root on, each partition before its children, and these in the order of their keys."""
+    sizes = sizes_of(table.state)
+    return list(_below(table, root_of(table.state.partitions), 0, sizes))
+
+
+def _below(table: ReadTable, node: Partition, depth: int, sizes: Mapping[str, Sizes]) -> Iterator[PartitionInfo]:
+    yield PartitionInfo(
+        node.partition_id,
+        node.parent,
+        depth,
+        node.is_leaf,
+        key_document(table, node.lower) if node.lower else None,
+        None if node.upper is None else key_document(table, node.upper),
+        None if node.split_point is None else key_document(table, node.split_point),
+        sizes[node.partition_id],
+    )
+    for child in node.children:
+        yield from _below(table, table.state.partitions[child], depth + 1, sizes)
+
+
+def file_infos(table: ReadTable, partition: str | None = None) -> list[FileInfo]:
+    """The files by the order of their first keys, or those of one partition. Raises NotFound for one that is not there.
+
+    Of a partition that was split, those in the leaves below it are among them.
+    """
+    state = table.state
+    wanted = None
+    if partition is not None:
+        if partition not in state.partitions:
+            raise NotFound(
+                f"there is no partition {partition!r}",
+                where=table.address,
+                remedy="`deployer table partitions` shows their names",
+            )
+        wanted = _names_below(state, partition)
+    leaves = {leaf.partition_id for leaf in state.leaves()}
+    files = state.files.to_arrow().drop_columns(["column_min", "column_max"]).to_pylist()
+    return [
+        FileInfo(
+            file["fragment_id"],
+            file["partition"] if file["partition"] in leaves else None,
+            file["rows"],
+            file["bytes"],
+            None if file["min_key"] is None else key_document(table, file["min_key"]),
+            None if file["max_key"] is None else key_document(table, file["max_key"]),
+            file["sorted"],
+        )
+        for file in files
+        if wanted is None or file["partition"] in wanted
+    ]
+
+
+def _names_below(state: TableState, partition: str) -> set[str]:
+    found, open_ = set[str](), [partition]
+    while open_:
+        name = open_.pop()
+        found.add(name)
+        open_ += state.partitions[name].children
+    return found
+
+
+def key_document(table: ReadTable, encoded: bytes) -> Any:
+    """An encoded key, or prefix of one, as a spec writes it."""
+    return split_point_document(decode_key(table.kinds, encoded), table.key_columns)

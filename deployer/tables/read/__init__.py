@@ -1,0 +1,1 @@
+"""Reads of rows by key, range, condition and SQL."""

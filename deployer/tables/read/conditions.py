@@ -1,0 +1,86 @@
+"""Conditions that people write in SQL: whether one is a single expression, and why Lance cannot use one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from deployer.datasets.errors import first_line
+from deployer.errors import DeployerError, InvalidInput
+from deployer.specs.types.column_names import alike
+from deployer.sql.one_expression import NotOneExpression
+from deployer.sql.parsing import check_expression
+from deployer.tables.read.key_values import unknown_column
+
+_REMEDY = (
+    "write an SQL condition such as \"carrier = 'AA' AND distance > 1000\"; a name with other than letters, digits "
+    "and _ stands in backticks, as in `Total Amount` > 3"
+)
+_WORD = re.compile(r"'(?:[^']|'')*'|`[^`]*`|(?P<name>\"(?:[^\"]|\"\")*\")|\w+", re.DOTALL)
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_condition(where: str, address: str, schema: pa.Schema) -> None:
+    """Raises InvalidInput when the text is not one expression, which alone may be combined with other conditions.
+
+    Also when it has a column's name in double quotes: Lance takes those for text, as it does single quotes.
+    """
+    try:
+        check_expression(where)
+    except NotOneExpression as wrong:
+        raise InvalidInput(
+            f"the condition {_short(where)} is not one SQL expression: it has {wrong}",
+            where=address,
+            remedy=_quotes_needed(where, schema) or _REMEDY,
+        ) from None
+    if '"' not in where:
+        return
+    names = {alike(name): name for name in _names(schema)}
+    for found in _WORD.finditer(where):
+        text = found["name"][1:-1].replace('""', '"') if found["name"] else ""
+        if name := names.get(alike(text), ""):
+            text = text.replace("'", "''")
+            raise InvalidInput(
+                f"the condition {_short(where)} has the column {name} in double quotes, which Lance takes for text",
+                where=address,
+                remedy=f"write `{name}` in backticks for the column, or '{text}' for the text",
+            )
+
+
+def filter_failure(failure: BaseException, where: str, schema: pa.Schema, address: str) -> DeployerError:
+    """The error for what Lance says of a condition, without Lance's source positions."""
+    text = str(failure)
+    if missing := re.search(r"[Nn]o field named [\"`']?([^\"`'.]+)[\"`']?|Column ([^,]+?) does not exist", text):
+        found = unknown_column(missing[1] or missing[2], schema.names, address)
+        quotes = _quotes_needed(where, schema)
+        return InvalidInput(found.what, where=address, remedy=quotes) if quotes else found
+    said = first_line(failure).strip(" .")
+    if parsed := re.search(r"sql parser error: (.*?)\)?$", said):
+        said = parsed[1]
+    elif value := re.search(r"Error optimizing sql filter: .*\((?:Parser|Cast) error: (.*)\)$", said):
+        said = value[1]  # without the condition, which has another form by now
+    remedy = _quotes_needed(where, schema) or _REMEDY
+    return InvalidInput(f"the condition {_short(where)} cannot be used: {said}", where=address, remedy=remedy)
+
+
+def _quotes_needed(where: str, schema: pa.Schema) -> str:
+    """The remedy for a column's name that stands without quotes and needs them; empty where there is none."""
+    bare = _WORD.sub(lambda found: found[0] if found[0][0] not in "'`\"" else "''", where).lower()
+    names = [name for name in _names(schema) if not _BARE.fullmatch(name) and name.lower() in bare and name.strip()]
+    return f"write the column in backticks: `{max(names, key=len)}`" if names else ""
+
+
+def _names(schema: pa.Schema) -> Iterator[str]:
+    """The names of columns and of fields of structs."""
+    pending = [*schema]
+    while pending:
+        field = pending.pop()
+        yield field.name
+        if pa.types.is_struct(field.type):
+            pending += [field.type.field(i) for i in range(field.type.num_fields)]
+
+
+def _short(where: str) -> str:
+    return repr(where if len(where) <= 200 else where[:199] + "…")

@@ -1,0 +1,92 @@
+"""Which files can hold a row for which an Arrow condition holds, by the ranges of columns that are kept of each file.
+
+Arrow itself decides: each file is given to it as a partition of which these ranges are guaranteed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+from pyarrow.fs import LocalFileSystem
+
+from deployer.datasets.clustering import clustered_fields
+from deployer.datasets.key_ranges import key_kinds
+from deployer.state.model.data_file import File
+from deployer.state.model.keys import decode_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NULL = b"\x01"  # as `keys.encode_nullable` has it: above all values
+
+
+def may_hold(
+    condition: pc.Expression, files: Iterable[File], schema: pa.Schema, row_keys: Sequence[str], ids: Mapping[int, str]
+) -> set[int]:
+    """The ids of the files that can hold a row for which the condition is true. `ids` are the names of the columns by
+    Lance's field ids, by which files know what they are clustered by."""
+    said = str(condition)
+    mentioned = {name for name in schema.names if name in said and _is_exact(schema.field(name).type)}
+    form, disk = pads.ParquetFileFormat(), LocalFileSystem()
+    found, parts = set[int](), []
+    for file in files:
+        known = [*_guarantees(file, schema, row_keys, ids, mentioned)]
+        if known:
+            parts.append(form.make_fragment(str(file.fragment_id), disk, partition_expression=reduce(and_, known)))
+        else:
+            found.add(file.fragment_id)
+    if parts:
+        chosen = pads.FileSystemDataset(parts, schema, form, disk).get_fragments(filter=condition)
+        found.update(int(part.path) for part in chosen)
+    return found
+
+
+def _guarantees(
+    file: File, schema: pa.Schema, row_keys: Sequence[str], ids: Mapping[int, str], mentioned: set[str]
+) -> Iterator[pc.Expression]:
+    if len(file.column_min) == len(file.column_max) == len(row_keys):
+        for name, low, high in zip(row_keys, file.column_min, file.column_max, strict=True):
+            if name in mentioned:
+                column = schema.field(name)
+                yield (pc.field(name) >= _value(column, low)) & (pc.field(name) <= _value(column, high))
+    fields = clustered_fields(file.clustering)
+    if len(file.cluster_min) == len(file.cluster_max) == len(fields):
+        for number, low, high in zip(fields, file.cluster_min, file.cluster_max, strict=True):
+            name = ids.get(number, "")
+            if name not in mentioned or _is_text(schema.field(name).type):
+                continue  # of long texts there are only bounds, which are no texts
+            if low == _NULL:
+                yield pc.field(name).is_null()
+                continue
+            within = pc.field(name) >= _value(schema.field(name), low[1:])
+            if high != _NULL:
+                within &= pc.field(name) <= _value(schema.field(name), high[1:])
+            yield within | pc.field(name).is_null()
+
+
+def _value(column: pa.Field, encoded: bytes) -> pa.Scalar:
+    [kind] = key_kinds(pa.schema([column]), [column.name])
+    [value] = decode_key((kind,), encoded)
+    return pa.scalar(value, column.type)
+
+
+def _is_exact(kind: pa.DataType) -> bool:
+    """Whether the encoded values of the type are those that Arrow compares."""
+    types = pa.types
+    return bool(
+        types.is_integer(kind)
+        or _is_text(kind)
+        or types.is_boolean(kind)
+        or types.is_date32(kind)
+        or types.is_timestamp(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

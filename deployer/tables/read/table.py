@@ -1,0 +1,268 @@
+"""The table API for reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from deployer.datasets.clustering import clustered_fields
+from deployer.datasets.dataset import field_ids, open_dataset
+from deployer.datasets.errors import in_words, is_of_files, is_of_lance, refused_by_storage
+from deployer.errors import DeployerError, InvalidInput
+from deployer.state import open_reader
+from deployer.tables.inspect.past_keys import KeysThen, keys_at
+from deployer.tables.inspect.versions import At, TableVersion, dataset_at, history
+from deployer.tables.open_table import ReadTable, find_entry, read_entry
+from deployer.tables.read.conditions import check_condition, filter_failure
+from deployer.tables.read.key_values import Interval, require_ordered, unknown_column
+from deployer.tables.read.predicate import KeyPredicate, key_predicate
+from deployer.tables.read.typed_texts import with_typed_texts
+from deployer.tables.read.where_ranges import ranges_in
+from deployer.tables.read.zoned_literals import with_instants
+
+if TYPE_CHECKING:
+    import lance
+
+WORTH_CHOOSING = 2  #: fragments; one is opened sooner than a condition is understood
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A reading: its columns, its batches as they come, and how many fragments of how many it opens."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    opened: int
+    total: int
+
+    def to_table(self) -> pa.Table:
+        """All rows at once."""
+        return pa.Table.from_batches(self.batches, self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One SQL expression: as somebody wrote it, and with typed literals, as Lance takes it."""
+
+    written: str
+    sql: str
+
+
+def open_table(root: str, name: str) -> Table:
+    """The table `database.name`, or of that bare name when only one has it, of the instance at `root`.
+
+    It needs no right to write, and writes nothing. Raises NotFound (with the nearest name) and InvalidInput.
+    """
+    store = open_reader(root)
+    return Table(read_entry(store, root, find_entry(store.instance().tables.values(), name)))
+
+
+class Table:
+    """A table opened for reading, at the version it had then; `refresh` goes on to the newest."""
+
+    def __init__(self, opened: ReadTable) -> None:
+        self.opened = opened
+        self._datasets: dict[tuple[int, int], lance.LanceDataset] = {}
+
+    def close(self) -> None:
+        self.opened.store.close()
+
+    def refresh(self) -> None:
+        """Goes on to the newest version; cheap when there is none."""
+        self.opened = self.opened.refreshed()
+
+    @property
+    def name(self) -> str:
+        return self.opened.entry.full_name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns, with descriptions in the fields' metadata."""
+        return self.opened.schema
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        return self.opened.row_keys
+
+    def count(self) -> int:
+        """How many rows there are; nothing is read."""
+        return self.opened.state.files.rows
+
+    def history(self) -> list[TableVersion]:
+        """The versions that are kept, the newest first."""
+        return history(self.opened)
+
+    def keys(self, *keys: Sequence[Any], columns: Sequence[str] | None = None) -> Rows:
+        """Rows whose row key is one of `keys`, or starts with it: each is values of the first row keys."""
+        return self.scan(keys=keys, columns=columns)
+
+    def range(self, ranges: Mapping[str, Interval], columns: Sequence[str] | None = None) -> Rows:
+        """Rows whose columns given are all within their interval; null is in none."""
+        return self.scan(ranges=ranges, columns=columns)
+
+    def scan(
+        self,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+        at: At | None = None,
+        limit: int | None = None,
+        keys: Sequence[Sequence[Any]] = (),
+        ranges: Mapping[str, Interval] | None = None,
+    ) -> Rows:
+        """Rows that hold all conditions given; `where` is one expression of Lance's SQL.
+
+        Ranges of row keys, and of columns that files are clustered by, open the fragments that can hold them; those of
+        other columns open all. `where` does as these where it compares such columns with literals, in conditions that
+        all have to hold. Of another version than the newest, `at`, every fragment is opened, since zone maps are of the
+        newest; `keys` are then values of the row keys that the version had.
+
+        Raises InvalidInput for columns, values or SQL that do not fit the table.
+        """
+        if where is not None:
+            check_condition(where, self.opened.address, self.opened.schema)
+        version = self.opened.state.lance_version
+        dataset = self.dataset()
+        if at is not None:
+            number, then, version = dataset_at(self.opened, at)
+            is_newest = (number, version) == (self.opened.state.dataset, self.opened.state.lance_version)
+            dataset = dataset if is_newest else open_dataset(then.uri, version)
+        else:
+            is_newest = True
+        condition = None if where is None else Condition(where, with_typed_texts(with_instants(where), dataset.schema))
+        then = self.keys_at(None if is_newest or not (keys or ranges) else at)
+        predicate = self._predicate(keys, ranges, dataset, then)
+        fragments = dataset.get_fragments()
+        if is_newest and self.opened.without:
+            fragments = [each for each in fragments if each.fragment_id not in self.opened.without]
+        total = len(fragments)
+        if is_newest:
+            fragments = self._chosen(fragments, predicate)
+        if condition is not None and is_newest and len(fragments) >= WORTH_CHOOSING:
+            # Lance is to see the condition in any case: it may have something to say about it
+            fragments = self._chosen(fragments, self._said_by(condition.sql, dataset)) or fragments[:1]
+        names = self._columns(columns, dataset.schema)
+        schema = _selected(dataset.schema, names)
+        batches = self._read(dataset, fragments, names, predicate, condition, limit) if fragments else iter(())
+        first = next(batches, None)  # an error of the condition comes now, not while rows are being printed
+        return Rows(first.schema if first is not None else schema, _chained(first, batches), len(fragments), total)
+
+    def count_where(
+        self,
+        where: str | None = None,
+        at: At | None = None,
+        keys: Sequence[Sequence[Any]] = (),
+        ranges: Mapping[str, Interval] | None = None,
+    ) -> int:
+        """How many rows `scan` would give."""
+        if where is None and at is None and not keys and not ranges:
+            return self.count()
+        return sum(batch.num_rows for batch in self.scan(where, self.schema.names[:1], at, None, keys, ranges).batches)
+
+    def keys_at(self, at: At | None) -> KeysThen:
+        """The columns and row keys of the version, which `keys` of a `scan` with this `at` are of."""
+        return keys_at(self.opened, at)
+
+    def _predicate(
+        self,
+        keys: Sequence[Sequence[Any]],
+        ranges: Mapping[str, Interval] | None,
+        dataset: lance.LanceDataset,
+        then: KeysThen,
+    ) -> KeyPredicate:
+        if keys and not then.row_keys:
+            raise InvalidInput("the table has no row keys", where=self.opened.address, remedy="use `where`")
+        for name in ranges or ():
+            require_ordered(name, then.schema)
+        others = [name for name in ranges or () if name not in then.row_keys]
+        ids = {name: field_ids(dataset, [name])[0] for name in others}
+        return key_predicate(then.schema, then.row_keys, then.kinds, keys, ranges, ids)
+
+    def _chosen(self, fragments: Sequence[Any], predicate: KeyPredicate) -> list[Any]:
+        """Those that can hold a row of the predicate."""
+        if predicate.is_empty:
+            return list(fragments)
+        chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
+        return [fragment for fragment in fragments if fragment.fragment_id in chosen]
+
+    def _said_by(self, where: str, dataset: lance.LanceDataset) -> KeyPredicate:
+        """What the condition says of row keys and of columns that files are clustered by."""
+        clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
+        names = dataset.schema.names
+        found = [name for name, number in zip(names, field_ids(dataset, names), strict=True) if number in clustered]
+        ranges = ranges_in(where, dataset.schema, {*self.row_keys, *found})
+        return self._predicate((), ranges, dataset, self.keys_at(None))
+
+    def dataset(self) -> lance.LanceDataset:
+        """The Lance dataset at this version, which readings share."""
+        version = self.opened.state.lance_version
+        key = (self.opened.entry.dataset, version)
+        if key not in self._datasets:
+            self._datasets = {key: self.opened.dataset(version)}
+        return self._datasets[key]
+
+    def _columns(self, columns: Sequence[str] | None, schema: pa.Schema) -> list[str]:
+        if columns is None:
+            return list(schema.names)
+        known = frozenset(schema.names)
+        for name in columns:
+            if name not in known:
+                raise unknown_column(name, schema.names, self.opened.address)
+        return list(columns)
+
+    def _read(
+        self,
+        dataset: lance.LanceDataset,
+        fragments: Sequence[Any],
+        names: list[str],
+        predicate: KeyPredicate,
+        condition: Condition | None,
+        limit: int | None,
+    ) -> Iterator[pa.RecordBatch]:
+        sql = predicate.to_sql()
+        filtered_here = not predicate.is_empty and sql is None
+        both = " AND ".join(f"({part})" for part in (sql, condition and condition.sql) if part)
+        extra = [name for name in predicate.columns if name not in names] if filtered_here else []
+        try:
+            scanner = dataset.scanner(
+                columns=names + extra,
+                filter=both or None,
+                fragments=list(fragments),
+                limit=None if filtered_here else limit,
+                scan_in_order=True,
+                # A key finds few rows: reading the other columns of these alone is several times quicker.
+                late_materialization=True if sql else None,
+                blob_handling="all_binary",
+            )
+            left = limit
+            for batch in scanner.to_batches():
+                if filtered_here:
+                    batch = batch.filter(pa.array(predicate.mask(batch))).select(names)
+                    batch = batch.slice(0, left) if left is not None else batch
+                if batch.num_rows:
+                    yield batch
+                if left is not None:
+                    left -= batch.num_rows
+                    if left <= 0:
+                        return
+        except DeployerError:
+            raise
+        except BaseException as failure:
+            if not is_of_lance(failure):
+                raise
+            location = self.opened.location
+            if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
+                raise in_words(failure, location) from failure
+            raise filter_failure(failure, condition.written, dataset.schema, self.opened.address) from failure
+
+
+def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if first is not None:
+        yield first
+        yield from rest
+
+
+def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])

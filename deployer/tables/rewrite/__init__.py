@@ -1,0 +1,1 @@
+"""Rewrites of a table in other keys, split points or another file format."""

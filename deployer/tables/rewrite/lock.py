@@ -1,0 +1,129 @@
+"""Keeps other processes from a rewrite: by the kernel's lock on a local disk, by a lease in a bucket.
+
+A kernel's lock ends with its process, so whoever has it goes on with what is there. A lease ends by time, and the one
+who had it may only have stalled: who takes it over begins anew elsewhere, and the dataset that the other one still
+writes to is nobody's. Where a cluster says that a job is over, nobody writes any more: its lease is taken over at once,
+and its work is continued.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import getpass
+import json
+import os
+import platform
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deployer.errors import Conflict, Corrupt, DeployerError, Refused
+from deployer.files.private import open_lock
+
+if TYPE_CHECKING:
+    from deployer.storage.s3_objects import S3Objects
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who rewrites: the attempt at a job that this is, if it is one, and the attempts that are known to be over."""
+
+    attempt: str = ""
+    over: frozenset[str] = frozenset()
+
+
+NO_JOB = Holder()
+LEASE = 60.0  #: seconds that a lease lasts unless it is renewed
+SKEW = 30.0  #: seconds by which clocks may differ
+
+
+@contextmanager
+def held(location: str, path: str, holder: Holder = NO_JOB, lease: float = LEASE) -> Iterator[bool]:
+    """Holds the lock `path` of the dataset at `location`. False: the lease of another was taken over, so begin anew.
+
+    Raises Conflict while another process holds it.
+    """
+    if location.startswith("s3://"):
+        from deployer.storage.s3_objects import S3Objects
+
+        with _leased(S3Objects(location), path, location, holder, lease) as is_first:
+            yield is_first
+        return
+    file = Path(location) / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = open_lock(file)
+    except OSError as error:
+        raise Refused(
+            f"the lock of a rewrite cannot be opened: {error}",
+            where=file,
+            remedy="see who put it there; remove it when no rewrite runs",
+        ) from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise _taken(location, "") from None
+        yield True
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _leased(objects: S3Objects, path: str, location: str, holder: Holder, lease: float) -> Iterator[bool]:
+    token, stopped = uuid.uuid4().hex, threading.Event()
+    taken, is_first = _taken_up(objects, path, location, holder, token, lease)
+    tag: str | None = taken
+
+    def renew() -> None:
+        nonlocal tag
+        while tag is not None and not stopped.wait(lease / 4):
+            try:
+                tag = objects.replace(path, _lease(holder, token, lease), tag)
+            except DeployerError:
+                continue  # no answer: the next one may come in time
+
+    renewing = threading.Thread(target=renew, name="lease", daemon=True)
+    renewing.start()
+    try:
+        yield is_first
+    finally:
+        stopped.set()
+        renewing.join()
+        if tag is not None:
+            objects.delete([path])
+
+
+def _taken_up(objects: S3Objects, path: str, location: str, own: Holder, token: str, lease: float) -> tuple[str, bool]:
+    """The tag of the lease that is now held, and whether nobody who may still write had one."""
+    found, is_over = objects.tagged(path), False
+    if found is not None:
+        try:
+            other: dict[str, Any] = json.loads(found[0])
+            until, holder = float(other["until"]), str(other["holder"])
+            is_over = other.get("attempt") in own.over
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise Corrupt(
+                "the lease of an unfinished rewrite cannot be read", where=f"{location}/{path}", remedy="delete it"
+            ) from None
+        if not is_over and until + SKEW > time.time():
+            raise _taken(location, f", which is {holder}")
+    tag = objects.replace(path, _lease(own, token, lease), None if found is None else found[1])
+    if tag is None:
+        raise _taken(location, "")
+    return tag, found is None or is_over
+
+
+def _lease(own: Holder, token: str, lease: float) -> bytes:
+    holder = f"{getpass.getuser()}@{platform.node()} (process {os.getpid()})"
+    until = time.time() + lease
+    return json.dumps({"holder": holder, "attempt": own.attempt, "until": until, "token": token}).encode()
+
+
+def _taken(location: str, holder: str) -> Conflict:
+    return Conflict(f"another process rewrites the table{holder}", where=location, remedy="wait until it is done")

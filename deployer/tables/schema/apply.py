@@ -1,0 +1,93 @@
+"""Applies each change of columns to a live table: as one commit to Lance, and one to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, assert_never
+
+from deployer.datasets.schema.change import (
+    add_null_column,
+    drop_column,
+    note_column,
+    rename_column,
+    reorder_columns,
+    set_nullable,
+)
+from deployer.plan import changes as c
+from deployer.plan.render.changes import describe
+from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
+from deployer.specs.types.types import Column, ColumnType, children
+from deployer.system.progress import OnProgress, untold
+from deployer.tables.schema.check import refuse_what_fails
+from deployer.tables.schema.commit import commit_schema_change
+from deployer.tables.schema.rewrite import add_field, convert_column, drop_field, fill_column, is_read_whole
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.specs.model import TableSpec
+    from deployer.state.store import StateStore
+
+
+def apply_column_change(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    spec: TableSpec,
+    change: c.ColumnChange,
+    on_progress: OnProgress = untold,
+) -> None:
+    """Apply one change on the way to `spec`. Raises Refused when the table's rows do not allow it."""
+
+    def operation(dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        refuse_what_fails(dataset, change)
+        return _operation(dataset, spec, change, on_progress)
+
+    commit_schema_change(store, root, table_id, kind_of(change), operation)
+
+
+def kind_of(change: c.ColumnChange) -> str:
+    """What `history` says of the change: `add column remark`, `rename column delay → late`."""
+    return describe(change).partition(":")[0]
+
+
+def _operation(
+    dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange, on_progress: OnProgress
+) -> lance.LanceOperation.BaseOperation:
+    match change:
+        case c.AddColumn(definition=column, after=after) if column.default:
+            return fill_column(dataset, column, after, on_progress)
+        case c.AddColumn(column=path, definition=column, after=after) if is_read_whole(dataset.schema, path[:-1]):
+            return add_field(dataset, path, column, after, on_progress)
+        case c.AddColumn(column=path, definition=column, after=after):
+            return add_null_column(dataset, path[:-1], column, after)
+        case c.DropColumn(column=path):
+            return drop_field(dataset, path, on_progress) if len(path) > 1 else drop_column(dataset, path)
+        case c.RenameColumn(column=path, after=name):
+            return rename_column(dataset, path, name)
+        case c.WidenColumn(column=path, after=after):
+            return convert_column(dataset, path, after, None, on_progress)
+        case c.ConvertColumn(column=path, after=after, using=using):
+            return convert_column(dataset, path, after, using, on_progress)
+        case c.RelaxNullability(column=path):
+            return set_nullable(dataset, path, True)
+        case c.TightenNullability(column=path):
+            return set_nullable(dataset, path, False)
+        case c.ReorderColumns(column=path):
+            return reorder_columns(dataset, path, [column.name for column in _declared(spec.columns, path)])
+        case c.ChangeColumnDescription(column=path, after=text):
+            return note_column(dataset, path, DESCRIPTION, text)
+        case c.ChangeColumnDefault(column=path, after=text):
+            return note_column(dataset, path, DEFAULT, text)
+        case c.ChangeColumnSource(column=path, after=source):
+            return note_column(dataset, path, SOURCE, source_note(source))
+        case _:
+            assert_never(change)
+
+
+def _declared(columns: Sequence[Column], path: c.ColumnPath) -> Sequence[Column]:
+    """The fields that the spec has at `path`."""
+    for name in path:
+        found: ColumnType = next(column.type for column in columns if column.name == name)
+        columns = children(found)
+    return columns

@@ -1,0 +1,180 @@
+"""Finds the datasets below an instance's root, and which tables their records say that they are: for `state rebuild`.
+
+A dataset can be anybody's. A record counts only where it lies at the place that it names, or that the newest record of
+the same table names as one of its former datasets.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployer.datasets.recovery.rebuilt import Source
+from deployer.datasets.storage.options import objects_at
+from deployer.datasets.storage.places import dataset_uri
+from deployer.errors import DeployerError
+from deployer.state.model.location import Location, is_made
+from deployer.state.model.table_locations import fault_of_datasets, fault_of_entry
+from deployer.state.records.document import JOBS, TABLE, JobsRecord, TableRecord, jobs_from_bytes, table_from_bytes
+from deployer.state.records.files import RecordFiles
+from deployer.text.visible import shortened
+
+_MANIFESTS = "_versions"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a dataset, or a table, is left out."""
+
+    where: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A table as its newest record says, its current dataset, and its former ones that are there."""
+
+    record: TableRecord
+    current: Source | None  #: None for a table that was being deleted
+    former: tuple[Source, ...] = ()
+
+
+@dataclass(slots=True)
+class Found:
+    """What lies below a root: tables by their records, datasets without a record, and problems."""
+
+    claims: list[Claim] = field(default_factory=list)
+    made: list[Location] = field(default_factory=list)  #: deployer made them, by their names
+    plain: list[Location] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def find_datasets(root: str, files: RecordFiles, instance: str) -> Found:
+    """All datasets below the root. Raises what storage refuses."""
+    found = Found()
+    records: dict[Location, TableRecord] = {}
+    for path in sorted(_paths(root)):
+        if fault := Location.fault(path):
+            found.problems.append(Problem(shortened(path), f"no table can be there: it {fault}"))
+            continue
+        location = Location(path)
+        try:
+            data = files.read(location, TABLE)
+            if data is not None:
+                records[location] = table_from_bytes(data, dataset_uri(root, location))
+            elif is_made(location):
+                found.made.append(location)
+            else:
+                found.plain.append(location)
+        except DeployerError as error:
+            found.problems.append(Problem(location, error.what))
+    by_table: dict[str, dict[Location, TableRecord]] = {}
+    for location, record in records.items():
+        if record.instance and record.instance != instance:
+            what = f"its record says that it is of instance {shortened(record.instance)}"
+            found.problems.append(Problem(location, what))
+        else:
+            by_table.setdefault(record.entry.table_id, {})[location] = record
+    for of_table in by_table.values():
+        found.claims += _claims(root, files, of_table, found.problems)
+    found.claims = _without_clashes(found.claims, found.problems)
+    known = {each.record.entry.table_id: each.record.entry.location for each in found.claims}
+    found.made = [each for each in found.made if not _belongs(each, known)]
+    return found
+
+
+def _claims(
+    root: str, files: RecordFiles, records: Mapping[Location, TableRecord], problems: list[Problem]
+) -> Iterator[Claim]:
+    """The table that the datasets with one table id are; nothing where their records do not agree."""
+    newest = max(records.values(), key=lambda each: (each.at, each.state_version))
+    entry, own = newest.entry, {each.location for each in newest.datasets}
+    if wrong := fault_of_entry(entry) or fault_of_datasets(entry.table_id, newest.datasets) or _fault_of(newest):
+        problems.extend(Problem(location, wrong) for location in records)
+        return
+    others = [location for location in records if location != entry.location and location not in own]
+    copies = [each for each in others if records[each].entry.location != each]
+    problems.extend(
+        Problem(each, f"its record says that it is at {records[each].entry.location}: it is a copy, or was moved")
+        for each in copies
+    )
+    if rivals := [each for each in others if each not in copies]:
+        what = f"another dataset has the same table id {entry.table_id}, and neither took the place of the other"
+        problems.extend(Problem(each, what) for each in rivals)
+        problems.extend(Problem(each, what) for each in records if each == entry.location)
+        return
+    if entry.status == "deleting":
+        yield Claim(newest, None)
+        return
+    if entry.location not in records:
+        if len(copies) < len(records):
+            problems.append(Problem(entry.address, f"its dataset {entry.location} is missing"))
+        return
+    former = [each for each in records if each != entry.location and each in own]
+    try:
+        current = _source(root, files, entry.location, newest)
+        yield Claim(newest, current, tuple(_source(root, files, each, records[each]) for each in former))
+    except DeployerError as error:
+        problems.append(Problem(entry.location, error.what))
+
+
+def _fault_of(record: TableRecord) -> str | None:
+    """What a record says of its datasets against what it says of its table."""
+    current = [each for each in record.datasets if each.status == "current"]
+    if not record.datasets:
+        return "its record says that it is in a later dataset, and not where" if record.entry.dataset != 1 else None
+    if [(each.number, each.location) for each in current] != [(record.entry.dataset, record.entry.location)]:
+        return "its record names another current dataset than its table has"
+    return None
+
+
+def _source(root: str, files: RecordFiles, location: Location, record: TableRecord) -> Source:
+    data = files.read(location, JOBS)
+    jobs: JobsRecord | None = None
+    if data is not None:
+        jobs = jobs_from_bytes(data, dataset_uri(root, location))
+    return Source(dataset_uri(root, location), record, jobs, location.carries(record.entry.table_id))
+
+
+def _without_clashes(claims: Iterable[Claim], problems: list[Problem]) -> list[Claim]:
+    """The tables without those that have a name twice."""
+    by_name: dict[str, list[Claim]] = {}
+    for claim in claims:
+        by_name.setdefault(claim.record.entry.full_name, []).append(claim)
+    kept = []
+    for name, several in by_name.items():
+        if len(several) == 1:
+            kept += several
+            continue
+        problems.extend(
+            Problem(each.record.entry.location, f"{len(several)} datasets are of a table {name}, with other ids")
+            for each in several
+        )
+    return kept
+
+
+def _belongs(location: Location, known: Mapping[str, Location]) -> bool:
+    """Whether the dataset is one of a table that was found: of a rewrite that was cut off."""
+    return any(
+        location.carries(table_id) and location.base(table_id) == current.base(table_id)
+        for table_id, current in known.items()
+    )
+
+
+def _paths(root: str) -> Iterator[str]:
+    """The paths of all datasets below the root, relative to it. No link is followed."""
+    if "://" in root:
+        found = {
+            path.partition(f"/{_MANIFESTS}/")[0] for path in objects_at(root).list("") if f"/{_MANIFESTS}/" in path
+        }
+        yield from (path for path in found if not path.startswith("_"))
+        return
+    for folder, names, _ in os.walk(root):
+        below = Path(folder).relative_to(root).as_posix()
+        if _MANIFESTS in names and below != "." and not Path(folder, _MANIFESTS).is_symlink():
+            yield below
+            names.clear()
+            continue
+        names[:] = [name for name in names if not name.startswith((".", "_"))]

@@ -1,0 +1,1 @@
+"""Text that people read: formatted numbers, escapes of what others wrote, masks of secrets."""

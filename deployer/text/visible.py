@@ -1,0 +1,191 @@
+"""Text of others as people may see it: what would act on a terminal or on the log of a CI system is shown, not sent.
+
+Names, descriptions, rows, messages and whatever else specs, state or programs hold goes through `visible` before it is
+printed; the console of the commands does that for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+#: Applied, in order, to each text before it is shown, in every format: masks of secrets, for example.
+FILTERS: list[Callable[[str], str]] = []
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+#: Invisible though Unicode counts them as letters and marks (Default_Ignorable_Code_Point).
+_INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0") | {
+    *map(chr, range(0xFE00, 0xFE10)),
+    *map(chr, range(0xE0100, 0xE01F0)),
+}
+#: The selector that has a symbol drawn as an emoji, which people do write.
+_EMOJI = re.compile("(?<=[#*0-9\u2000-\u33ff\U0001f000-\U0001faff])\ufe0f")
+#: Commands of GitHub, Azure Pipelines and TeamCity, which these find anywhere in a line.
+_COMMAND = re.compile(r"(##\w{0,40})\[")
+#: Commands of GitHub, which begin a line after blanks, and headings of Buildkite; colours may come before both.
+_FIRST = re.compile(r"(?:\s|\x1b\[[0-9;]*m)*:(?=:)|(?:\x1b\[[0-9;]*m)*([-+~^])\1\1(?= )")
+#: What would be a command of GitHub if a line began there; the same in a YAML document.
+_WORD = re.compile(r"(?<!\S)::")
+_QUOTED_WORD = re.compile(r"(?<=[\s\"]):(?=:)")
+_REMEMBERED = 10_000  #: characters whose form is kept
+
+
+class _Forms(dict[int, str]):
+    """How each character is shown, for `str.translate`."""
+
+    def __init__(self, kept: str, escaped: Callable[[int], str]) -> None:
+        super().__init__((ord(character), character) for character in kept)
+        self._escaped = escaped
+
+    def __missing__(self, code: int) -> str:
+        shown = chr(code) if _is_visible(chr(code)) else self._escaped(code)
+        if len(self) < _REMEMBERED:
+            self[code] = shown
+        return shown
+
+
+def _is_visible(character: str) -> bool:
+    # Python calls unprintable: control, format, surrogate, private and unassigned characters, and blanks but " ".
+    if character.isprintable():
+        return character not in _INVISIBLE
+    return unicodedata.category(character) == "Zs"
+
+
+def _escape(code: int) -> str:
+    if (named := _NAMED.get(chr(code))) is not None:
+        return named
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+_LINE = _Forms("", _escape)
+_LINES = _Forms("\n\t", _escape)
+_JSON = _Forms("\n", _json_escape)
+_YAML = _Forms("\n", lambda code: f"\\U{code:08x}")
+
+
+def visible(text: str) -> str:
+    """One line without control, format or invisible characters: `\\n`, `\\x1b`, `\\u202e` stand in their places."""
+    for each in FILTERS:
+        text = each(text)
+    return _shown(text, _LINE)
+
+
+def visible_lines(text: str) -> str:
+    """The same for text of several lines, which keeps its line ends and tabs."""
+    for each in FILTERS:
+        text = each(text)
+    return _shown(text, _LINES)
+
+
+def is_visible(text: str) -> bool:
+    """Whether a text is seen as what it is, and is no command of a CI system wherever it is broken into lines."""
+    return _translated(text, _LINE) == text and not _COMMAND.search(text) and not _WORD.search(text)
+
+
+def visible_yaml(text: str) -> str:
+    """A YAML document that has each text which is not `is_visible` in double quotes, with YAML's escapes in it."""
+    text = _COMMAND.sub(r"\1\\x5b", _translated(text, _YAML))
+    return _QUOTED_WORD.sub(r"\\x3a", text)
+
+
+def _shown(text: str, forms: _Forms) -> str:
+    text = _translated(text, forms)
+    return _COMMAND.sub(r"\1\\[", text) if "##" in text else text
+
+
+def _translated(text: str, forms: _Forms) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    parts = _EMOJI.split(text) if "\ufe0f" in text else [text]
+    return "\ufe0f".join(part.translate(forms) for part in parts)
+
+
+def visible_text(text: Text) -> Text:
+    """The same for text with styles, which stays as it is where nothing has to be changed."""
+    plain = text.plain
+    if visible(plain) == plain:
+        return text
+    if FILTERS:  # a mask may take away what has a style
+        return text.blank_copy(visible(plain))
+    from rich.text import Span
+
+    places = sorted({0, len(plain), *(place for span in text.spans for place in (span.start, span.end))})
+    parts = [visible(plain[start:end]) for start, end in pairwise(places)]
+    moved, length = {0: 0}, 0
+    for place, part in zip(places[1:], parts, strict=True):
+        length += len(part)
+        moved[place] = length
+    shown = text.blank_copy("".join(parts))
+    shown.spans = [Span(moved[span.start], moved[span.end], span.style) for span in text.spans]
+    return shown
+
+
+def without_command(line: str) -> str:
+    """A line, colours included, that no CI system takes for a command or a heading: a backslash parts what begins it.
+
+    What it returns for the beginning of a line is the beginning of what it returns for that and the rest.
+    """
+    if "##" in line:
+        line = _COMMAND.sub(r"\1\\[", line)
+    found = _FIRST.match(line)
+    return f"{line[: found.end()]}\\{line[found.end() :]}" if found else line
+
+
+def is_command(line: str) -> bool:
+    """Whether a CI system would take a line for a command or a heading."""
+    return without_command(line) != line
+
+
+def json_text(document: Any, *, indent: int | None = None) -> str:
+    """A JSON document that means nothing to terminals and logs, equal in value to what `json.dumps` writes."""
+    text = json.dumps(document, indent=indent, ensure_ascii=False, default=str)
+    if FILTERS:
+        text = json.dumps(_filtered(json.loads(text)), indent=indent, ensure_ascii=False)
+    return visible_json(text)
+
+
+def visible_json(text: str) -> str:
+    """The text of a JSON document, or of several, with escapes of JSON for what would not be visible."""
+    if not (text.isascii() and text.isprintable()):
+        text = text.translate(_JSON)
+    return _COMMAND.sub(r"\1\\u005b", text) if "##" in text else text
+
+
+def _filtered(value: Any) -> Any:
+    match value:
+        case str():
+            for each in FILTERS:
+                value = each(value)
+            return value
+        case Mapping():
+            return {_filtered(key): _filtered(item) for key, item in value.items()}
+        case list():
+            return [_filtered(item) for item in value]
+        case _:
+            return value
+
+
+def margined(text: str) -> Iterable[str]:
+    """The lines of a message of several, the further ones behind a bar, so that none looks like a line of ours."""
+    first, *rest = text.rstrip("\r\n").replace("\r\n", "\n").split("\n")
+    return (first, *(f"  | {line}" for line in rest))
+
+
+def shortened(value: object, longest: int = 120) -> str:
+    """A value as Python writes it, without control characters, cut when it is long: for messages."""
+    text = repr(value) if not isinstance(value, str) or len(value) <= longest else repr(value[:longest]) + "…"
+    return text if len(text) <= 2 * longest else text[: 2 * longest] + "…"
