@@ -8,7 +8,7 @@ Savepoints whose time is over need nothing, and are removed first.
 
 A load writes its files before it commits them, and who is stopped for days may still commit. So nothing is removed that
 is younger than the grace period, which has to be longer than the longest load; a load whose files are gone all the same
-is told so before it commits (`tables/commit.py`).
+is told so before it commits (`tables/ingest/commit/append.py`).
 """
 
 from __future__ import annotations
