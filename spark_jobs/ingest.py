@@ -21,7 +21,7 @@ from deployer.compute.spark.session import job_session
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.system.signals import TERMINATED, Terminated, raising_terminated
 from deployer.tables.ingest.commit.append import find_job
 from deployer.tables.ingest.files.model import Format, ReadOptions
@@ -47,7 +47,7 @@ def run(
     table: str,
     request: IngestRequest,
     cluster: Callable[[], LocalCluster] = LocalCluster,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
     on_note: Callable[[str], None] = lambda _note: None,
 ) -> IngestResult:

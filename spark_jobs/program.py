@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from deployer.compute.emr.settings import MINUTES
-from deployer.compute.jobs.status import Told, is_to_end, tell
+from deployer.compute.jobs.status import JobStatus, is_to_end, tell
 from deployer.compute.spark.local import LocalCluster
 from deployer.compute.spark.session import job_session, was_submitted
 from deployer.errors import DeployerError, Interrupted
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.text import masking
 from deployer.text.masked_streams import masked_streams
 
@@ -37,22 +37,22 @@ def _run(root: str, key: str | None, work: Callable[[OnProgress], Mapping[str, A
     try:
         if was_submitted():
             job_session(LocalCluster)  # YARN ends a driver that has none after 100 s, whether it needs one or not
-        result = work(_Teller(root, key) if key else untold)
+        result = work(_Teller(root, key) if key else no_progress)
     except DeployerError as error:
         sys.stderr.write(f"error: {error}\n")
-        _tell_end(root, key, Told(error=error))
+        _tell_end(root, key, JobStatus(error=error))
         return error.exit_code
     except KeyboardInterrupt:
         stopped = Interrupted("interrupted: the table is as it was")
         sys.stderr.write(f"{stopped}\n")
-        _tell_end(root, key, Told(error=stopped))
+        _tell_end(root, key, JobStatus(error=stopped))
         return stopped.exit_code
     except Exception as failure:
         # A bug: its trace is for the log, and whoever follows the job hears of it as well.
-        _tell_end(root, key, Told(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
+        _tell_end(root, key, JobStatus(error=DeployerError(f"the job failed: {type(failure).__name__}: {failure}")))
         raise
     sys.stdout.write(json.dumps(result) + "\n")
-    _tell_end(root, key, Told(result=result))
+    _tell_end(root, key, JobStatus(result=result))
     return 0
 
 
@@ -67,7 +67,7 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         )
         sys.stderr.write(f"error: {error}\n")
         sys.stderr.flush()
-        _tell_end(root, key, Told(error=error))
+        _tell_end(root, key, JobStatus(error=error))
         os._exit(error.exit_code)
 
     timer = threading.Timer(minutes * 60, end)
@@ -80,11 +80,11 @@ def _ending_in_time(root: str, key: str | None) -> Iterator[None]:
         timer.cancel()
 
 
-def _tell_end(root: str, key: str | None, told: Told) -> None:
+def _tell_end(root: str, key: str | None, status: JobStatus) -> None:
     if key is None:
         return
     try:
-        tell(root, key, told)
+        tell(root, key, status)
     except DeployerError as error:  # what the job did stands, and its exit code says how it ended
         sys.stderr.write(f"nobody can be told of this: {error}\n")
 
@@ -107,7 +107,7 @@ class _Teller:
                 return
             ending = False
             with contextlib.suppress(DeployerError):  # work does not end because nobody can hear of it
-                tell(self._root, self._key, Told(progress))
+                tell(self._root, self._key, JobStatus(progress))
                 ending = is_to_end(self._root, self._key)
             self._next = time.monotonic() + INTERVAL
             if ending:

@@ -16,7 +16,7 @@ from deployer.compute.running.remote_rewrite import RewriteRequest, rewrite_requ
 from deployer.compute.spark.local import LocalCluster, local_session
 from deployer.compute.spark.session import job_session
 from deployer.state import open_store
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.system.signals import raising_terminated
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.rewrite.lock import Holder
@@ -30,7 +30,9 @@ def copy_with_spark(plan: LoadPlan, on_progress: OnProgress, cluster: LocalClust
     return load_with_spark(local_session(cluster), plan, on_progress)
 
 
-def run(root: str, wanted: RewriteRequest, attempt: str = "", on_progress: OnProgress = untold) -> Mapping[str, Any]:
+def run(
+    root: str, wanted: RewriteRequest, attempt: str = "", on_progress: OnProgress = no_progress
+) -> Mapping[str, Any]:
     """Rewrites the table, or continues where an attempt that is over stopped; gives the dataset that it has then.
 
     `attempt` names this one for those after it. Raises as `rewrite_table` does.

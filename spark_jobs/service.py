@@ -18,13 +18,13 @@ from deployer.errors import Conflict, NotFound
 from deployer.services.api.attachments import find_service
 from deployer.services.registry import run_service
 from deployer.services.runs.records import fail_dead_runs, queue_run
-from deployer.services.runs.runner import Asked, ending_unbegun
+from deployer.services.runs.runner import RunRequest, ending_unbegun
 from deployer.services.triggers.due import SCHEDULE, scheduled_run_id
 from deployer.specs.schema.services import KINDS
 from deployer.state import open_store
 from deployer.state.model.services import Run, ServiceKind
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.open_table import find_entry
 from spark_jobs.program import run_program
 
@@ -39,7 +39,7 @@ def run_scheduled(
     cluster: str | None = None,
     scheduled: str | None = None,
     sizes: Callable[[], LocalCluster] = LocalCluster,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> Mapping[str, Any]:
     """Runs a service of `table` (`database.name`) of the instance at `root`; gives the run's id, its status and why.
 
@@ -54,7 +54,7 @@ def run_scheduled(
         if isinstance(run, str):
             return {"run_id": None, "status": None, "why": run}
         with ending_unbegun(store, table_id, run.run_id):
-            done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=Asked(run.run_id))
+            done = run_service(root, table, kind, cluster=sizes, on_progress=on_progress, asked=RunRequest(run.run_id))
     return {"run_id": run.run_id, "status": done.status, "why": done.why}
 
 
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     cluster=lambda: LocalCluster(given.cores, given.memory),
                     engine=given.engine,
                     on_progress=on_progress,
-                    asked=Asked(run_id=given.run, cluster=given.cluster),
+                    asked=RunRequest(run_id=given.run, cluster=given.cluster),
                 )
             return {"service": given.service, **asdict(done)}
         return run_scheduled(

@@ -129,8 +129,8 @@ class Calls:
         return made
 
     def _refusal(self, name: str, error: ClientError) -> CallFailed:
-        told = error.response.get("Error", {})
-        code, said = str(told.get("Code", "unknown")), str(told.get("Message", "")).strip()
+        answer = error.response.get("Error", {})
+        code, said = str(answer.get("Code", "unknown")), str(answer.get("Message", "")).strip()
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         cause = next((cause for cause, codes in _CAUSES.items() if code in codes), Cause.REFUSED)
         if cause is Cause.REFUSED and status >= 500:

@@ -18,7 +18,7 @@ from deployer.components.schedules import Schedules, encrypted_queue
 from deployer.components.serverless import ServerlessCluster
 from deployer.compute.schedules.alarms import (
     HOUR,
-    Told,
+    EventRule,
     budget_filter,
     events_policy,
     events_trust,
@@ -172,8 +172,8 @@ class Alarms(pulumi.ComponentResource):
         rule = self._event_rule(f"succeeded/{name}", pattern, "Counts what succeeded on a cluster")
         self._target(f"succeeded/{name}", rule, "successes", queue.arn)
 
-    def _rule(self, name: str, told: pulumi.Input[Told]) -> None:
-        found = pulumi.Output.from_input(told)
+    def _rule(self, name: str, rule: pulumi.Input[EventRule]) -> None:
+        found = pulumi.Output.from_input(rule)
         rule = self._event_rule(name, found.apply(lambda each: each.pattern), "Tells of what failed on a cluster")
         said = {
             "input_paths": found.apply(lambda each: dict(each.paths)),
@@ -266,7 +266,7 @@ class Alarms(pulumi.ComponentResource):
         lake = context.lake
         if lake.instance.aws.budget == 0:
             return
-        told = {"comparison_operator": "GREATER_THAN", "threshold_type": "PERCENTAGE"}
+        rule = {"comparison_operator": "GREATER_THAN", "threshold_type": "PERCENTAGE"}
         aws.budgets.Budget(
             f"budget/{self._label}",
             name=self._called("/budget"),
@@ -276,7 +276,7 @@ class Alarms(pulumi.ComponentResource):
             time_unit="MONTHLY",
             cost_filters=[{"name": "TagKeyValue", "values": [budget_filter(lake.instance.name)]}],
             notifications=[
-                {**told, "notification_type": kind, "threshold": part, "subscriber_sns_topic_arns": [self.topic.arn]}
+                {**rule, "notification_type": kind, "threshold": part, "subscriber_sns_topic_arns": [self.topic.arn]}
                 for kind, part in (("ACTUAL", SPENT), ("FORECASTED", EXPECTED))
             ],
             tags=self._tags,

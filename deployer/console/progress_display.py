@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deployer.console.output import print_json_line, stderr
-from deployer.system.progress import in_words
+from deployer.system.progress import describe_progress
 
 INTERVAL = 20.0  #: seconds between two lines of one piece of work, where there is no terminal
 SHOWN = 10  #: pieces of work that are drawn at a time
@@ -26,7 +26,7 @@ SHOWN = 10  #: pieces of work that are drawn at a time
 @dataclass(slots=True)
 class _Piece:
     title: str
-    told: float
+    reported_at: float
     doing: str = ""
     done: int = 0
     total: int | None = None
@@ -71,13 +71,13 @@ class Meter:
                 return
             piece.doing, piece.done, piece.total, piece.unit = doing, done, total, unit
             now = self._clock()
-            if self._draws or now < piece.told + INTERVAL:
+            if self._draws or now < piece.reported_at + INTERVAL:
                 return
-            piece.told = now
+            piece.reported_at = now
         if self.as_json:
             self.event("progress", address=name, doing=doing, done=done, total=total, unit=unit)
         else:
-            self.console.print(Text(f"  {piece.title}: {in_words(doing, done, total, unit)}"), soft_wrap=True)
+            self.console.print(Text(f"  {piece.title}: {describe_progress(doing, done, total, unit)}"), soft_wrap=True)
 
     def end(self, name: str) -> None:
         """Work that has ended, however it did."""
@@ -95,7 +95,7 @@ class Meter:
             grid = Table.grid(padding=(0, 1))
             for piece in pieces[:SHOWN]:
                 bar = ProgressBar(piece.total, piece.done, width=30) if piece.total else ""
-                text = in_words(piece.doing, piece.done, piece.total, piece.unit) if piece.doing else ""
+                text = describe_progress(piece.doing, piece.done, piece.total, piece.unit) if piece.doing else ""
                 grid.add_row(self._spinner, Text(piece.title), bar, Text(text, "dim"))
             if len(pieces) > SHOWN:
                 grid.add_row("", Text(f"and {len(pieces) - SHOWN} more", "dim"))

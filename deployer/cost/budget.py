@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from deployer.cost.assumptions import Assumptions
-from deployer.cost.estimate import Held, Holding, estimate
+from deployer.cost.estimate import Holding, StoredData, estimate
 from deployer.cost.prices import read_prices
 from deployer.specs.model import Lake
 
@@ -19,6 +19,6 @@ def monthly_budget(lake: Lake, region: str) -> int:
     declared = lake.instance.aws.budget
     if declared is not None:
         return declared
-    holding = Holding(lake.instance, tuple(Held(table, 0) for table in lake.tables), 0)
+    holding = Holding(lake.instance, tuple(StoredData(table, 0) for table in lake.tables), 0)
     expected = estimate(holding, region, read_prices(None), Assumptions())
     return max(LEAST, math.ceil(_TIMES * expected.known / _STEP) * _STEP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from deployer.cost.estimate import Estimate, Held, Holding, Line
+from deployer.cost.estimate import CostLine, Estimate, Holding, StoredData
 from deployer.live.model import LiveLake, LiveTable
 from deployer.plan.cost_delta import MonthlyCost
 from deployer.plan.model import Plan
@@ -31,17 +31,19 @@ def declared_holding(lake: Lake, live: LiveLake | None, state_bytes: int | None,
     `live` is None where nothing could be read: then no size is known.
     """
     if live is None:
-        return Holding(lake.instance, tuple(Held(table, None) for table in lake.tables), state_bytes, managed)
+        return Holding(lake.instance, tuple(StoredData(table, None) for table in lake.tables), state_bytes, managed)
     found = {table.address: live.of(table) for table in lake.tables}
     now = {address: each.spec.address for address, each in found.items() if isinstance(each, LiveTable)}
-    tables = [Held(each, _held(live, now[each.address]).bytes if each.address in now else 0) for each in lake.tables]
+    tables = [
+        StoredData(each, _held(live, now[each.address]).bytes if each.address in now else 0) for each in lake.tables
+    ]
     tables += [_held(live, address) for address in sorted(live.tables.keys() - {*now.values()})]
     return Holding(lake.instance, tuple(tables), state_bytes, managed)
 
 
-def _held(live: LiveLake, address: str) -> Held:
+def _held(live: LiveLake, address: str) -> StoredData:
     table = live.tables[address]
-    return Held(table.spec, table.statistics.bytes if table.statistics.known else None)
+    return StoredData(table.spec, table.statistics.bytes if table.statistics.known else None)
 
 
 def difference(before: Estimate | None, after: Estimate) -> MonthlyCost:
@@ -63,9 +65,9 @@ def difference(before: Estimate | None, after: Estimate) -> MonthlyCost:
     )
 
 
-def _is_known(line: Line | None) -> bool:
+def _is_known(line: CostLine | None) -> bool:
     return line is None or line.monthly is not None
 
 
-def _sum(lines: Mapping[str, Line], without: Collection[str]) -> float:
+def _sum(lines: Mapping[str, CostLine], without: Collection[str]) -> float:
     return sum(line.monthly or 0.0 for name, line in lines.items() if name not in without)

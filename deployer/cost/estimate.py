@@ -25,7 +25,7 @@ _HOURS = MONTH * 24  #: of a month
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StoredData:
     """A table of the lake and the bytes of its files; None where they are not known."""
 
     spec: TableSpec
@@ -40,13 +40,13 @@ class Holding:
     """
 
     instance: InstanceSpec
-    tables: tuple[Held, ...] = ()
+    tables: tuple[StoredData, ...] = ()
     state_bytes: int | None = None
     managed: str = "all"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CostLine:
     """One thing that is paid for. `quantity` is a month's, None where it is not known; so is `monthly` then, as where
     the price is not known. `price` names the price, `unsized` the tables whose size is not known.
     """
@@ -72,7 +72,7 @@ class Line:
 class Estimate:
     """All lines. `region` is None where no region is known: then no price is."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CostLine, ...]
     region: str | None
     prices: PriceList
     assumptions: Assumptions
@@ -83,7 +83,7 @@ class Estimate:
         return sum(line.monthly for line in self.lines if line.monthly is not None)
 
     @property
-    def unknown(self) -> tuple[Line, ...]:
+    def unknown(self) -> tuple[CostLine, ...]:
         return tuple(line for line in self.lines if line.monthly is None)
 
 
@@ -104,13 +104,13 @@ def estimate(holding: Holding, region: str | None, prices: PriceList, assumption
     return Estimate(lines, region, prices, assumptions)
 
 
-def _priced(use: _Use, region: str | None, prices: PriceList) -> Line:
+def _priced(use: _Use, region: str | None, prices: PriceList) -> CostLine:
     price = prices.price(region, use.price) if region else None
     monthly = amount(price, use.quantity) if price is not None and use.quantity is not None else None
     if use.quantity == 0:
         monthly = 0.0
     one = None if price is None else monthly / use.quantity if monthly and use.quantity else price[0].price
-    return Line(use.resource, use.what, use.quantity, use.price, monthly, one, use.unsized)
+    return CostLine(use.resource, use.what, use.quantity, use.price, monthly, one, use.unsized)
 
 
 def _uses(holding: Holding, assumed: Assumptions) -> Iterator[_Use]:

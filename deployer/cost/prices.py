@@ -128,8 +128,8 @@ def _checked(data: bytes, source: str) -> PriceList:
         if not isinstance(prices, dict):
             raise wrong("not a mapping", str(region))
         found[str(region)] = dict(_prices(prices, str(region), wrong))
-    told = {str(name): str(page) for name, page in pages.items()}
-    return PriceList(source, dated, currency, told, found)
+    pages_by_name = {str(name): str(page) for name, page in pages.items()}
+    return PriceList(source, dated, currency, pages_by_name, found)
 
 
 def _is_date(text: str) -> bool:

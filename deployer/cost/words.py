@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deployer.cost.estimate import Estimate, Line
+from deployer.cost.estimate import CostLine, Estimate
 
 FORMAT_VERSION = 1
 UNKNOWN = "unknown"
@@ -21,7 +21,7 @@ def headline(instance: str, estimate: Estimate) -> str:
     return f"Cost of {instance} a month in {prices.currency} ({region}; prices of {prices.dated}, {prices.source})"
 
 
-def row(line: Line) -> tuple[str, str, str, str, str]:
+def row(line: CostLine) -> tuple[str, str, str, str, str]:
     """The cells of a line, under `HEADS`."""
     quantity = UNKNOWN if line.quantity is None else f"{_number(line.quantity)} {_many(line.unit)}"
     monthly = UNKNOWN if line.monthly is None else f"{line.monthly:,.2f}"
@@ -36,7 +36,7 @@ def _many(unit: str) -> str:
     return f"{unit}s" if unit.endswith(("hour", "month")) else unit
 
 
-def _price(line: Line) -> str:
+def _price(line: CostLine) -> str:
     """What a unit costs, over all tiers."""
     if line.unit_price is None:
         return UNKNOWN

@@ -18,7 +18,7 @@ ALSO = "deployer.also"  #: marks of further jobs that the same commit is of, as 
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedFile:
+class CommittedFile:
     """A data file by the path that Lance gives it; its fragment's id is known only after the commit."""
 
     path: str
@@ -29,13 +29,13 @@ class MarkedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMetadata:
     """Which job made the commit, of which kind, how many rows it wrote and where, and which files it read (`Job`)."""
 
     job_id: str
     kind: str
     rows: int
-    files: tuple[MarkedFile, ...] = ()
+    files: tuple[CommittedFile, ...] = ()
     sources: str = ""
 
     def to_properties(self) -> dict[str, str]:
@@ -65,7 +65,7 @@ class Mark:
         return properties | {SOURCES: self.sources} if self.sources else properties
 
     @staticmethod
-    def of(properties: Mapping[str, str] | None) -> Mark | None:
+    def of(properties: Mapping[str, str] | None) -> CommitMetadata | None:
         """The mark in a transaction's properties; None when the commit is not ours or its mark cannot be read."""
         if not properties or JOB not in properties:
             return None
@@ -74,33 +74,33 @@ class Mark:
             rows = list(zip(*(columns[name] for name in _COLUMNS), strict=True)) if columns else []
             clustered = [*zip(*(columns[name] for name in _CLUSTERED), strict=True)] if _CLUSTERED[0] in columns else []
             files = tuple(
-                MarkedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own))
+                CommittedFile(path, partition, _range(low, high, lows, highs), bool(is_sorted), _clustered(*own))
                 for (path, partition, low, high, lows, highs, is_sorted), own in zip(
                     rows, clustered or [("", (), ())] * len(rows), strict=True
                 )
             )
             kind, wrote = properties.get(KIND, "ingest"), int(properties.get(ROWS) or 0)
-            return Mark(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""))
+            return CommitMetadata(properties[JOB], kind, wrote, files, properties.get(SOURCES, ""))
         except (ValueError, KeyError, TypeError):
             return None
 
 
-def properties_of(marks: Sequence[Mark]) -> dict[str, str]:
+def properties_of(infos: Sequence[CommitMetadata]) -> dict[str, str]:
     """The transaction properties of one commit for several jobs."""
-    first, *others = (mark.to_properties() for mark in marks)
+    first, *others = (info.to_properties() for info in infos)
     return first | {ALSO: json.dumps(others, separators=(",", ":"))} if others else first
 
 
-def marks_of(properties: Mapping[str, str] | None) -> tuple[Mark, ...]:
+def commit_metadata_of(properties: Mapping[str, str] | None) -> tuple[CommitMetadata, ...]:
     """The marks in a transaction's properties: none where the commit is not ours, or one of them cannot be read."""
     if not properties or JOB not in properties:
         return ()
     try:
-        marks = [Mark.of(properties), *map(Mark.of, json.loads(properties.get(ALSO) or "[]"))]
+        infos = [CommitMetadata.of(properties), *map(CommitMetadata.of, json.loads(properties.get(ALSO) or "[]"))]
     except (ValueError, TypeError, AttributeError):
         return ()
-    found = tuple(mark for mark in marks if mark is not None)
-    return found if len(found) == len(marks) else ()
+    found = tuple(info for info in infos if info is not None)
+    return found if len(found) == len(infos) else ()
 
 
 _COLUMNS = ("path", "partition", "min", "max", "column_min", "column_max", "sorted")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deployer.datasets.errors import in_words, is_of_lance, missing_file, refused_by_storage
+from deployer.datasets.errors import as_deployer_error, is_of_lance, missing_file, refused_by_storage
 from deployer.datasets.storage.options import manifest_names, objects_at, storage_options
 from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.state.model.entities import TableEntry
@@ -41,7 +41,7 @@ def newest_manifest(location: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         raise _no_dataset(location) from None
     except OSError as failure:
-        raise in_words(failure, location) from failure
+        raise as_deployer_error(failure, location) from failure
     newest = max(names, key=_version_of, default="")
     if not _version_of(newest):
         raise _no_dataset(location)
@@ -105,7 +105,7 @@ def not_a_manifest(name: str, location: str) -> Corrupt:
 
 def _explained(failure: BaseException, location: str, version: int | None) -> DeployerError:
     if refused_by_storage(failure, location) is not None or "not found" not in str(failure).lower():
-        return in_words(failure, location)
+        return as_deployer_error(failure, location)
     if version is None:
         return _no_dataset(location)
     return NotFound(

@@ -46,7 +46,7 @@ def is_of_files(failure: BaseException) -> bool:
     return bool(_NOT_FOUND.search(said)) or "Permission denied" in said or "Lance file" in said
 
 
-def in_words(failure: BaseException, location: str) -> DeployerError:
+def as_deployer_error(failure: BaseException, location: str) -> DeployerError:
     """The error for a dataset at `location` that cannot be read because of `failure`."""
     if isinstance(failure, DeployerError):
         return failure
@@ -105,18 +105,18 @@ def refused_by_storage(failure: BaseException, location: str) -> DeployerError |
 
 
 @contextmanager
-def lance_in_words(location: str) -> Iterator[None]:
+def lance_errors(location: str) -> Iterator[None]:
     """Around what reads the dataset at `location` with Lance or Arrow: raises what they raise in words."""
     try:
         yield
     except BaseException as failure:
         if isinstance(failure, DeployerError) or not is_of_lance(failure):
             raise
-        raise in_words(failure, location) from failure
+        raise as_deployer_error(failure, location) from failure
 
 
 @contextmanager
-def storage_in_words(location: str) -> Iterator[None]:
+def storage_errors(location: str) -> Iterator[None]:
     """Around what Lance writes to a dataset at `location`: raises what storage refused in words, all else as it is."""
     try:
         yield
@@ -128,7 +128,7 @@ def storage_in_words(location: str) -> Iterator[None]:
         raise
 
 
-def words_of(failure: BaseException, location: str) -> str:
+def message_of(failure: BaseException, location: str) -> str:
     """The failure in one line, for a message that says more."""
     refused = refused_by_storage(failure, location)
     return refused.what if refused is not None else first_line(failure)

@@ -154,8 +154,8 @@ def _observed(described: Any) -> Observed:
 
 def _parameters(kind: str, details: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "inverted":
-        told = (name for name in parameter_names(kind) if name in details and name not in _UNTOLD)
-        return {name: _plain(details[name]) for name in told}
+        shown = (name for name in parameter_names(kind) if name in details and name not in _UNTOLD)
+        return {name: _plain(details[name]) for name in shown}
     found: dict[str, Any] = {}
     if metric := details.get("metric_type"):
         found["metric"] = str(metric).lower()

@@ -11,7 +11,7 @@ import stat
 from urllib.parse import quote
 
 from deployer.datasets.dataset import newest_manifest, not_a_manifest, open_dataset
-from deployer.datasets.errors import in_words, lance_in_words, lost_data, missing_file
+from deployer.datasets.errors import as_deployer_error, lance_errors, lost_data, missing_file
 from deployer.errors import Corrupt
 
 _ATTEMPTS = 3  #: how often the check starts again because others commit, and clean away what the last version had
@@ -29,7 +29,7 @@ def require_whole(location: str, recorded: int) -> None:
     for attempt in range(_ATTEMPTS):
         manifest = newest_manifest(location)
         try:
-            with lance_in_words(location):
+            with lance_errors(location):
                 _require_manifest(location, manifest)
                 if recorded and _bytes_of_data(location) < recorded:
                     _require_data_files(location)
@@ -63,7 +63,7 @@ def _bytes_of_data(location: str) -> int:
     except (FileNotFoundError, NotADirectoryError):
         return 0
     except OSError as failure:
-        raise in_words(failure, location) from failure
+        raise as_deployer_error(failure, location) from failure
 
 
 def _require_data_files(location: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.datasets.clustering import Clustered
-from deployer.datasets.commit_metadata import MarkedFile
+from deployer.datasets.commit_metadata import CommittedFile
 from deployer.datasets.errors import first_line, refused_by_storage
 from deployer.datasets.key_ranges import KeyRange, key_kinds, key_range
 from deployer.datasets.sort_order import sorted_rows
@@ -68,8 +68,8 @@ class Written:
         return sum(file["file_size_bytes"] or 0 for file in self.metadata["files"])
 
     @property
-    def marked(self) -> MarkedFile:
-        return MarkedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
+    def marked(self) -> CommittedFile:
+        return CommittedFile(self.path, self.partition, self.keys, self.sorted, self.clustered)
 
 
 def write_sorted(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.indexes import INDEXES
-from deployer.datasets.recovery.unrecorded import marks_at, transaction_of
+from deployer.datasets.recovery.unrecorded import metadata_at, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of
@@ -255,7 +255,7 @@ def _renamed_type(found: ColumnType, before: Mapping[Path, Path], path: Path) ->
 
 
 def _author(store: StateReader, table_id: str, dataset: Any, version: int) -> str:
-    marked = bool(marks_at(dataset, version))
+    marked = bool(metadata_at(dataset, version))
     try:
         recorded = any(job.lance_version == version for job in store.table(table_id).jobs.values())
         entries = store.log(table_id) if marked or recorded else []

@@ -25,18 +25,18 @@ class MonthlyCost:
         return self.after - self.before
 
 
-def cost_words(cost: MonthlyCost) -> str:
+def describe_cost(cost: MonthlyCost) -> str:
     """`about +12.40 USD a month (3.10 → 15.50), by prices of 2025-06-30 in eu-central-1; not known: …`."""
     unknown = f"; not known: {', '.join(cost.unknown)}" if cost.unknown else ""
     if cost.region is None:
         return "not known: no region is set"
     by = f"by prices of {cost.dated} in {cost.region}"
     if round(cost.change, 2) == 0:
-        told = "no known change" if cost.unknown else "no change"
-        return f"{told} ({_money(cost.after)} {cost.currency} a month), {by}{unknown}"
+        text = "no known change" if cost.unknown else "no change"
+        return f"{text} ({_money(cost.after)} {cost.currency} a month), {by}{unknown}"
     sign = "+" if cost.change > 0 else "-"
-    told = f"about {sign}{_money(abs(cost.change))} {cost.currency} a month"
-    return f"{told} ({_money(cost.before)} → {_money(cost.after)}), {by}{unknown}"
+    text = f"about {sign}{_money(abs(cost.change))} {cost.currency} a month"
+    return f"{text} ({_money(cost.before)} → {_money(cost.after)}), {by}{unknown}"
 
 
 def _money(value: float) -> str:

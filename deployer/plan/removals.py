@@ -39,7 +39,7 @@ class Removal:
         return self.table_id, self.number
 
 
-def removal_words(removal: Removal) -> str:
+def describe_removal(removal: Removal) -> str:
     """`nyc/flights-0a1b2c3d.lance (336,776 rows, 11.8 MiB): replaced on 2030-01-31 and kept until 2030-02-07`."""
     rows = f"{count(removal.rows, 'row')}, " if removal.rows is not None else ""
     return f"{removal.location} ({rows}{size(removal.bytes)}): {removal.why}"

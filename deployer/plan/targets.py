@@ -150,7 +150,7 @@ def _is_of_services(change: c.Change, live: LiveLake) -> bool:
             return isinstance(change, c.ServiceChange)
 
 
-def target_words(targets: Targets) -> str:
+def describe_targets(targets: Targets) -> str:
     """One line that follows "Targeted: ": `table/geo.*; 12 other resources are not targeted; 3 of them differ`."""
     more = len(targets.given) - _NAMED
     given = ", ".join(targets.given[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")

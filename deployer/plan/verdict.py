@@ -39,7 +39,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRule:
+class RuleOutcome:
     """A rule that holds for this stack; `at` is where it is written."""
 
     name: str
@@ -58,7 +58,7 @@ class Verdict:
     `notes` are remarks that refuse nothing: approvals that are not used, and what could not be checked.
     """
 
-    rules: tuple[AskedRule, ...] = ()
+    rules: tuple[RuleOutcome, ...] = ()
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()
     ref: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from deployer.errors import InvalidSpecs, Problem
-from deployer.plan.verdict import AskedRule, Enforcement, Verdict, Violation, sorted_violations
+from deployer.plan.verdict import Enforcement, RuleOutcome, Verdict, Violation, sorted_violations
 from deployer.policy.model import Approval, Policies, Policy, RuleFailed, Unchecked
 from deployer.policy.rows import Finding, PlanView
 
@@ -46,7 +46,7 @@ def evaluate(policies: Policies, plan: PlanView) -> Verdict:
     ]
     names = {rule.name for rule in asked}
     notes += [_unused(each, today) for each in approvals if each not in used and each.rule in names]
-    rules = tuple(AskedRule(rule.name, rule.enforcement, rule.description, rule.at) for rule in asked)
+    rules = tuple(RuleOutcome(rule.name, rule.enforcement, rule.description, rule.at) for rule in asked)
     return Verdict(rules, sorted_violations(violations), tuple(notes))
 
 

@@ -34,7 +34,7 @@ from deployer.provider.resources import run_context as variables
 from deployer.provider.resources.deletions import Deletions
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import UnplannedRun
-from deployer.system.progress import in_words
+from deployer.system.progress import describe_progress
 
 STATUS_SECONDS = 0.5  #: between two messages of how far one step is
 _LOOK_SECONDS = 0.5  #: between two looks whether the engine is there
@@ -135,14 +135,14 @@ class _Status:
     def __init__(self, engine_address: str) -> None:
         channel = grpc.insecure_channel(engine_address, options=_GRPC_CHANNEL_OPTIONS)
         self._engine = engine_pb2_grpc.EngineStub(channel)
-        self._told: dict[str, float] = {}
+        self._reported: dict[str, float] = {}
 
     def __call__(self, urn: str, doing: str, done: int, total: int | None, unit: str) -> None:
         now = time.monotonic()
-        if now < self._told.get(urn, -math.inf) + STATUS_SECONDS:
+        if now < self._reported.get(urn, -math.inf) + STATUS_SECONDS:
             return
-        self._told[urn] = now
-        message = in_words(doing, done, total, unit)
+        self._reported[urn] = now
+        message = describe_progress(doing, done, total, unit)
         self._log(severity=engine_pb2.INFO, message=message, urn=urn, ephemeral=True)
 
     def warn(self, message: str) -> None:

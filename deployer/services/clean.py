@@ -14,7 +14,7 @@ from deployer.files.json_values import JSON
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.specs.values.durations import hours_of
 from deployer.state.model.services import Figures, FinalStatus
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.garbage import GRACE, Collected, collect
 from deployer.tables.collect.versions import OldVersions
@@ -22,7 +22,7 @@ from deployer.tables.open_table import OpenTable, open_entry
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Cleaned:
 def clean(
     table: OpenTable,
     options: CleanOptions,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     run_id: str = "",
     now: float | None = None,
 ) -> Cleaned:
@@ -143,7 +143,7 @@ def clean_table(
     options: Mapping[str, Any] | None = None,
     *,
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
     now: float | None = None,
 ) -> Cleaned:
     """Cleans `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
@@ -156,6 +156,8 @@ def clean_table(
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Cleaned]:
         chosen = CleanOptions.of(declared)
-        return lambda run_id, told: clean(open_entry(opened.store, root, opened.entry), chosen, told, run_id, now)
+        return lambda run_id, report_progress: clean(
+            open_entry(opened.store, root, opened.entry), chosen, report_progress, run_id, now
+        )
 
     return run_on_table(root, table, "CLEAN", options, asked, on_progress, prepared)

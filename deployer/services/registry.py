@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from deployer.services.metasync.results import Metasynced
     from deployer.services.restore.restoring import Restored
     from deployer.services.rewriting.run import Engine
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
     from deployer.system.progress import OnProgress
 
     Done = Compacted | TableClustered | Cleaned | Metasynced | Autosaved | Restored
@@ -56,7 +56,7 @@ def run_service(
     cluster: Callable[[], LocalCluster] | None = None,
     engine: Engine = "auto",
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
 ) -> Done:
     """Runs `service` on `table` of the instance at `root` as a run, and gives what came of it (see `compact_table`).
 

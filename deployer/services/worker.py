@@ -18,7 +18,7 @@ from deployer.errors import DeployerError, Interrupted
 from deployer.live.reader import live_instance
 from deployer.services.registry import run_service
 from deployer.services.runs.records import find_run
-from deployer.services.runs.runner import Asked
+from deployer.services.runs.runner import RunRequest
 from deployer.state import open_store
 from deployer.tables.open_table import find_entry
 from deployer.text import masking
@@ -44,7 +44,7 @@ def _main(root: str, table: str, run_id: str) -> int:
         def sizes() -> LocalCluster:
             return local_cluster(clusters, run.cluster, instance.address if instance else table)
 
-        run_service(root, table, run.service, cluster=sizes, asked=Asked(run_id=run_id))
+        run_service(root, table, run.service, cluster=sizes, asked=RunRequest(run_id=run_id))
     except DeployerError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

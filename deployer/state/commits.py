@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, InvalidInput, OutcomeUnknown
 from deployer.state.backends.protocol import Backend, Record
-from deployer.state.log.cache import Known, StateCache
+from deployer.state.log.cache import CachedState, StateCache
 from deployer.state.log.entries import REQUIREMENTS, UPDATES, LogEntry, to_record
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.reducer import apply
@@ -37,7 +37,7 @@ class Part:
 class _Staged:
     entry: LogEntry
     record: Record
-    after: Known
+    after: CachedState
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Committer:
 
     def commit(
         self, parts: Sequence[Part], *, txn_id: str | None, author: str, timeout: float, durable: bool
-    ) -> dict[str, Known]:
+    ) -> dict[str, CachedState]:
         """What is known of each log afterwards; a transaction that is in the log already is not made again.
 
         What is not `durable`, and an intent, is so after the next commit that is, by whomever, or the next `flush` of
@@ -89,7 +89,7 @@ class Committer:
 
     def _commit(
         self, parts: Sequence[Part], txn_id: str | None, author: str, timeout: float, *, read_first: bool
-    ) -> dict[str, Known]:
+    ) -> dict[str, CachedState]:
         logs = [part.log for part in parts]
         own_id = txn_id or self._clock.new_id()
         trial = _Trial(logs, timeout, self._clock.monotonic() + timeout)
@@ -130,12 +130,12 @@ class Committer:
                 return self._newest(trial)
             self._pause(trial)
 
-    def _start(self, trial: _Trial) -> tuple[dict[str, Known], bool]:
+    def _start(self, trial: _Trial) -> tuple[dict[str, CachedState], bool]:
         # The put succeeds on the newest state only, so a state that may be old is good enough to stage on.
         known = {log: held for log in trial.logs if (held := self._cache.peek(log)) is not None}
         return (known, False) if len(known) == len(trial.logs) else (self._newest(trial), True)
 
-    def _newest(self, trial: _Trial) -> dict[str, Known]:
+    def _newest(self, trial: _Trial) -> dict[str, CachedState]:
         return self._answered(lambda: self._cache.refresh(trial.logs), trial)
 
     def _is_done(self, trial: _Trial, txn_id: str | None) -> bool:
@@ -155,7 +155,7 @@ class Committer:
                     raise trial.timed_out(f"found no answer: {error}") from error
                 self._clock.sleep(min(left, self._clock.uniform(0, LONGEST_PAUSE)))
 
-    def _stage(self, part: Part, known: Known, txn_id: str, author: str, at: int) -> _Staged:
+    def _stage(self, part: Part, known: CachedState, txn_id: str, author: str, at: int) -> _Staged:
         state = known.state
         for requirement in part.requirements:
             if (words := requirement.failure(state)) is not None:  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ class Committer:
         record = to_record(entry)
         return _Staged(entry, record, replace(known, state=after, log_bytes=known.log_bytes + len(record.body)))
 
-    def _found_in_place_of(self, sent: Record, known: Mapping[str, Known], trial: _Trial) -> Record | None:
+    def _found_in_place_of(self, sent: Record, known: Mapping[str, CachedState], trial: _Trial) -> Record | None:
         """The record that has the version of one that was sent; None while the version is still free."""
         found = self._answered(lambda: self._backend.records(sent.log, sent.version - 1, 1), trial)
         if found and found[0].version == sent.version:

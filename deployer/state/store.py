@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from deployer.errors import Conflict
-from deployer.state.backends.group_commit import Turn
+from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import Backend, Record
 from deployer.state.commits import Committer, Part, longest_pause
 from deployer.state.log.requirements import InstanceRequirement, Requirement, TableRequirement
@@ -151,7 +151,7 @@ class StateStore(StateReader):
         """Makes durable what was committed before, by whomever. Raises OutcomeUnknown when the disk refuses."""
         self._backend.flush()
 
-    def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
+    def turn(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
         """Held around a commit to one log and what it is about, where that is not in the state.
 
         Writers on one machine wait for it rather than lose races elsewhere, and the one that has it may do what others

@@ -25,11 +25,11 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-def untold(_: Progress) -> None:
+def no_progress(_: Progress) -> None:
     """For work that nobody watches."""
 
 
-def in_words(doing: str, done: int, total: int | None, unit: str) -> str:
+def describe_progress(doing: str, done: int, total: int | None, unit: str) -> str:
     """`writing: 1,200,000 of 3,400,000 rows (35%)`."""
     if total:
         return f"{doing}: {done:,} of {total:,} {unit} ({100 * done // total}%)".replace(" (100%)", "")

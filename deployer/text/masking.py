@@ -40,7 +40,7 @@ _PREFIX = "DEPLOYER_TOKEN_"
 _IN_URL = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 
 
-class Known:
+class KnownSecrets:
     """The secrets that are known, each by the name that errors call it. Safe for threads.
 
     A text that is one of several in a secret, such as the host in a secret object, is masked as well, but counts for
@@ -164,22 +164,22 @@ def _encoded(data: bytes) -> Iterator[str]:
             yield inside.replace("+", "-").replace("/", "_")
 
 
-_current: Known | None = None
+_current: KnownSecrets | None = None
 
 
-def current() -> Known:
+def current() -> KnownSecrets:
     """The secrets that are known now; those of the environment outside of a `scope`."""
-    return _current if _current is not None else Known(os.environ)
+    return _current if _current is not None else KnownSecrets(os.environ)
 
 
 @contextlib.contextmanager
-def scope() -> Iterator[Known]:
+def scope() -> Iterator[KnownSecrets]:
     """The time in which secrets are remembered. One inside of another shares its secrets."""
     global _current
     if _current is not None:
         yield _current
         return
-    _current = Known(os.environ)
+    _current = KnownSecrets(os.environ)
     try:
         yield _current
     finally:

@@ -17,7 +17,7 @@ from deployer.console import progress_display as meter
 from deployer.console.progress_display import INTERVAL, Meter
 from deployer.console.step_view import StepView
 from deployer.engine import Diagnostic, Event, StepFailed, StepFinished, StepProgress, StepStarted
-from deployer.system.progress import in_words
+from deployer.system.progress import describe_progress
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project, table
 
@@ -45,7 +45,7 @@ class Clock:
     ],
 )
 def test_in_words(told: tuple[str, int, int | None, str], words: str) -> None:
-    assert in_words(*told) == words
+    assert describe_progress(*told) == words
 
 
 def follow(view: StepView, clock: Clock) -> None:

@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from deployer.compute.jobs.status import FOLDER, Started, Told, read_told, remember, remembered, tell
+from deployer.compute.jobs.status import FOLDER, JobStatus, Started, read_status, remember, remembered, tell
 from deployer.errors import Corrupt
 from deployer.system.progress import Progress
 
 
 def test_what_is_told_is_read(tmp_path: Path) -> None:
     root = str(tmp_path)
-    assert read_told(root, "a") == Told()
-    for told in (Told(Progress("loading", 1, None)), Told(result={"rows": 3, "splits": None})):
+    assert read_status(root, "a") == JobStatus()
+    for told in (JobStatus(Progress("loading", 1, None)), JobStatus(result={"rows": 3, "splits": None})):
         tell(root, "a", told)
-        assert read_told(root, "a") == told
-    assert read_told(root, "b") == Told()
+        assert read_status(root, "a") == told
+    assert read_status(root, "b") == JobStatus()
 
 
 @pytest.mark.parametrize("job_id", ["monday", "../../etc/passwd", "a b/ü\n"])
@@ -30,7 +30,7 @@ def test_a_job_is_found_by_its_id(tmp_path: Path, job_id: str) -> None:
 
 
 def test_what_is_not_ours_is_said(tmp_path: Path) -> None:
-    tell(str(tmp_path), "a", Told())
+    tell(str(tmp_path), "a", JobStatus())
     (tmp_path / FOLDER / "a.json").write_text("[", encoding="utf-8")
     with pytest.raises(Corrupt, match="what is kept of the run cannot be read; run it again"):
-        read_told(str(tmp_path), "a")
+        read_status(str(tmp_path), "a")

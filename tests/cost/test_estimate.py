@@ -10,7 +10,7 @@ import pytest
 
 from deployer.cost.assumptions import Assumptions, assume
 from deployer.cost.difference import before_and_after, declared_holding, difference
-from deployer.cost.estimate import GB, Estimate, Held, Holding, estimate
+from deployer.cost.estimate import GB, Estimate, Holding, StoredData, estimate
 from deployer.cost.prices import UNITS, PriceList, Tier
 from deployer.cost.runs import MONTH, runs_a_month
 from deployer.errors import InvalidInput
@@ -48,11 +48,11 @@ def quantities(found: Estimate) -> dict[str, float | None]:
 
 
 def test_a_root_on_a_disk_costs_nothing() -> None:
-    assert of(Holding(InstanceSpec("demo", "lakes/demo"), (Held(TABLE, GB),)), Assumptions()).lines == ()
+    assert of(Holding(InstanceSpec("demo", "lakes/demo"), (StoredData(TABLE, GB),)), Assumptions()).lines == ()
 
 
 def test_what_is_stored() -> None:
-    found = of(Holding(LAKE, (Held(TABLE, 2 * GB), Held(OTHER, GB // 2)), state_bytes=GB))
+    found = of(Holding(LAKE, (StoredData(TABLE, 2 * GB), StoredData(OTHER, GB // 2)), state_bytes=GB))
     table = next(line.resource for line in found.lines if line.what == "writes")
     assert table.startswith("state-table/deployer-demo-")
     assert quantities(found) == {
@@ -183,24 +183,27 @@ def scheduled(schedule: str | None, cluster: str | None = None) -> TableSpec:
     ],
 )
 def test_scheduled_services_are_runs(table: TableSpec, clusters: tuple[Cluster, ...], runs: float) -> None:
-    found = of(Holding(replace(LAKE, clusters=clusters), (Held(table, 0),), 0))
+    found = of(Holding(replace(LAKE, clusters=clusters), (StoredData(table, 0),), 0))
     assert quantities(found).get("ingestion of logs/small", 0) == pytest.approx(runs * 20 / 1024)
 
 
 def test_schedules_and_alarms() -> None:
-    twice = Held(scheduled("0 3 * * *", "small"), 0), Held(replace(OTHER, services=scheduled("0 4 * * *").services), 0)
+    twice = (
+        StoredData(scheduled("0 3 * * *", "small"), 0),
+        StoredData(replace(OTHER, services=scheduled("0 4 * * *").services), 0),
+    )
     found = {line.price: line.quantity for line in of(Holding(LAKE, twice, 0)).lines}
     assert found["scheduler"] == pytest.approx(2 * MONTH / 1e6) and found["alarm"] == 3
     found = {line.price: line.quantity for line in of(Holding(LAKE, (), 0)).lines}
     assert found["alarm"] == 1 and "scheduler" not in found
-    rarely = (Held(scheduled("0 3 1 * *", "small"), 0),)  # no alarm looks back that far
+    rarely = (StoredData(scheduled("0 3 1 * *", "small"), 0),)  # no alarm looks back that far
     assert {line.price: line.quantity for line in of(Holding(LAKE, rarely, 0)).lines}["alarm"] == 2
     assert not {line.price for line in of(Holding(replace(LAKE, clusters=()), (), 0)).lines} & {"alarm", "scheduler"}
 
 
 def test_a_long_cluster_that_schedules_need_stays() -> None:
     steady = Cluster("small", "emr", {"release": "emr-7.12.0", "lifetime": "long", "instance_type": "a.b"})
-    holding = Holding(replace(LAKE, clusters=(steady,)), (Held(scheduled("0 3 * * *", "small"), 0),), 0)
+    holding = Holding(replace(LAKE, clusters=(steady,)), (StoredData(scheduled("0 3 * * *", "small"), 0),), 0)
     assert {line.price: line.quantity for line in of(holding).lines}["ec2/a.b"] == pytest.approx(2 * 24 * MONTH)
 
 
@@ -218,13 +221,13 @@ def test_runs_of_a_schedule_are_as_many_as_it_fires(expression: str) -> None:
 
 
 def test_what_is_not_known_is_in_no_sum() -> None:
-    holding = Holding(LAKE, (Held(TABLE, None), Held(OTHER, GB)), state_bytes=None)
+    holding = Holding(LAKE, (StoredData(TABLE, None), StoredData(OTHER, GB)), state_bytes=None)
     found = of(holding)
     assert {line.what for line in found.unknown} == {"storage", "point-in-time recovery"} and found.known == 0
     assert found.lines[0].unsized == (TABLE.address,)
-    busy = of(Holding(LAKE, (Held(OTHER, GB),), GB), Assumptions(), region="there")
+    busy = of(Holding(LAKE, (StoredData(OTHER, GB),), GB), Assumptions(), region="there")
     assert len(busy.unknown) == len(busy.lines) and busy.known == 0
-    nowhere = of(Holding(LAKE, (Held(OTHER, GB),), GB), Assumptions(), region=None)
+    nowhere = of(Holding(LAKE, (StoredData(OTHER, GB),), GB), Assumptions(), region=None)
     assert len(nowhere.unknown) == len(nowhere.lines)
 
 
@@ -321,5 +324,5 @@ def test_sizes_that_are_not_known() -> None:
 def test_what_is_declared_with_the_sizes_of_what_is_there() -> None:
     renamed = replace(TABLE, name="departures", renamed_from="flights")
     holding = declared_holding(Lake(LAKE, (renamed,)), live((TABLE, GB), (OTHER, 2 * GB)), 7, "table")
-    assert holding == Holding(LAKE, (Held(renamed, GB), Held(OTHER, 2 * GB)), 7, "table")
-    assert declared_holding(Lake(LAKE, (TABLE,)), None, None, "all").tables == (Held(TABLE, None),)
+    assert holding == Holding(LAKE, (StoredData(renamed, GB), StoredData(OTHER, 2 * GB)), 7, "table")
+    assert declared_holding(Lake(LAKE, (TABLE,)), None, None, "all").tables == (StoredData(TABLE, None),)

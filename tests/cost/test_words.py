@@ -10,13 +10,15 @@ import pytest
 
 from deployer.cli.deploy.cost import CostFormat, print_estimate
 from deployer.cost.assumptions import Assumptions
-from deployer.cost.estimate import GB, Estimate, Held, Holding, estimate
+from deployer.cost.estimate import GB, Estimate, Holding, StoredData, estimate
 from deployer.cost.prices import read_prices
 from tests.cost.test_estimate import LAKE, OTHER, SMALL, TABLE
 
 GOLDEN = Path(__file__).parent / "golden"
 BIG = replace(SMALL, name="big", kind="emr", options={"instance_type": "z9.huge", "instances": 4})
-FULL = Holding(replace(LAKE, clusters=(SMALL, BIG)), (Held(TABLE, 70_000 * GB), Held(OTHER, GB // 3)), 12_345_678)
+FULL = Holding(
+    replace(LAKE, clusters=(SMALL, BIG)), (StoredData(TABLE, 70_000 * GB), StoredData(OTHER, GB // 3)), 12_345_678
+)
 
 
 def of(holding: Holding, region: str | None) -> Estimate:
@@ -24,9 +26,9 @@ def of(holding: Holding, region: str | None) -> Estimate:
 
 
 CASES = {
-    "known": of(Holding(LAKE, (Held(TABLE, 10 * GB),), 0), "us-east-1"),
+    "known": of(Holding(LAKE, (StoredData(TABLE, 10 * GB),), 0), "us-east-1"),
     "some_unknown": of(FULL, "us-east-1"),
-    "unread": of(Holding(LAKE, (Held(TABLE, None),)), "eu-central-1"),
+    "unread": of(Holding(LAKE, (StoredData(TABLE, None),)), "eu-central-1"),
     "another_region": of(FULL, "xx-north-1"),
     "no_region": of(FULL, None),
 }

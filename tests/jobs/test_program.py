@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deployer.compute.jobs.status import Told, ask_to_end, read_told
+from deployer.compute.jobs.status import JobStatus, ask_to_end, read_status
 from deployer.errors import DeployerError, Interrupted, Refused
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.ingest.files.model import Format, ReadOptions
@@ -26,13 +26,13 @@ def test_progress_and_result_are_told(tmp_path: Path, capsys: pytest.CaptureFixt
 
     def work(on_progress: OnProgress) -> Mapping[str, Any]:
         on_progress(HALF)
-        assert read_told(root, "key") == Told(HALF)
+        assert read_status(root, "key") == JobStatus(HALF)
         on_progress(Progress("loading", 2, 2, "tasks"))  # too soon after the other
-        assert read_told(root, "key") == Told(HALF)
+        assert read_status(root, "key") == JobStatus(HALF)
         return {"rows": 20}
 
     assert run_program(root, "key", work) == 0
-    assert read_told(root, "key") == Told(result={"rows": 20})
+    assert read_status(root, "key") == JobStatus(result={"rows": 20})
     assert capsys.readouterr().out == '{"rows": 20}\n'
 
 
@@ -59,7 +59,7 @@ def test_errors_are_told(
         raise raised
 
     assert run_program(str(tmp_path), "key", work) == code
-    error = read_told(str(tmp_path), "key").error
+    error = read_status(str(tmp_path), "key").error
     assert error is not None and (str(error), error.exit_code) == (said, code)
     assert said in capsys.readouterr().err
 
@@ -70,7 +70,7 @@ def test_a_bug_is_told_and_traced(tmp_path: Path) -> None:
 
     with pytest.raises(ZeroDivisionError):
         run_program(str(tmp_path), "key", work)
-    assert "the job failed: ZeroDivisionError: by zero" in str(read_told(str(tmp_path), "key").error)
+    assert "the job failed: ZeroDivisionError: by zero" in str(read_status(str(tmp_path), "key").error)
 
 
 def test_work_ends_when_somebody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_work_ends_when_somebody_asks(tmp_path: Path, monkeypatch: pytest.Monkey
         return {}
 
     assert run_program(root, "key", work) == Interrupted.exit_code
-    assert steps == [0, 1] and "the job was cancelled" in str(read_told(root, "key").error)
+    assert steps == [0, 1] and "the job was cancelled" in str(read_status(root, "key").error)
 
 
 def test_work_goes_on_when_nobody_can_be_told(

@@ -18,7 +18,7 @@ from deployer.compute.running.remote_rewrite import RewriteCluster, rewrite_on
 from deployer.errors import DeployerError, Interrupted, Refused
 from deployer.specs.model import TableSpec
 from deployer.system.clock import Clock
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.tables import update_table
 from deployer.tables.inspect.recorded import recorded_table
 from tests.tables.lakes import Lake, flights, sorted_rows
@@ -91,7 +91,7 @@ def wanted(lake: Lake) -> tuple[str, TableSpec]:
     return entry.table_id, replace(recorded_table(lake.store, lake.root, entry).spec, **KEYS)  # type: ignore[arg-type]
 
 
-def up(lake: Lake, cluster: Processes, on_progress: OnProgress = untold) -> None:
+def up(lake: Lake, cluster: Processes, on_progress: OnProgress = no_progress) -> None:
     """What `up` does with the table."""
     table_id, spec = wanted(lake)
     there = RewriteCluster(cluster, True, "demo")
@@ -177,7 +177,9 @@ def test_what_the_job_refuses_is_refused_here(filled: Lake, cluster: Processes) 
     table_id, spec = wanted(filled)
     refused = replace(spec, row_keys=("delay",), split_points=())
     with pytest.raises(Refused, match="'delay' is null in"):
-        rewrite_on(RewriteCluster(cluster, True, "demo"), filled.store, filled.root, table_id, refused, untold, Clock())
+        rewrite_on(
+            RewriteCluster(cluster, True, "demo"), filled.store, filled.root, table_id, refused, no_progress, Clock()
+        )
     assert filled.open().opened.state.dataset == 1
 
 

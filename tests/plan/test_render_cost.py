@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deployer.plan import Plan
-from deployer.plan.cost_delta import MonthlyCost, cost_words
+from deployer.plan.cost_delta import MonthlyCost, describe_cost
 from deployer.plan.render.html import plan_as_html
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown
@@ -63,5 +63,5 @@ def test_without_a_cost_no_rendering_has_one() -> None:
 def test_what_is_too_long_for_a_comment_keeps_its_limit() -> None:
     plan = replace(many(200, LONG["both"][0]), cost=COSTS["partly_known"])
     text = plan_as_markdown(plan)
-    assert len(text.encode()) <= COMMENT_LIMIT and cost_words(COSTS["more"]) not in text
+    assert len(text.encode()) <= COMMENT_LIMIT and describe_cost(COSTS["more"]) not in text
     assert "**cost** about +2.00 USD a month" in text

@@ -16,7 +16,7 @@ from deployer.plan.render.html import plan_as_html, verdict_as_html
 from deployer.plan.render.json_form import plan_as_json, verdict_document
 from deployer.plan.render.markdown import COMMENT_LIMIT, plan_as_markdown, verdict_as_markdown
 from deployer.plan.render.terminal import plan_as_tree, verdict_as_tree
-from deployer.plan.verdict import AskedRule, Enforcement, Verdict, Violation, sorted_violations
+from deployer.plan.verdict import Enforcement, RuleOutcome, Verdict, Violation, sorted_violations
 from deployer.text.visible import json_text
 from tests.plan.lakes import EMPTY, FLIGHTS
 from tests.plan.test_diff import TABLES
@@ -24,9 +24,9 @@ from tests.plan.test_render import HOSTILE, many, parsed, plan_of
 
 GOLDEN = Path(__file__).parent / "golden" / "policy"
 RULES = (
-    AskedRule("key-change", Enforcement.MANDATORY, "Keys stay.", Position("policies/rules.yaml")),
-    AskedRule("has-owner", Enforcement.ADVISORY, "Somebody is there.", Position("policies/owner.py", 4)),
-    AskedRule("old", Enforcement.DISABLED, "", Position("policies/old.sql")),
+    RuleOutcome("key-change", Enforcement.MANDATORY, "Keys stay.", Position("policies/rules.yaml")),
+    RuleOutcome("has-owner", Enforcement.ADVISORY, "Somebody is there.", Position("policies/owner.py", 4)),
+    RuleOutcome("old", Enforcement.DISABLED, "", Position("policies/old.sql")),
 )
 BROKEN = Violation(
     "key-change",
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Plan, Verdict]] = {
     "hostile": (
         plan_of(FLIGHTS, EMPTY),
         Verdict(
-            (AskedRule(HOSTILE, Enforcement.MANDATORY, HOSTILE, Position(HOSTILE)),),
+            (RuleOutcome(HOSTILE, Enforcement.MANDATORY, HOSTILE, Position(HOSTILE)),),
             (HOSTILE_RULE, replace(HOSTILE_RULE, approved=HOSTILE)),
             (HOSTILE,),
             HOSTILE,

@@ -11,9 +11,9 @@ from deployer.errors import InvalidInput
 from deployer.plan import changes as c
 from deployer.plan.targets import (
     Targets,
+    describe_targets,
     needs_instance,
     resolve_targets,
-    target_words,
     targets_as_json,
     targets_from_json,
 )
@@ -121,7 +121,7 @@ WORDS = {
 
 @pytest.mark.parametrize("words", WORDS)
 def test_targets_in_words(words: str) -> None:
-    assert target_words(WORDS[words]) == words
+    assert describe_targets(WORDS[words]) == words
 
 
 ON_S3 = replace(INSTANCE, root="s3://bucket/demo")

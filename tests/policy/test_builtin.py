@@ -410,9 +410,9 @@ WHERE: dict[str, tuple[dict[str, object], str, list[str]]] = {
 
 @pytest.mark.parametrize("name", WHERE)
 def test_a_rule_holds_where_it_says(name: str, tmp_path: Path) -> None:
-    options, stack, standings = WHERE[name]
+    options, stack, service_statuses = WHERE[name]
     verdict = verdict_of(tmp_path, policy("required-tags", **options), view_of(FLIGHTS, EMPTY, stack=stack))
-    assert [violation.standing for violation in verdict.violations] == standings
+    assert [violation.standing for violation in verdict.violations] == service_statuses
     assert len(verdict.rules) == (name != "another_stack")
 
 

@@ -20,7 +20,7 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAg
 
 
 @pytest.fixture
-def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[masking.Known]:
+def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[masking.KnownSecrets]:
     for name in ("GITHUB_TOKEN", "PULUMI_CONFIG_PASSPHRASE"):
         monkeypatch.delenv(name, raising=False)
     with masking.scope() as found:
@@ -54,7 +54,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("text", WRITTEN.values(), ids=WRITTEN.keys())
-def test_a_secret_is_masked_however_it_is_written(text: str, known: masking.Known) -> None:
+def test_a_secret_is_masked_however_it_is_written(text: str, known: masking.KnownSecrets) -> None:
     """F31: a token in a message, an URL, a header or a document."""
     shown = masking.masked(text)
     assert masking.MASK in shown
@@ -112,7 +112,9 @@ def test_secrets_that_hold_each_other_are_masked_whole() -> None:
         assert masking.masked("password-of-production password") == "[secret] [secret]"
 
 
-def test_what_is_printed_is_masked_across_writes(known: masking.Known, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_printed_is_masked_across_writes(
+    known: masking.KnownSecrets, capsys: pytest.CaptureFixture[str]
+) -> None:
     """F31: programs, rules and commands print in parts."""
     with shown_streams():
         sys.stdout.write(SECRET[:10])

@@ -15,8 +15,8 @@ from deployer.cli.data.query import RowFormat, write_rows
 from deployer.errors import InvalidInput, Refused
 from deployer.files.private import open_lock, replacing, write_private
 from deployer.state import create_store, open_reader, open_store, remove_store
-from deployer.state.backends.fair_lock import Turns
-from deployer.state.backends.group_commit import Line
+from deployer.state.backends.fair_lock import FairLock
+from deployer.state.backends.group_commit import CommitQueue
 from deployer.state.model.entities import INSTANCE_LOG
 from deployer.storage.objects import LocalObjects
 from deployer.tables.ingest.rows.bad_row_files import write_bad_rows
@@ -219,9 +219,9 @@ def test_locks_are_opened_through_no_link(tmp_path: Path) -> None:
     lock.symlink_to(elsewhere)
     with pytest.raises(OSError, match="symbolic links"):
         open_lock(lock)
-    with Turns(lock).taken() as waited:
+    with FairLock(lock).taken() as waited:
         assert not waited
-    with Line(lock, tmp_path / "line").turn() as turn:
+    with CommitQueue(lock, tmp_path / "line").turn() as turn:
         assert not turn.waited
     assert not elsewhere.exists()
 

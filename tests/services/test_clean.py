@@ -11,7 +11,7 @@ from typing import Any
 import lance
 import pytest
 
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.recovery import unrecorded
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
@@ -170,14 +170,14 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
 ) -> None:
     """A reader has an old state, and has just read what the versions since then are of, when they are cleaned away."""
     opened = lake.open().opened
-    read, cleaned = unrecorded.marks_since, list[Cleaned]()
+    read, cleaned = unrecorded.metadata_since, list[Cleaned]()
     if records:
         lake.ingest(lake.file(flights(20, 100)), job_id="late")
         compact_table(lake.root, "flights")
     else:  # one that only reads has just read the state: others record what follows while it looks
         lance.write_dataset(flights(20, 100), opened.location, mode="append")
 
-    def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
+    def then_cleaned(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
         found = read(dataset, version)
         if version == opened.state.lance_version and sys._getframe(1).f_code.co_name == "missing_updates":
             monkeypatch.undo()
@@ -187,7 +187,7 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
             cleaned.append(clean(lake))
         return found
 
-    monkeypatch.setattr(unrecorded, "marks_since", then_cleaned)
+    monkeypatch.setattr(unrecorded, "metadata_since", then_cleaned)
     if records:
         state = current(lake.store, lake.root, opened.entry, opened.state)[1]
     else:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from deployer.services.triggers.due import due_in, retry_at, scheduled_run_id
-from deployer.services.triggers.status import Standing, standings
+from deployer.services.triggers.status import ServiceStatus, service_statuses
 from deployer.specs.values.schedules import firing_times, last_firing
 from deployer.state.model.entities import File, Files, Partition, TableProperties, TableState
 from deployer.state.model.services import Figures, Run, RunStatus, Service
@@ -99,8 +99,8 @@ def test_failures_are_tried_again_later_and_later() -> None:
     assert retry_at(state(runs[0], run("SUCCEEDED", THREE + DAY)), "CLEAN") == 0
 
 
-def one(now: TableState, at: int, before: TableState | None = None) -> Standing:
-    [found] = standings(now, at, dict, lambda: before)
+def one(now: TableState, at: int, before: TableState | None = None) -> ServiceStatus:
+    [found] = service_statuses(now, at, dict, lambda: before)
     return found
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from deployer.state.log.service_reducer import open_run
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     PauseService,
     PutService,
@@ -137,7 +137,7 @@ def next_service_updates(draw: st.DrawFn, state: TableState, number: int) -> Seq
     ]
     choices += [RunStarted(run_id, f"holder-{number}", 1000) for run_id in queued]
     choices += [LeaseRenewed(run_id, 5, draw(JSON_OBJECTS)) for run_id in running]
-    choices += [CancelWished(run_id) for run_id in running]
+    choices += [CancelRequested(run_id) for run_id in running]
     choices += [RunEnded(run_id, "FAILED", draw(instances(Figures)), "why") for run_id in queued + running]
     choices += [update(each) for each in state.services for update in (PauseService, ResumeService, RemoveService)]
     choices += [SavepointRemoved(name) for name in state.savepoints]

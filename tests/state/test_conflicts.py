@@ -19,7 +19,7 @@ from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.reducer import apply, empty_state
 from deployer.state.log.requirements import InstanceRequirement, TableRequirement
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -229,7 +229,7 @@ def service_sample(name: str, number: int, lease_until: int, *, of_queued: bool 
         case "renew-lease":
             return [LeaseRenewed(running, 2_000_000, {"done": 1})], s.to_go_on(running, "me")
         case "ask-to-end":
-            return [CancelWished(running)], s.to_ask_to_end(running)
+            return [CancelRequested(running)], s.to_ask_to_end(running)
         case "end-run":
             return [RunEnded(running, "SUCCEEDED")], s.to_go_on(running, "me")
         case "fail-dead":

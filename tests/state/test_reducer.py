@@ -17,7 +17,7 @@ from deployer.state.log.entries import LogEntry
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.reducer import apply, empty_state, fold
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     PauseService,
     PutService,
@@ -147,7 +147,7 @@ def test_pausing_is_told_to_the_run_and_cancelling_stands() -> None:
     assert paused.runs["over"] == SERVED.runs["over"]
     resumed = _after(paused, ResumeService("COMPACT"))
     assert (resumed.services["COMPACT"].paused, resumed.runs["going"].wish) == (False, None)
-    cancelled = _after(paused, CancelWished("going"))
+    cancelled = _after(paused, CancelRequested("going"))
     assert _after(cancelled, ResumeService("COMPACT")).runs["going"].wish == "cancel"
     assert _after(SERVED, PutService(Service("COMPACT", paused=True))).runs["going"].wish is None
 
@@ -232,7 +232,7 @@ REFUSED: list[tuple[State, Update, str]] = [
     (SERVED, RunEnded("over", "FAILED"), "run over is SUCCEEDED and cannot become FAILED"),
     (SERVED, RunEnded("waiting", "SUCCEEDED"), "run waiting is QUEUED and cannot become SUCCEEDED"),
     (SERVED, LeaseRenewed("waiting", 1), "run waiting is QUEUED, not RUNNING"),
-    (SERVED, CancelWished("over"), "run over is SUCCEEDED, not RUNNING"),
+    (SERVED, CancelRequested("over"), "run over is SUCCEEDED, not RUNNING"),
     (SERVED, SavepointTaken("one"), "the table has a savepoint one already"),
     (SERVED, SavepointTaken("../one"), "a savepoint cannot be called '../one'"),
     (SERVED, SavepointRemoved("two"), "the table has no savepoint two"),

@@ -16,7 +16,7 @@ import pytest
 
 from deployer.errors import Corrupt, InvalidInput, NotFound, Refused
 from deployer.state.backends.protocol import SnapshotRecord
-from deployer.state.log.cache import Known
+from deployer.state.log.cache import CachedState
 from deployer.state.log.service_updates import MoveServices, PutService, RunEnded, RunQueued, RunStarted, SavepointTaken
 from deployer.state.log.updates import (
     CommitStarted,
@@ -373,7 +373,7 @@ def test_a_reader_whose_snapshot_is_removed_under_it_reads_the_newest(past: str)
     whole = reader._snapshots.read
     passed: list[SnapshotRecord] = []
 
-    def removed_first(pointer: SnapshotRecord) -> Known:
+    def removed_first(pointer: SnapshotRecord) -> CachedState:
         if not passed:
             passed.append(pointer)
             _commits(writer, 10, first=200)
@@ -388,7 +388,7 @@ def test_a_past_that_is_removed_while_it_is_read_is_not_made_up(past: str) -> No
     reader, backend = store_at(past), backend_of(store_at(past))
     whole = reader._snapshots.load
 
-    def removed_after(pointer: SnapshotRecord) -> Known:
+    def removed_after(pointer: SnapshotRecord) -> CachedState:
         loaded = whole(pointer)
         backend.truncate(TABLE, 30)
         return loaded

@@ -8,25 +8,25 @@ import os
 from pathlib import Path
 from typing import Any
 
-from deployer.state.backends.fair_lock import Turns
+from deployer.state.backends.fair_lock import FairLock
 
 LONG = 60.0
 
 
 def holding(path: Path, held: Any, let_go: Any) -> None:
-    with Turns(path, LONG).taken():
+    with FairLock(path, LONG).taken():
         held.set()
         let_go.wait(LONG)
 
 
 def counting(path: Path, counter: Path, times: int) -> None:
     for _ in range(times):
-        with Turns(path, LONG).taken():
+        with FairLock(path, LONG).taken():
             counter.write_text(str(int(counter.read_text()) + 1))
 
 
 def test_a_free_turn_is_taken_without_waiting(tmp_path: Path) -> None:
-    turns = Turns(tmp_path / "turn")
+    turns = FairLock(tmp_path / "turn")
     for _ in range(3):
         with turns.taken() as waited:
             assert not waited
@@ -51,12 +51,12 @@ def test_who_waits_in_vain_goes_on_and_leaves_the_lock_free(tmp_path: Path) -> N
     holder = context.Process(target=holding, args=(tmp_path / "turn", held, let_go))
     holder.start()
     assert held.wait(LONG)
-    turns = Turns(tmp_path / "turn", patience=0.01)
+    turns = FairLock(tmp_path / "turn", patience=0.01)
     with turns.taken() as waited:
         assert waited
     let_go.set()
     holder.join(LONG)
-    with Turns(tmp_path / "turn", LONG).taken():  # the wait that was given up lets go as soon as it has the lock
+    with FairLock(tmp_path / "turn", LONG).taken():  # the wait that was given up lets go as soon as it has the lock
         descriptor = os.open(tmp_path / "turn", os.O_RDWR)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

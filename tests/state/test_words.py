@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from deployer.state.log.describe import update_words
+from deployer.state.log.describe import describe_update
 from deployer.state.log.service_updates import (
     LeaseRenewed,
     MoveServices,
@@ -93,9 +93,9 @@ WORDS: list[tuple[Update, str]] = [
 
 @pytest.mark.parametrize(("update", "words"), WORDS, ids=[words for _, words in WORDS])
 def test_words(update: Update, words: str) -> None:
-    assert update_words(update) == words
+    assert describe_update(update) == words
 
 
 @given(members(Update))
 def test_all_can_be_told(update: Update) -> None:
-    assert update_words(update)
+    assert describe_update(update)

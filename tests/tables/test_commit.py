@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from deployer.datasets.commit_metadata import ALSO, Mark, marks_of, properties_of
+from deployer.datasets.commit_metadata import ALSO, CommitMetadata, commit_metadata_of, properties_of
 from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict
 from deployer.state.log.updates import SetSchema
@@ -176,15 +176,17 @@ def test_one_that_always_loses_is_refused_and_can_be_run_again(lake: Lake, monke
 def test_marks_round_trip(lake: Lake) -> None:
     opened = lake.table().opened
     written = write_sorted(opened.layout(), flights(5), opened.state.leaves()[0].partition_id)
-    mark = Mark("job", "ingest", 5, tuple(each.marked for each in written))
-    assert Mark.of(mark.to_properties()) == mark
-    other, third = replace(mark, job_id="other"), Mark('"[', "append", 0)
-    assert marks_of(properties_of([mark, other, third])) == (mark, other, third)
-    assert properties_of([mark]) == mark.to_properties() and marks_of(mark.to_properties()) == (mark,)
+    mark = CommitMetadata("job", "ingest", 5, tuple(each.marked for each in written))
+    assert CommitMetadata.of(mark.to_properties()) == mark
+    other, third = replace(mark, job_id="other"), CommitMetadata('"[', "append", 0)
+    assert commit_metadata_of(properties_of([mark, other, third])) == (mark, other, third)
+    assert properties_of([mark]) == mark.to_properties() and commit_metadata_of(mark.to_properties()) == (mark,)
     for also in ("[", "1", "[1]", '[{"deployer.job": "x", "deployer.files": "["}]'):  # then it is nobody's
-        assert marks_of({**mark.to_properties(), ALSO: also}) == ()
+        assert commit_metadata_of({**mark.to_properties(), ALSO: also}) == ()
     assert (
-        Mark.of({}) is None and Mark.of(None) is None and Mark.of({"deployer.job": "x", "deployer.files": "["}) is None
+        CommitMetadata.of({}) is None
+        and CommitMetadata.of(None) is None
+        and CommitMetadata.of({"deployer.job": "x", "deployer.files": "["}) is None
     )
 
 

@@ -61,25 +61,25 @@ class Crowd:
 
     def wake(self) -> None:
         """Has all that wait look again."""
-        for path in self.offers("pipe"):
+        for path in self.requests("pipe"):
             with suppress(OSError):  # nobody waits any more
                 pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
                 os.write(pipe, b"turn\n")
                 os.close(pipe)
 
-    def offers(self, kind: str = "offer") -> list[Path]:
+    def requests(self, kind: str = "offer") -> list[Path]:
         return sorted(self.folder.glob(f"*.{kind}"))
 
     def append(self, number: int, job_id: str = "", appender: Appender | None = None) -> Future[Committed]:
         """Begins the append of a number in a thread, and returns when it waits."""
         appender = appender or open_appender(self.lake.root, "air.flights")
-        before = len(self.offers())
+        before = len(self.requests())
         found = self._threads.submit(appender.append, flights(ROWS, ROWS * number), job_id or f"job-{number}")
         self._until(before + 1, found.done)
         return found
 
     def process(self, number: int, failpoint: str = "") -> subprocess.Popen[str]:
-        before = len(self.offers())
+        before = len(self.requests())
         found = subprocess.Popen(
             [sys.executable, "-m", "tests.tables.append_worker", self.lake.root, f"job-{number}", str(ROWS * number)],
             env=os.environ | {"DEPLOYER_FAILPOINT": failpoint},
@@ -90,7 +90,7 @@ class Crowd:
         return found
 
     def _until(self, waiting: int, ended: Callable[[], object]) -> None:
-        while len(self.offers()) < waiting:
+        while len(self.requests()) < waiting:
             assert not ended(), "it ended before it waited"
             time.sleep(0.005)
 
@@ -110,7 +110,7 @@ class Crowd:
 
 @pytest.fixture
 def crowd(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crowd]:
-    monkeypatch.setattr(line, "LOOKING", LONG)
+    monkeypatch.setattr(line, "POLL_SECONDS", LONG)
     monkeypatch.setattr(line, "PATIENCE", LONG)
     lake.table()
     with ThreadPoolExecutor(8) as threads:
@@ -190,7 +190,7 @@ def test_a_job_that_two_writers_do_at_once_is_done_once(crowd: Crowd) -> None:
 def test_a_table_that_is_dropped_meanwhile_refuses_all(crowd: Crowd) -> None:
     with crowd.held():
         waiting = [crowd.append(number) for number in range(2)]
-        calls = [os.open(path, os.O_WRONLY) for path in crowd.offers("pipe")]
+        calls = [os.open(path, os.O_WRONLY) for path in crowd.requests("pipe")]
         crowd.lake.store.remove_table_log(crowd.lake.open().opened.entry.table_id)
     while any(not append.done() for append in waiting):
         for each in calls:
@@ -345,7 +345,7 @@ def test_what_another_version_offers_is_left_to_it(lake: Lake) -> None:
     pending = Pending.of("job-0", "append", written, opened.state.schema, opened.state.dataset)
     body = pending.to_bytes()
     found = Pending.from_bytes(body)
-    assert found is not None and found.mark == pending.mark and list(found.fragments) == list(pending.fragments)
+    assert found is not None and found.info == pending.info and list(found.fragments) == list(pending.fragments)
     assert Pending.from_bytes(body.replace(b'"format": 1', b'"format": 2')) is None
     assert Pending.from_bytes(body.replace(f'"{lance.__version__}"'.encode(), b'"0.1"')) is None
     assert Pending.from_bytes(b"{}") is None and Pending.from_bytes(b"\x00") is None

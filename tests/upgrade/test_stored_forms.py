@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deployer.datasets.clustering import Clustered
-from deployer.datasets.commit_metadata import Mark, MarkedFile, marks_of, properties_of
+from deployer.datasets.commit_metadata import CommitMetadata, CommittedFile, commit_metadata_of, properties_of
 from deployer.datasets.key_ranges import KeyRange
 from deployer.datasets.writer import Written
 from deployer.engine.persistence.deployment import open_deployment, to_deployment
@@ -235,9 +235,17 @@ WRITTEN = [
     Written({"id": 0}, None, 0, None, False),
 ]
 MARKS = [
-    Mark("job-1", "ingest", 30, (MarkedFile("a.lance", "root", KEYS, True), MarkedFile("b", None, None, False)), "x"),
-    Mark("job-2", "cluster", 3, (MarkedFile("c", "leaf", KEYS, False, Clustered("zorder(a)", (b"l",), (b"h",))),)),
-    Mark("fence-1", "fence", 0),
+    CommitMetadata(
+        "job-1",
+        "ingest",
+        30,
+        (CommittedFile("a.lance", "root", KEYS, True), CommittedFile("b", None, None, False)),
+        "x",
+    ),
+    CommitMetadata(
+        "job-2", "cluster", 3, (CommittedFile("c", "leaf", KEYS, False, Clustered("zorder(a)", (b"l",), (b"h",))),)
+    ),
+    CommitMetadata("fence-1", "fence", 0),
 ]
 TREE = (Partition("root", None, b"", None, ("l", "r"), b"m"), Partition("l", "root", b"", b"m"))
 
@@ -280,8 +288,8 @@ def test_other_records_are_read_as_they_were_stored(tmp_path: Path) -> None:
         if (read := READERS.get(name.partition(",")[0])) is not None:
             assert to_bytes(read(text.encode(), "here")).decode() == text
     for mark in MARKS:
-        assert Mark.of(expected[f"mark of {mark.job_id}"]) == mark
-    assert marks_of(expected["marks of all"]) == tuple(MARKS)
+        assert CommitMetadata.of(expected[f"mark of {mark.job_id}"]) == mark
+    assert commit_metadata_of(expected["marks of all"]) == tuple(MARKS)
     stored(tmp_path)
     assert Progress(str(tmp_path)).tree() == TREE
     assert Progress(str(tmp_path)).ledger(0).finished() == {7: tuple(WRITTEN)}

@@ -32,7 +32,7 @@ from deployer.state import open_store
 from deployer.state.backends.protocol import Record
 from deployer.state.log.entries import from_record
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     RunEnded,
     RunQueued,
@@ -253,7 +253,7 @@ def finish_logs(root: Path) -> None:
         store.commit(carriers, [RunQueued("run-died", "COMPACT", "on demand")])
         store.commit(carriers, [RunStarted("run-died", "a-worker", 60_000)])
         store.commit(carriers, [LeaseRenewed("run-died", 60_000, {"files": 1})])
-        store.commit(carriers, [CancelWished("run-died")])
+        store.commit(carriers, [CancelRequested("run-died")])
         store.commit(carriers, [RunEnded("run-died", "CANCELLED", reason="cancelled")])
         for log in store.logs():
             if log == INSTANCE_LOG:

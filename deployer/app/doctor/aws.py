@@ -187,8 +187,8 @@ def _never_ask(session: Any) -> None:
 
 def said(error: ClientError) -> str:
     """`AccessDenied: …`, as AWS said it."""
-    told = error.response.get("Error", {})
-    code, message = str(told.get("Code", "unknown")), one_line(told.get("Message", ""))
+    what_is_there = error.response.get("Error", {})
+    code, message = str(what_is_there.get("Code", "unknown")), one_line(what_is_there.get("Message", ""))
     return f"{code}: {message}" if message and message != code else code
 
 
@@ -224,10 +224,12 @@ def credentials(aws: Aws) -> Finding:
         ends = "temporary, until when is not known" if found.token else "they do not expire"
         return ok(f"from {source}; {ends}", **details)
     left = expiry - dt.datetime.now(dt.UTC)
-    told = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
+    what_is_there = f"from {source}; they expire at {expiry.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC"
     if found.method == "env" and left < _SOON:
-        return warning(told, "renew them before a long `up` or load: nothing renews what is in variables", **details)
-    return ok(told, **details)
+        return warning(
+            what_is_there, "renew them before a long `up` or load: nothing renews what is in variables", **details
+        )
+    return ok(what_is_there, **details)
 
 
 def identity(aws: Aws) -> Finding:
@@ -292,10 +294,10 @@ def clock(aws: Aws) -> Finding:
 def judged_skew(seconds: float, url: str) -> Finding:
     """`seconds`: how far the clock of `url` is before this machine's."""
     off = round(abs(seconds))
-    told = f"{off} s {'behind' if seconds > 0 else 'before'} that of {url}" if off > 1 else f"as that of {url}"
+    what_is_there = f"{off} s {'behind' if seconds > 0 else 'before'} that of {url}" if off > 1 else f"as that of {url}"
     remedy = "set the clock by NTP: AWS refuses signatures of another time"
     if off > MOST_SKEW:
-        return wrong(told, remedy, seconds=-round(seconds))
+        return wrong(what_is_there, remedy, seconds=-round(seconds))
     if off > SOME_SKEW:
-        return warning(told, remedy, seconds=-round(seconds))
-    return ok(told, seconds=-round(seconds))
+        return warning(what_is_there, remedy, seconds=-round(seconds))
+    return ok(what_is_there, seconds=-round(seconds))

@@ -224,11 +224,11 @@ def quotas(aws: Aws, lake: Lake) -> Finding:
 def judged_quota(most: float, clusters: Sequence[Cluster]) -> Finding:
     """`most` vCPUs at a time in the account; a cluster takes its workers and a driver."""
     over = [f"{each.name} ({need:g})" for each in clusters if (need := _cpus(each)) is not None and need > most]
-    told = f"{most:g} vCPUs of EMR Serverless at a time"
+    what_is_there = f"{most:g} vCPUs of EMR Serverless at a time"
     if over:
-        what = f"{told}, and {', '.join(over)} may take more"
+        what = f"{what_is_there}, and {', '.join(over)} may take more"
         return warning(what, "ask for more in Service Quotas, or lower `max_workers`", vcpus=most)
-    return ok(f"{told}; {count(len(clusters), 'cluster')} within it", vcpus=most)
+    return ok(f"{what_is_there}; {count(len(clusters), 'cluster')} within it", vcpus=most)
 
 
 def _cpus(cluster: Cluster) -> int | None:

@@ -68,8 +68,10 @@ def judged_packages(required: Sequence[str]) -> Finding:
     misfits = list(_misfits(wanted))
     if misfits:
         names = " ".join(f"'{name}{wants}'" for name, wants, _ in misfits)
-        told = ", ".join(f"{name} is {has or 'missing'} (needs {wants or 'any'})" for name, wants, has in misfits)
-        return wrong(told, f"pip install {names}", packages=[name for name, _, _ in misfits])
+        what_is_there = ", ".join(
+            f"{name} is {has or 'missing'} (needs {wants or 'any'})" for name, wants, has in misfits
+        )
+        return wrong(what_is_there, f"pip install {names}", packages=[name for name, _, _ in misfits])
     return ok(f"{len(wanted)} of {len(wanted)} in their ranges")
 
 
@@ -104,15 +106,15 @@ def pulumi_cli(engine: str) -> Finding:
             )
         return ok("not on PATH; the embedded engine is used")
     try:
-        told = subprocess.run(
+        what_is_there = subprocess.run(
             [found, "version"], capture_output=True, text=True, timeout=_STARTS_WITHIN, check=True
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError) as error:
         what = f"{found} does not tell its version: {type(error).__name__}"
         return (warning if engine == "embedded" else wrong)(what, "install it anew, or take it off PATH")
     if engine == "embedded":
-        return ok(f"{told}; not used, as the instance says `engine: embedded`", version=told)
-    return ok(f"{told} at {found}", version=told)
+        return ok(f"{what_is_there}; not used, as the instance says `engine: embedded`", version=what_is_there)
+    return ok(f"{what_is_there} at {found}", version=what_is_there)
 
 
 def lake_provider(project: Project | None, engine: str) -> Finding:

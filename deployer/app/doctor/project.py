@@ -64,8 +64,8 @@ def read_place(project_dir: Path | None, stack: str, specs: Path | None) -> Plac
         lake = workspace.lake()
     except DeployerError as error:
         return Place(found, _specs_finding(error), workspace, root=_declared_root(workspace))
-    told = f"{count(len(lake.tables), 'table')} in {count(len(lake.files), 'file')}"
-    return Place(found, ok(told), workspace, lake, workspace.root(lake))
+    what_is_there = f"{count(len(lake.tables), 'table')} in {count(len(lake.files), 'file')}"
+    return Place(found, ok(what_is_there), workspace, lake, workspace.root(lake))
 
 
 def _as_finding(error: DeployerError) -> Finding:
@@ -138,9 +138,11 @@ def local_root(root: str) -> Finding:
     kind = file_system(there, _mounts())
     if (folder / "_state" / "state.db").exists():  # a lake, in which a look leaves no trace
         if not os.access(folder / "_state" / "state.db", os.W_OK):
-            told = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
+            what_is_there = f"{folder}, {kind or 'file system not known'}, can be read and not written to"
             return warning(
-                told, "enough for previews and queries; look at its rights before `up`", file_system=kind or None
+                what_is_there,
+                "enough for previews and queries; look at its rights before `up`",
+                file_system=kind or None,
             )
         return judged_root(f"{folder}", kind, shutil.disk_usage(folder).free)
     try:
@@ -159,16 +161,18 @@ _LOCAL_DISK = "put the root on a disk of this machine, or on S3"
 
 def judged_root(root: str, kind: str, free: int) -> Finding:
     """What a root that can be written to is worth: `kind` of file system (empty: not known), `free` bytes."""
-    told = f"{root}, {kind or 'file system not known'}, {size(free)} free"
+    what_is_there = f"{root}, {kind or 'file system not known'}, {size(free)} free"
     details = {"file_system": kind or None, "free_bytes": free}
     if free < _TOO_LITTLE:
-        return wrong(told, "free some space: a load writes its rows before it removes anything", **details)
+        return wrong(what_is_there, "free some space: a load writes its rows before it removes anything", **details)
     if _SHARED.fullmatch(kind):
-        what = f"{told}; several machines may share it, and the state's file works on one at a time"
+        what = f"{what_is_there}; several machines may share it, and the state's file works on one at a time"
         return warning(what, _LOCAL_DISK, **details)
     if free < _LITTLE:
-        return warning(told, "free some space: a rewrite keeps the old rows beside the new ones for days", **details)
-    return ok(told, **details)
+        return warning(
+            what_is_there, "free some space: a rewrite keeps the old rows beside the new ones for days", **details
+        )
+    return ok(what_is_there, **details)
 
 
 def file_system(folder: Path, mounts: str) -> str:
@@ -231,8 +235,8 @@ def state_store(root: str, unready: Callable[[], str] = lambda: "") -> Finding:
             return wrong(error.what, error.remedy)
         return not_applicable("there is none yet: `deployer up` makes it")
     if unreadable:
-        told = "; ".join(f"{table.address}: {table.what}" for table in unreadable.values())
-        what = f"{len(unreadable)} of {count(tables, 'table')} cannot be read: {told}"
+        what_is_there = "; ".join(f"{table.address}: {table.what}" for table in unreadable.values())
+        what = f"{len(unreadable)} of {count(tables, 'table')} cannot be read: {what_is_there}"
         return wrong(what, "deployer state verify", format=FORMAT, tables=tables, unreadable=sorted(unreadable))
     backend = "DynamoDB" if root.startswith("s3://") else "SQLite"
     return ok(f"{backend}, format {FORMAT}, {count(tables, 'table')}", format=FORMAT, tables=tables)

@@ -14,7 +14,7 @@ from deployer.app.stack.owner import refuse_others_lake
 from deployer.app.stack.state import Applied, applied_resources
 from deployer.app.workspace import Workspace
 from deployer.datasets.dataset import dataset_location
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.errors import DeployerError, NotFound
 from deployer.live.model import LiveLake, LiveTable, Unreadable
 from deployer.live.provenance import (
@@ -149,7 +149,7 @@ def _items(
         elif resource.id not in unreadable:
             entry = entries.get(resource.id)
             try:
-                with lance_in_words(dataset_location(root, entry) if entry else root):
+                with lance_errors(dataset_location(root, entry) if entry else root):
                     items += _of_table(
                         store, root, address, resource, live.tables.get(live.applied.get(address, "")), entry
                     )

@@ -30,12 +30,12 @@ def looked_up(plan: Plan, lake: Lake, live: LiveLake, root: str) -> tuple[Plan, 
         if table is None:
             found.append(resource)
             continue
-        from deployer.datasets.errors import lance_in_words
+        from deployer.datasets.errors import lance_errors
         from deployer.tables.schema.check import checked_on_data  # it loads Arrow's functions
         from deployer.tables.schema.column_sizes import sized_on_disk
 
         try:
-            with lance_in_words(f"{root.rstrip('/')}/{table.location}"):
+            with lance_errors(f"{root.rstrip('/')}/{table.location}"):
                 alone = replace(plan, resources=(resource,))
                 found += sized_on_disk(checked_on_data(alone, live, root), live, root).resources
         except (Corrupt, NotFound) as error:

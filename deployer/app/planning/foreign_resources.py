@@ -14,7 +14,7 @@ from deployer.provider.urn import address_of, type_of
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ForeignResource:
     """A resource of another provider. `kept`: a deletion takes it out of the stack, and leaves it where it is."""
 
     name: str
@@ -29,11 +29,11 @@ class Standing:
         return Foreign(f"{self.type} {self.name}", "delete")
 
 
-def standing_resources(workspace: Workspace, engine: Engine) -> tuple[Standing, ...]:
+def foreign_resources(workspace: Workspace, engine: Engine) -> tuple[ForeignResource, ...]:
     """The resources of other providers in Pulumi's state, by type and name: its own order is that of the last run."""
     deployment = engine.export(workspace.stack_ref).get("deployment") or {}
     found = (
-        Standing(
+        ForeignResource(
             str(resource["urn"]).split("::", 3)[3],
             type_of(resource["urn"]),
             bool(resource.get("protect")),
@@ -49,7 +49,7 @@ def standing_resources(workspace: Workspace, engine: Engine) -> tuple[Standing, 
     return tuple(sorted(found, key=lambda each: (each.type, each.name)))
 
 
-def refuse_protected(standing: Sequence[Standing], allowed: Collection[str]) -> None:
+def refuse_protected(standing: Sequence[ForeignResource], allowed: Collection[str]) -> None:
     """Raises Refused, before anything is deleted, when something protected was not allowed by name."""
     refused = sorted(each.name for each in standing if each.protected and each.name not in allowed)
     if refused:

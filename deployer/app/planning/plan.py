@@ -14,7 +14,7 @@ from deployer.app.planning.cost_estimate import with_cost
 from deployer.app.planning.data_checks import looked_up, with_removals
 from deployer.app.planning.foreign import note_plugins, with_foreign
 from deployer.app.planning.policies import judged, opened_policies
-from deployer.app.planning.prefetch import Ahead, reading_ahead
+from deployer.app.planning.prefetch import Prefetched, reading_ahead
 from deployer.app.planning.rewrite_place import with_rewrite_place
 from deployer.app.planning.targeting import (
     Chosen,
@@ -83,7 +83,7 @@ def plan_lake(
     workspace: Workspace,
     lake: Lake,
     allow_destroy: Collection[str],
-    ahead: Ahead | None = None,
+    ahead: Prefetched | None = None,
     chosen: Chosen = (),
     *,
     ask_engine: bool = True,

@@ -13,7 +13,7 @@ from deployer.console.output import note
 from deployer.errors import NotFound
 from deployer.live.model import LiveLake
 from deployer.plan import Plan
-from deployer.plan.targets import target_words
+from deployer.plan.targets import describe_targets
 from deployer.provider.unplanned import POLICIES, has_policies
 from deployer.specs.model import Lake
 
@@ -88,7 +88,7 @@ def _judged(
     verdict = evaluate(policies, view)
     if targets is not None:
         verdict = replace(
-            verdict, notes=(f"rules were asked about the targets alone: {target_words(targets)}", *verdict.notes)
+            verdict, notes=(f"rules were asked about the targets alone: {describe_targets(targets)}", *verdict.notes)
         )
     return replace(plan, verdict=replace(verdict, ref=ref))
 

@@ -33,7 +33,7 @@ _MANY = (Column, LiveTable, Storage, TableSpec, TableStatistics)
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Prefetched:
     """What was read ahead: the lake at `root`, an absolute path, and what Pulumi's state holds."""
 
     root: str
@@ -42,7 +42,7 @@ class Ahead:
 
 
 @contextmanager
-def reading_ahead(workspace: Workspace) -> Iterator[Callable[[], Ahead | None]]:
+def reading_ahead(workspace: Workspace) -> Iterator[Callable[[], Prefetched | None]]:
     """Starts to read. Inside the block, the function waits for what was read: None when that came to nothing.
 
     The second process is over when the block is, however that ends.
@@ -75,13 +75,13 @@ def _may_fork() -> bool:
         return False
 
 
-def _received(pipe: io.BufferedReader) -> Ahead | None:
+def _received(pipe: io.BufferedReader) -> Prefetched | None:
     """What the second process sent. It is a fork of this one, so that its pickles are as good as own objects."""
     try:
         found = pickle.load(pipe)  # noqa: S301
     except (EOFError, pickle.UnpicklingError):
         return None  # it came to nothing
-    return found if isinstance(found, Ahead) else None
+    return found if isinstance(found, Prefetched) else None
 
 
 def _send(workspace: Workspace, sender: int) -> None:
@@ -101,7 +101,7 @@ def _send(workspace: Workspace, sender: int) -> None:
         os._exit(0)
 
 
-def _read(workspace: Workspace) -> Ahead | None:
+def _read(workspace: Workspace) -> Prefetched | None:
     from deployer.provider.resources.run_context import Stores
 
     recorded = read_recorded(workspace.stack_ref)
@@ -111,10 +111,10 @@ def _read(workspace: Workspace) -> Ahead | None:
     if "://" in declared:
         return None
     root = resolve_root(workspace.dir, declared)
-    return Ahead(root, Stores(workspace.dir).live_lake(root), recorded)
+    return Prefetched(root, Stores(workspace.dir).live_lake(root), recorded)
 
 
-def _pickled(found: Ahead) -> bytes:
+def _pickled(found: Prefetched) -> bytes:
     written = io.BytesIO()
     pickler = pickle.Pickler(written, pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = {**dispatch_table, **{kind: _by_constructor(kind) for kind in _MANY}}

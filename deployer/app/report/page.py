@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.app.report.services import ServicesView
-from deployer.plan.render.changes import option_words
+from deployer.plan.render.changes import describe_options
 from deployer.plan.render.templating import render_page
 from deployer.system.clock import utc
 from deployer.tables.inspect.report import Fragment, IndexReport, Span, TableReport, UnreadableTable
@@ -135,7 +135,7 @@ def _index_view(report: IndexReport) -> dict[str, Any]:
     waits = f"waits for {count(index.waits_for_rows, 'row')}" if index.status == "pending" else ""
     return {
         "index": index,
-        "parameters": option_words(index.parameters),
+        "parameters": describe_options(index.parameters),
         "share": 100 * index.indexed_rows / rows if rows else 0,
         "bytes": report.bytes,
         "status": waits or ("" if index.status == "ready" else index.status),

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from deployer.datasets.dataset import dataset_location
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.errors import DeployerError
 from deployer.services.triggers.health import ServiceReport, ServicesReport, services_report
 from deployer.state import open_reader
@@ -77,7 +77,7 @@ def lake_services(root: str, now: dt.datetime) -> dict[str, ServicesView]:
             if entry.status != "active":
                 continue
             try:
-                with lance_in_words(dataset_location(root, entry)):
+                with lance_errors(dataset_location(root, entry)):
                     report = services_report(read_entry(store, root, entry), at)
             except DeployerError:
                 continue
@@ -124,5 +124,7 @@ def _title(run: Run, end: int) -> str:
         for name, before in run.figures.before.items()
         if name in run.figures.after and run.figures.after[name] != before and not isinstance(before, dict | list)
     ]
-    told = "; ".join(filter(None, (", ".join(changes), run.reason)))
-    return f"{run.service} {run.status}, {utc(_began(run))} UTC{seconds} ({run.cause})" + (f": {told}" if told else "")
+    outcome = "; ".join(filter(None, (", ".join(changes), run.reason)))
+    return f"{run.service} {run.status}, {utc(_began(run))} UTC{seconds} ({run.cause})" + (
+        f": {outcome}" if outcome else ""
+    )

@@ -34,11 +34,11 @@ def progress_shown(*, as_json: bool) -> Iterator[OnProgress]:
     with Meter(as_json=as_json) as meter:
         begun = False
 
-        def told(now: Progress) -> None:
+        def report_progress(now: Progress) -> None:
             nonlocal begun
             if not begun:
                 begun = True
                 meter.begin(_TITLE, _TITLE)
             meter.tell(_TITLE, now.doing, now.done, now.total, now.unit)
 
-        yield told
+        yield report_progress

@@ -42,17 +42,18 @@ def _words(event: str, about: Mapping[str, Any]) -> str:
         case "started":
             return f"{where}: started run {about['run']}: {why}"
         case "progress":
-            from deployer.system.progress import in_words
+            from deployer.system.progress import describe_progress
 
-            return f"{where}: {in_words(about['doing'], about['done'], about.get('total'), about.get('unit', ''))}"
+            progress = describe_progress(about["doing"], about["done"], about.get("total"), about.get("unit", ""))
+            return f"{where}: {progress}"
         case "ended":
             changes = [
                 f"{name} {before} → {about['after'][name]}"
                 for name, before in about["before"].items()
                 if name in about["after"] and about["after"][name] != before
             ]
-            told = ": ".join(filter(None, (why, ", ".join(changes))))
-            return f"{where}: {about['status']} after {about['seconds']} s" + (f": {told}" if told else "")
+            outcome = ": ".join(filter(None, (why, ", ".join(changes))))
+            return f"{where}: {about['status']} after {about['seconds']} s" + (f": {outcome}" if outcome else "")
         case "stopped":
             runs = ", ".join(f"{number} {status}" for status, number in sorted(about["runs"].items()))
             return f"stopped; runs that ended: {runs or 'none'}"

@@ -198,7 +198,7 @@ def ingest(
                 note(f"loading {where}: {reason}")
             meter.begin(table, table)
 
-        def told(now: Progress) -> None:
+        def report_progress(now: Progress) -> None:
             doing = f"{now.doing}, {now.rows:,} rows read" if now.rows else now.doing
             meter.tell(table, doing, now.done, now.total, now.unit)
 
@@ -209,7 +209,7 @@ def ingest(
             if not as_json:
                 note(text)
 
-        result = run(root, table, replace(request, paths=tuple(paths)), choose, told, begun, noted)
+        result = run(root, table, replace(request, paths=tuple(paths)), choose, report_progress, begun, noted)
     if not as_json:
         print_result(result, bad_rows)
     due = services_after(root, result.table, choose, as_json=as_json) if request.services else []

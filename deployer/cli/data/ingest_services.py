@@ -26,10 +26,10 @@ def services_after(root: str, table: str, cluster: Callable[[], LocalCluster], *
                 note(f"{due.service} is due: {due.why}")
             meter.begin(table, f"{table} {due.service}")
 
-        def told(now: Progress) -> None:
+        def report_progress(now: Progress) -> None:
             meter.tell(table, now.doing, now.done, now.total, now.unit)
 
-        done = run_due_services(root, table, cluster, told, begun)
+        done = run_due_services(root, table, cluster, report_progress, begun)
     for each in () if as_json else done:
         if each.done is not None:
             print_done(each.done)

@@ -35,7 +35,7 @@ def destroy(
     from dataclasses import replace
 
     from deployer.app.planning.addresses import check_addresses
-    from deployer.app.planning.foreign_resources import refuse_protected, standing_resources
+    from deployer.app.planning.foreign_resources import foreign_resources, refuse_protected
     from deployer.app.planning.orphaned_tables import delete_unknown, end_deletions
     from deployer.app.planning.plan import plan_destroy
     from deployer.app.stack.lock_wait import held_in_time
@@ -52,7 +52,7 @@ def destroy(
     offer_aws_provider(workspace, lake, may_ask=not (yes or as_json))
     with held_in_time(workspace, lake, lock_timeout):
         planned = plan_destroy(workspace, lake, allow_destroy or ())
-        standing = standing_resources(workspace, planned.engine())
+        standing = foreign_resources(workspace, planned.engine())
         planned = replace(planned, plan=replace(planned.plan, foreign=tuple(each.destroyed() for each in standing)))
         check_addresses("--allow-destroy", allow_destroy or (), planned.plan)
         if not as_json:

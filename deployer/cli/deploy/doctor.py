@@ -238,8 +238,8 @@ def _print(results: Sequence[Result]) -> None:
             words.append(Text(f"→ {each.finding.remedy}", "cyan"))
         table.add_row(Text(mark, style), each.name, Group(*words))
     counted = counts(results)
-    told = ", ".join(f"{number} {status.value}" for status, number in counted.items() if number)
+    summary = ", ".join(f"{number} {status.value}" for status, number in counted.items() if number)
     stdout().print(table)
     for why, names in unneeded.items():
         stdout().print(Text(f"not applicable: {', '.join(names)} ({why})", "dim"))
-    stdout().print(Text("Doctor: ", "bold").append(told, "bold red" if counted[Status.WRONG] else "not bold"))
+    stdout().print(Text("Doctor: ", "bold").append(summary, "bold red" if counted[Status.WRONG] else "not bold"))

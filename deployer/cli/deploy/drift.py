@@ -84,9 +84,9 @@ def _print(found: Drift, stack: str) -> None:
     from deployer.text.formatting import count
 
     if found.targets is not None:
-        from deployer.plan.targets import target_words
+        from deployer.plan.targets import describe_targets
 
-        _line(f"Targeted: {target_words(found.targets)}")
+        _line(f"Targeted: {describe_targets(found.targets)}")
     for table in found.unreadable:
         _line(table.address, "bold")
         _line(f"  unreadable, so whether it differs is not known: {table.why}", "red")

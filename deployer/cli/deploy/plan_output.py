@@ -29,14 +29,14 @@ def print_plan(plan: Plan, form: Format, against: str | None = None, saved: Save
     match form:
         case Format.TREE:
             from deployer.console.output import note, stdout
-            from deployer.plan.render.saved_plan import apply_command, saved_words
+            from deployer.plan.render.saved_plan import apply_command, describe_saved_plan
             from deployer.plan.render.terminal import plan_as_tree
 
             stdout().print(plan_as_tree(plan))
             if against is not None:
                 note(f"compared with the specs at {against}; live state was not read")
             if saved is not None:
-                note(f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}")
+                note(f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}")
         case Format.JSON:
             from deployer.console.output import print_json
             from deployer.plan.render.json_form import plan_as_json

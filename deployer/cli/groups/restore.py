@@ -100,10 +100,12 @@ def restore(
         with Meter(as_json=as_json) as meter:
             meter.begin(name, name)
 
-            def told(now: Progress) -> None:
+            def report_progress(now: Progress) -> None:
                 meter.tell(name, now.doing, now.done, now.total, now.unit)
 
-            saved, done = restore_tables(store, root, planned, force=force, save_first=savepoint, on_progress=told)
+            saved, done = restore_tables(
+                store, root, planned, force=force, save_first=savepoint, on_progress=report_progress
+            )
     if as_json:
         print_json({**asked, "tables": [as_document(each) for each in done], "restored": True, "undo": saved})
         return 0

@@ -34,7 +34,7 @@ _RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | 
 
 
 @dataclass(frozen=True, slots=True)
-class RunAsked:
+class RemoteRunRequest:
     """A run of a service on a table. `job_id` names it; a known one is followed and not started twice."""
 
     table: str
@@ -45,7 +45,7 @@ class RunAsked:
 
 
 def run_service_on(
-    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RunAsked, *, as_json: bool, detach: bool
+    cluster: Cluster, workspace: Workspace, lake: Lake, asked: RemoteRunRequest, *, as_json: bool, detach: bool
 ) -> int:
     """Runs the service on the cluster, and shows what came of it as a run on this machine does."""
     root = workspace.root(lake)

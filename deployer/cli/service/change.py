@@ -63,7 +63,7 @@ def create(
     kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         attach(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
-        return _told(target, kind, "attached", write_spec, as_json)
+        return _report(target, kind, "attached", write_spec, as_json)
 
 
 def alter(
@@ -87,7 +87,7 @@ def alter(
     kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         altered(opened, kind, trigger_mode, pairs(option), cluster=cluster, unsafe_raw=unsafe_raw)
-        return _told(target, kind, "changed", write_spec, as_json)
+        return _report(target, kind, "changed", write_spec, as_json)
 
 
 def move(
@@ -171,7 +171,7 @@ def delete(
     kind = kind_named(service)
     with _changed(project, stack, specs, table) as (target, opened):
         detach(opened, kind)
-        return _told(target, kind, "detached", write_spec, as_json)
+        return _report(target, kind, "detached", write_spec, as_json)
 
 
 def pause(
@@ -248,7 +248,7 @@ def _changed(project: Path | None, stack: str, specs: Path | None, table: str) -
         yield target, target.opened()
 
 
-def _told(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool) -> int:
+def _report(target: Target, kind: ServiceKind, done: str, write: bool, as_json: bool) -> int:
     from deployer.cli.inputs.table import write_spec
     from deployer.console.output import note
 

@@ -40,11 +40,11 @@ def check(
     for table in seen:
         if table.trouble:
             lines.append((table.entry.full_name, None, "UNREADABLE", table.trouble))
-        for each in table.standings:
+        for each in table.service_statuses:
             why = each.overdue or each.failed
             if why:
                 lines.append((table.entry.full_name, each.service, "OVERDUE" if each.overdue else "FAILED", why))
-    services = sum(len(table.standings) for table in seen)
+    services = sum(len(table.service_statuses) for table in seen)
     if as_json:
         print_json(
             {

@@ -106,7 +106,7 @@ def run(
     from deployer.console.progress_display import Meter
     from deployer.errors import Interrupted, InvalidInput, InvalidSpecs, Refused
     from deployer.services.registry import run_service, runnable
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
     from deployer.specs.serialized.service_options import options_from_text
     from deployer.state.model.times import as_document
 
@@ -146,9 +146,9 @@ def run(
     if (remote := remote_cluster(instance.clusters, cluster, instance.address)) is not None:
         if isinstance(lake, InvalidSpecs):  # the cluster's roles, bucket and network are declared
             raise lake
-        from deployer.cli.remote.service import RunAsked, run_service_on
+        from deployer.cli.remote.service import RemoteRunRequest, run_service_on
 
-        asked = RunAsked(table, kind, options, engine.value, job_id)
+        asked = RemoteRunRequest(table, kind, options, engine.value, job_id)
         return run_service_on(remote, workspace, lake, asked, as_json=as_json, detach=detach)
     refuse_without_aws(job_id=job_id, detach=detach)
     choose = partial(local_cluster, instance.clusters, cluster, instance.address)
@@ -157,7 +157,7 @@ def run(
     with Meter(as_json=as_json) as meter:
         meter.begin(table, table)
 
-        def told(now: Progress) -> None:
+        def report_progress(now: Progress) -> None:
             meter.tell(table, now.doing, now.done, now.total, now.unit)
 
         done = run_service(
@@ -167,8 +167,8 @@ def run(
             options,
             cluster=choose,
             engine=engine.value,
-            on_progress=told,
-            asked=Asked(cluster=cluster),
+            on_progress=report_progress,
+            asked=RunRequest(cluster=cluster),
         )
     if as_json:
         print_json(as_document(done))

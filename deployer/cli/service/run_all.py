@@ -15,7 +15,7 @@ from deployer.console.progress_display import Meter
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.agent.watch import Seen, is_here
 from deployer.services.registry import run_service
-from deployer.services.runs.runner import Asked
+from deployer.services.runs.runner import RunRequest
 from deployer.specs.model import InstanceSpec
 from deployer.state.model.services import ServiceKind
 from deployer.text.formatting import count
@@ -33,7 +33,7 @@ class Planned:
     service: ServiceKind
     why: str
     cluster: str | None
-    asked: Asked
+    asked: RunRequest
 
 
 def run_all(
@@ -96,7 +96,7 @@ def _run(
     name = f"{each.table} {each.service}"
     meter.begin(name, name)
 
-    def told(now: Progress) -> None:
+    def report_progress(now: Progress) -> None:
         meter.tell(name, now.doing, now.done, now.total, now.unit)
 
     choose = partial(local_cluster, instance.clusters, each.cluster, instance.address)
@@ -108,7 +108,7 @@ def _run(
             options,
             cluster=choose,
             engine=engine,
-            on_progress=told,
+            on_progress=report_progress,
             asked=each.asked,
         )
     finally:
@@ -120,7 +120,7 @@ def _planned(table: Seen, instance: InstanceSpec, kind: ServiceKind | None, clus
     if kind is None:
         for due in table.due:
             where = cluster or services[due.service].cluster
-            asked = Asked(cause=due.cause, cluster=where, new_id=due.run_id)
+            asked = RunRequest(cause=due.cause, cluster=where, new_id=due.run_id)
             yield Planned(name, due.service, due.why, where, asked)
         return
     service = services.get(kind)
@@ -132,7 +132,7 @@ def _planned(table: Seen, instance: InstanceSpec, kind: ServiceKind | None, clus
     elif not is_here(where, instance.clusters):
         note(f"{name} {kind} is left out: its cluster is on AWS; `service run {name} {kind}` runs it there")
     else:
-        yield Planned(name, kind, "the table has it", where, Asked(cluster=where))
+        yield Planned(name, kind, "the table has it", where, RunRequest(cluster=where))
 
 
 def _tell_planned(

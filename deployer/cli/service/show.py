@@ -41,7 +41,7 @@ def list_services(
     from deployer.cli.service.look import looked
     from deployer.console.output import note, print_json, stdout
     from deployer.live.services import trigger_of
-    from deployer.plan.render.services import trigger_words
+    from deployer.plan.render.services import describe_trigger
     from deployer.state.model.times import as_document, iso_or_none
 
     look = looked(root_to_read(project, stack, specs), [table] if table is not None else None)
@@ -49,7 +49,7 @@ def list_services(
     found = [
         (each.entry.full_name, each.state.services[stands.service], stands)
         for each in seen
-        for stands in each.standings
+        for stands in each.service_statuses
     ]
     if as_json:
         print_json(
@@ -87,7 +87,7 @@ def list_services(
         shown.add_column(name, overflow="fold")
     for name, service, stands in found:
         last = _run_words(stands.last) if stands.last else "never"
-        when = trigger_words(trigger_of(service))
+        when = describe_trigger(trigger_of(service))
         shown.add_row(
             name, service.kind, Text(stands.word, _STYLES.get(stands.word, "")), when, service.cluster or "", last
         )
@@ -114,7 +114,7 @@ def describe(
     from deployer.cli.inputs.table import looked_at
     from deployer.console.output import print_json, stdout
     from deployer.live.services import trigger_of
-    from deployer.plan.render.services import trigger_words
+    from deployer.plan.render.services import describe_trigger
     from deployer.services.api.attachments import find_service
     from deployer.services.api.views import described
     from deployer.specs.schema.services import kind_named
@@ -123,25 +123,25 @@ def describe(
     kind = kind_named(service)
     with looked_at(project, stack, specs, table) as opened:
         found = find_service(opened.state, kind, opened.address)
-        [told] = described("", opened, [found])
+        [found_service] = described("", opened, [found])
     if as_json:
-        document = {name: value for name, value in as_document(told).items() if name != "lake"}
+        document = {name: value for name, value in as_document(found_service).items() if name != "lake"}
         print_json(document)
         return 0
     shown = Table(box=None, show_header=False, pad_edge=False)
     shown.add_column(style="dim")
     shown.add_column(overflow="fold")
-    shown.add_row("stands", ": ".join(filter(None, (told.status, told.reason))))
-    shown.add_row("runs", trigger_words(trigger_of(found)) + (" (paused)" if found.paused else ""))
+    shown.add_row("stands", ": ".join(filter(None, (found_service.status, found_service.reason))))
+    shown.add_row("runs", describe_trigger(trigger_of(found)) + (" (paused)" if found.paused else ""))
     shown.add_row("cluster", found.cluster or "the one that jobs have otherwise")
-    for name, value in told.options.items():
+    for name, value in found_service.options.items():
         shown.add_row(name, "not set" if value is None else str(value))
-    if told.broken:
-        shown.add_row("broken", f"it does not run: {told.broken}")
+    if found_service.broken:
+        shown.add_row("broken", f"it does not run: {found_service.broken}")
     if found.unsafe_raw:
         shown.add_row("options", "not checked (unsafe_raw)")
-    shown.add_row("last run", _run_words(told.last_run) if told.last_run else "never")
-    if told.last_run and (depth := depth_words(told.last_run)):
+    shown.add_row("last run", _run_words(found_service.last_run) if found_service.last_run else "never")
+    if found_service.last_run and (depth := describe_depth(found_service.last_run)):
         shown.add_row("", depth)
     stdout().print(f"{opened.entry.full_name}: {kind}")
     stdout().print(shown)
@@ -199,7 +199,7 @@ def runs(
             f"{done.rows_in:,}",
             size(done.bytes_in),
             size(done.bytes_out),
-            "; ".join(filter(None, (run.reason or run.cause, depth_words(run)))),
+            "; ".join(filter(None, (run.reason or run.cause, describe_depth(run)))),
         )
     stdout().print(shown)
     if len(listed) < len(found):
@@ -207,7 +207,7 @@ def runs(
     return 0
 
 
-def depth_words(run: Run) -> str:
+def describe_depth(run: Run) -> str:
     """How well a run of CLUSTER left the table, `overlap depth 3.62 → 1.68`; empty for others."""
     before, after = (moment.get("depth") for moment in (run.figures.before, run.figures.after))
     if not isinstance(before, int | float) or not isinstance(after, int | float):

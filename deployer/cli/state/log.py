@@ -77,7 +77,7 @@ def log(
 
 def _document(entry: LogEntry) -> dict[str, Any]:
     """An entry as it is stored, with a description of what it did and times as ISO 8601."""
-    from deployer.state.log.describe import entry_words
+    from deployer.state.log.describe import describe_entry
     from deployer.state.log.entries import to_json
     from deployer.state.model.times import iso_utc, with_times
 
@@ -86,7 +86,7 @@ def _document(entry: LogEntry) -> dict[str, Any]:
         name: [with_times(each, stored) for each, stored in zip(getattr(entry, name), document[name], strict=True)]
         for name in ("updates", "requirements")
     }
-    return document | parts | {"at": iso_utc(entry.at), "what": entry_words(entry)}
+    return document | parts | {"at": iso_utc(entry.at), "what": describe_entry(entry)}
 
 
 def _newest(store: StateReader, log: str) -> int:
@@ -119,7 +119,7 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
     from rich.table import Table
 
     from deployer.console.output import stdout
-    from deployer.state.log.describe import update_words
+    from deployer.state.log.describe import describe_update
     from deployer.state.log.entries import Damaged
     from deployer.system.clock import utc
 
@@ -132,5 +132,5 @@ def _print(entries: list[Any], *, newest_first: bool) -> None:
         if isinstance(entry, Damaged):
             shown.add_row(str(entry.version), "", "", f"cannot be read: {entry.why}", style="red")
             continue
-        shown.add_row(str(entry.version), utc(entry.at), entry.author, "\n".join(map(update_words, entry.updates)))
+        shown.add_row(str(entry.version), utc(entry.at), entry.author, "\n".join(map(describe_update, entry.updates)))
     stdout().print(shown)

@@ -88,11 +88,11 @@ def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
     from deployer.state.model.entities import InstanceState
     from deployer.state.model.times import iso_or_none, with_times
 
-    def told(value: Any) -> dict[str, Any]:
+    def as_shown(value: Any) -> dict[str, Any]:
         return with_times(value, encode(value))
 
     if isinstance(state, InstanceState):
-        tables = [told(entry) for entry in state.tables.values()]
+        tables = [as_shown(entry) for entry in state.tables.values()]
         return {"version": state.version, "at": iso_or_none(state.at), "properties": state.properties, "tables": tables}
     return {
         "version": state.version,
@@ -102,14 +102,14 @@ def _as_json(state: InstanceState | TableState) -> dict[str, Any]:
         "dataset": state.dataset,
         "properties": encode(state.properties),
         "columns": _columns(state),
-        "partitions": [told(each) for each in state.partitions.values()],
-        "files": [told(each) for each in state.files],
-        "jobs": [told(each) for each in state.jobs.values()],
-        "intents": [told(each) for each in state.intents.values()],
-        "datasets": [told(each) for each in state.datasets],
-        "services": [told(each) for each in state.services.values()],
-        "runs": [told(each) for each in state.runs.values()],
-        "savepoints": [told(each) for each in state.savepoints.values()],
+        "partitions": [as_shown(each) for each in state.partitions.values()],
+        "files": [as_shown(each) for each in state.files],
+        "jobs": [as_shown(each) for each in state.jobs.values()],
+        "intents": [as_shown(each) for each in state.intents.values()],
+        "datasets": [as_shown(each) for each in state.datasets],
+        "services": [as_shown(each) for each in state.services.values()],
+        "runs": [as_shown(each) for each in state.runs.values()],
+        "savepoints": [as_shown(each) for each in state.savepoints.values()],
     }
 
 

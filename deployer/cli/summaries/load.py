@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 LISTED = 5  #: files that were loaded before, each with its line
 
 
-def result_from(told: Mapping[str, Any]) -> IngestResult:
+def result_from(document: Mapping[str, Any]) -> IngestResult:
     """The result as a job's program tells it."""
     from deployer.files.dataclass_json import from_asdict
     from deployer.tables.ingest.job import IngestResult
 
-    return from_asdict(IngestResult, told, skip_unknown=True)
+    return from_asdict(IngestResult, document, skip_unknown=True)
 
 
 def print_result(result: IngestResult, bad_rows: object) -> None:

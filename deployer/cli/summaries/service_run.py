@@ -72,8 +72,8 @@ def _ranges(numbers: Sequence[int], most: int = 8) -> str:
 
 def _metasynced(done: Metasynced) -> None:
     for each in done.targets:
-        told = "" if each.version_after is None else f" version {each.version_after}"
-        stdout().print(f"{done.table}: {each.action}{told}: {each.target}")
+        version = "" if each.version_after is None else f" version {each.version_after}"
+        stdout().print(f"{done.table}: {each.action}{version}: {each.target}")
         _said_of_others(each)
     for each in done.gone:
         stdout().print(f"entry of a table that is deleted: {each.action}: {each.target}")

@@ -41,7 +41,7 @@ def delete(
     from deployer.console.output import note, print_json, stdout
     from deployer.errors import Corrupt, NotFound
     from deployer.live.reader import unreadable
-    from deployer.plan.assess.savepoints import savepoint_words
+    from deployer.plan.assess.savepoints import describe_savepoints
     from deployer.tables.admin.deletion import delete_counted, to_delete
     from deployer.tables.inspect.protection import refuse_savepoints
     from deployer.text.formatting import count, size
@@ -81,7 +81,7 @@ def delete(
     how_much = f"{_rows(done.rows)}, {count(done.files, 'file')} with {size(done.bytes)} on storage"
     stdout().print(f"deleted {done.table}: {how_much}")
     if done.savepoints:
-        stdout().print(f"  removed {savepoint_words(done.savepoints)}")
+        stdout().print(f"  removed {describe_savepoints(done.savepoints)}")
     for each in done.datasets:
         stdout().print(f"  removed {each.location}: {size(each.bytes)}", style="dim")
     for file in written:

@@ -21,7 +21,7 @@ FOLDER = "_runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class JobStatus:
     """How far the job is; once it has come to its end, its result or else the error that ended it."""
 
     progress: Progress | None = None
@@ -58,14 +58,14 @@ def requested(root: str, job_id: str) -> Mapping[str, Any]:
     return document
 
 
-def tell(root: str, key: str, told: Told) -> None:
+def tell(root: str, key: str, status: JobStatus) -> None:
     """Tells whoever follows the attempt `key`, in place of what was told before."""
     document: dict[str, Any] = {}
-    if told.progress is not None:
-        document["progress"] = asdict(told.progress)
-    if told.result is not None:
-        document["result"] = told.result
-    if (error := told.error) is not None:
+    if status.progress is not None:
+        document["progress"] = asdict(status.progress)
+    if status.result is not None:
+        document["result"] = status.result
+    if (error := status.error) is not None:
         where = None if error.where is None else str(error.where)
         document["error"] = {
             "kind": error.kind,
@@ -77,11 +77,13 @@ def tell(root: str, key: str, told: Told) -> None:
     _put(root, f"{key}.json", masked_values(document))
 
 
-def read_told(root: str, key: str) -> Told:
+def read_status(root: str, key: str) -> JobStatus:
     """What the attempt `key` has told last; nothing when its job has not begun, or did not get to telling."""
     document = _get(root, f"{key}.json") or {}
     progress, error = document.get("progress"), document.get("error")
-    return Told(Progress(**progress) if progress else None, document.get("result"), _error(error) if error else None)
+    return JobStatus(
+        Progress(**progress) if progress else None, document.get("result"), _error(error) if error else None
+    )
 
 
 def ask_to_end(root: str, key: str) -> None:
@@ -94,11 +96,11 @@ def is_to_end(root: str, key: str) -> bool:
     return _get(root, f"{key}-end.json") is not None
 
 
-def _error(told: Mapping[str, Any]) -> DeployerError:
+def _error(status: Mapping[str, Any]) -> DeployerError:
     kinds = {each.kind: each for each in _subclasses(DeployerError) if each is not InvalidSpecs}
-    kind = kinds.get(str(told["kind"]), DeployerError)
-    made = kind(told["what"], where=told["where"], remedy=told["remedy"])
-    made.exit_code = int(told["exit_code"])
+    kind = kinds.get(str(status["kind"]), DeployerError)
+    made = kind(status["what"], where=status["where"], remedy=status["remedy"])
+    made.exit_code = int(status["exit_code"])
     return made
 
 

@@ -21,7 +21,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from deployer.compute.packaging.lock_file import Hashes
 from deployer.errors import DeployerError, InvalidInput
 from deployer.files.temporary import temporary_folder
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 
 #: Amazon Linux 2023, of which EMR 7 and 8 are, has glibc 2.34: wheels for it and for all that are older.
 NEWEST_GLIBC, OLDEST_GLIBC = 34, 17
@@ -35,7 +35,7 @@ _MISMATCHED = re.compile(r"(\S+==\S+) from ")
 
 
 def build_archive(
-    architecture: str, python: str, packages: Hashes, file: Path, on_progress: OnProgress = untold
+    architecture: str, python: str, packages: Hashes, file: Path, on_progress: OnProgress = no_progress
 ) -> dict[str, str]:
     """Writes `file` (.tar.gz) with these packages and no others, built for the machine.
 
@@ -132,12 +132,12 @@ def _untrusted(what: str) -> DeployerError:
     )
 
 
-def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = untold) -> None:
+def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = no_progress) -> None:
     """The packages of the wheels as one folder of modules, in a tar file."""
     members = {name: (wheel, inner) for wheel in reversed(wheels) for name, inner in _members(wheel)}
     opened = {wheel: zipfile.ZipFile(wheel) for wheel in wheels}
     total = sum(opened[wheel].getinfo(inner).file_size for wheel, inner in members.values()) // 2**20
-    done = told = 0
+    done = reported = 0
     try:
         with (
             file.open("wb") as raw,
@@ -151,8 +151,8 @@ def pack(wheels: Sequence[Path], file: Path, on_progress: OnProgress = untold) -
                 with opened[wheel].open(inner) as contents:
                     tar.addfile(entry, contents)
                 done += entry.size
-                if done >= told + 2**20:
-                    told = done
+                if done >= reported + 2**20:
+                    reported = done
                     on_progress(Progress("packing", done // 2**20, total, "MiB"))
     finally:
         for each in opened.values():

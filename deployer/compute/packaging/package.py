@@ -17,7 +17,7 @@ from deployer.compute.packaging.wheel import NAME, build_wheel, job_programs
 from deployer.errors import InvalidInput
 from deployer.files.private import make_private_folder, write_private
 from deployer.specs.model import Cluster
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 
 #: What every release of EMR has since 7.1, emr-spark-8.0.0 included, and what deployer itself needs at least.
 PYTHON = "3.11"
@@ -55,7 +55,7 @@ def build_package(
     folder: Path,
     architectures: Iterable[str],
     python: str = PYTHON,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     *,
     project_dir: Path | None = None,
 ) -> JobPackage:

@@ -8,7 +8,7 @@ from typing import Any
 
 from deployer.aws.calls import CallFailed, Cause
 from deployer.compute.jobs.cluster import RemoteCluster, RunState, RunStatus
-from deployer.compute.jobs.status import Told, read_told
+from deployer.compute.jobs.status import JobStatus, read_status
 from deployer.errors import DeployerError, Interrupted, OutcomeUnknown
 from deployer.system.clock import Clock
 from deployer.system.progress import Progress
@@ -63,16 +63,16 @@ def follow(
                 watcher.on_status(status)
                 shown = status
             _show_lines(cluster, run_id, watcher)
-            told = _read_told(root, key)
+            report = _read_status(root, key)
             looked = clock.monotonic()
         except CallFailed as failure:
             if failure.cause not in PASSING or clock.monotonic() - looked > PATIENCE:
                 raise
         else:
-            if told.progress is not None and not told.ended:
-                watcher.on_progress(told.progress)
+            if report.progress is not None and not report.ended:
+                watcher.on_progress(report.progress)
             if status.state.ended:
-                return _ended(cluster, run_id, status, told, watcher, clock, pause)
+                return _ended(cluster, run_id, status, report, watcher, clock, pause)
         clock.sleep(pause)
 
 
@@ -80,16 +80,16 @@ def _ended(
     cluster: RemoteCluster,
     run_id: str,
     status: RunStatus,
-    told: Told,
+    report: JobStatus,
     watcher: Watcher,
     clock: Clock,
     pause: float,
 ) -> Mapping[str, Any]:
     words = cluster.words(run_id)
-    if told.result is not None:  # whatever became of the run after its job had ended
-        return told.result
-    if told.error is not None:
-        raise told.error
+    if report.result is not None:  # whatever became of the run after its job had ended
+        return report.result
+    if report.error is not None:
+        raise report.error
     detail = f": {status.detail}" if status.detail else ""
     if status.too_early:
         raise TooEarly(f"the run failed{detail}", where=words, remedy="run `deployer up`, and try again in a minute")
@@ -118,9 +118,9 @@ def _ended(
     )
 
 
-def _read_told(root: str, key: str) -> Told:
+def _read_status(root: str, key: str) -> JobStatus:
     try:
-        return read_told(root, key)
+        return read_status(root, key)
     except DeployerError as error:
         cause = Cause.UNREACHABLE if isinstance(error, OutcomeUnknown) else Cause.REFUSED
         raise CallFailed(cause, error.what, error.what, where=error.where, remedy=error.remedy) from error

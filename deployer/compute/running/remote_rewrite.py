@@ -14,7 +14,7 @@ from typing import Any
 from deployer.aws.calls import CallFailed
 from deployer.aws.names import LAKE_TAG, lake_id
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.jobs.status import Started, ask_to_end, read_told, remembered, request, requested
+from deployer.compute.jobs.status import Started, ask_to_end, read_status, remembered, request, requested
 from deployer.compute.running.connect import OUTPUT, connect
 from deployer.compute.running.follow import PAUSE, Watcher, follow, run_continues
 from deployer.compute.running.start import run_job
@@ -124,7 +124,7 @@ def _next_attempt(there: RewriteCluster, root: str, job: RemoteJob) -> tuple[int
     status = there.cluster.status(before.run_id)
     if not status.state.ended:
         return number, over
-    if status.state is RunState.FAILED or there.ends_drivers or read_told(root, before.key).ended:
+    if status.state is RunState.FAILED or there.ends_drivers or read_status(root, before.key).ended:
         over.add(before.key)
     return number + 1, over
 

@@ -29,7 +29,7 @@ SLACK_HOURS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventRule:
     """Which events are told of, and what is said: `pattern` and `template` are JSON, `paths` where its words are."""
 
     pattern: str
@@ -37,7 +37,7 @@ class Told:
     template: str
 
 
-def failed_runs(application: str, cluster: str, instance: str) -> Told:
+def failed_runs(application: str, cluster: str, instance: str) -> EventRule:
     """Of one application of EMR Serverless; `cluster` and `instance` are the names in the specs. A run that takes too
     long is cancelled."""
     pattern = {
@@ -46,10 +46,10 @@ def failed_runs(application: str, cluster: str, instance: str) -> Told:
         "detail": {"applicationId": [application], "state": ["FAILED", "CANCELLED"]},
     }
     said = f"A job did not succeed on the cluster {cluster} of the lake {instance}: job run <run> is <state>. "
-    return _told(pattern, {"run": "jobRunId", "state": "state"}, said + "`deployer service runs` says why.")
+    return _event_rule(pattern, {"run": "jobRunId", "state": "state"}, said + "`deployer service runs` says why.")
 
 
-def failed_steps(cluster_id: str, cluster: str, instance: str) -> Told:
+def failed_steps(cluster_id: str, cluster: str, instance: str) -> EventRule:
     """Of one cluster that stays; `cluster` and `instance` are the names in the specs."""
     pattern = {
         "source": ["aws.emr"],
@@ -57,10 +57,10 @@ def failed_steps(cluster_id: str, cluster: str, instance: str) -> Told:
         "detail": {"clusterId": [cluster_id], "state": ["FAILED"]},
     }
     said = f"A job failed on the cluster {cluster} of the lake {instance}: step <step>, <name>. <message>"
-    return _told(pattern, {"step": "stepId", "name": "name", "message": "message"}, said)
+    return _event_rule(pattern, {"step": "stepId", "name": "name", "message": "message"}, said)
 
 
-def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> Told:
+def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> EventRule:
     """Of a cluster called `name`, or of all that runs start: `name` and a dash begin theirs.
 
     One of a run ends with errors when its job fails.
@@ -73,7 +73,7 @@ def failed_clusters(name: str, of_runs: bool, cluster: str, instance: str) -> To
     }
     what = "A job failed on a cluster of its own, or the cluster" if of_runs else "The cluster"
     said = f"{what} ended with errors: {cluster} of the lake {instance}, <id>. <message>"
-    return _told(pattern, {"id": "clusterId", "message": "message"}, said)
+    return _event_rule(pattern, {"id": "clusterId", "message": "message"}, said)
 
 
 def succeeded_runs(application: str) -> str:
@@ -90,8 +90,8 @@ def succeeded_steps(cluster_id: str) -> str:
     return json.dumps({"source": ["aws.emr"], "detail-type": ["EMR Step Status Change"], "detail": detail})
 
 
-def _told(pattern: Mapping[str, object], words: Mapping[str, str], said: str) -> Told:
-    return Told(json.dumps(pattern), {name: f"$.detail.{key}" for name, key in words.items()}, json.dumps(said))
+def _event_rule(pattern: Mapping[str, object], words: Mapping[str, str], said: str) -> EventRule:
+    return EventRule(json.dumps(pattern), {name: f"$.detail.{key}" for name, key in words.items()}, json.dumps(said))
 
 
 def hours_without_success(schedules: Iterable[str]) -> int | None:

@@ -90,10 +90,10 @@ def _version(home: Path) -> str | None:
     if version is not None:
         return version
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+        output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         return None
-    match = re.search(r'version "([^"]+)"', told)
+    match = re.search(r'version "([^"]+)"', output)
     return match.group(1) if match else None
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import dataset_location, latest_version, open_dataset
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.recovery.past_version import applied
-from deployer.datasets.recovery.restored import Stands, Undone, Waits, judged_restore
+from deployer.datasets.recovery.restored import Stands, UndoneRestore, Waits, judged_restore
 from deployer.datasets.recovery.unrecorded import doubled_fragments, missing_updates
 from deployer.errors import CommitTimedOut, Corrupt, NotFound
 from deployer.state.model.entities import TableEntry, TableState
@@ -50,7 +50,7 @@ def as_recorded(store: StateReader, root: str, entry: TableEntry, state: TableSt
         location = dataset_location(root, entry)
         before = state
         try:
-            with lance_in_words(location):
+            with lance_errors(location):
                 if newest_version(location, entry, state) == state.lance_version:
                     return Seen(entry, state)
                 if is_newest:
@@ -95,7 +95,7 @@ def _with_unrecorded(store: StateReader, dataset: lance.LanceDataset, seen: Seen
         match judged_restore(store, dataset, state):
             case Stands(update):
                 state = applied(state, [update])
-            case Undone(version):
+            case UndoneRestore(version):
                 dataset = dataset.checkout_version(version - 1)
             case Waits():  # the table is as before until all tables of the restore are recorded
                 break

@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import RESTORE, Mark
+from deployer.datasets.commit_metadata import RESTORE, CommitMetadata
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.indexes import index_updates
 from deployer.datasets.recovery.restored import BASE, SAVEPOINT, UNDO, restored
-from deployer.datasets.recovery.unrecorded import marks_at, missing_updates, transaction_of
+from deployer.datasets.recovery.unrecorded import metadata_at, missing_updates, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import Corrupt, DeployerError
 from deployer.state.log.entries import LogEntry
@@ -31,7 +31,7 @@ from deployer.state.records.document import JobsRecord, TableRecord
 if TYPE_CHECKING:
     import lance
 
-Marks = Mapping[int, Sequence[Mark]]  #: by the version that the commit made
+Infos = Mapping[int, Sequence[CommitMetadata]]  #: by the version that the commit made
 REWRITE = "rewrite"  #: the kind of marks by which a rewrite copies rows into a new dataset
 _NOT_JOBS = (RESTORE, REWRITE, UNDO)  #: kinds of marks that are of no job of their own
 STEPS = 300  #: versions of a dataset that become entries of their own: the newest, and those of savepoints
@@ -42,14 +42,14 @@ FRAGMENTS = 30_000  #: of all these versions together, which bounds the time
 class Source:
     """One dataset that a table has or had. `record` and `jobs` are what is recorded in it.
 
-    `own_marks`: the marks of its commits are of this table. In a dataset that was imported in place they may be of
+    `own_infos`: the marks of its commits are of this table. In a dataset that was imported in place they may be of
     another lake.
     """
 
     uri: str
     record: TableRecord
     jobs: JobsRecord | None
-    own_marks: bool
+    own_infos: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,17 +128,17 @@ def _fold(log: _Log, source: Source, savepoints: Sequence[Savepoint], *, to_newe
         kept = {version: at for version, at in kept.items() if version <= max(needed, default=0)}
     if not kept:
         return 0
-    marks = {version: marks_at(newest, version) for version in kept if _trusts(source, version)}
-    begin = _begin(marks)
+    infos = {version: metadata_at(newest, version) for version in kept if _trusts(source, version)}
+    begin = _begin(infos)
     steps = max(1, min(steps, FRAGMENTS // max(1, len(newest.get_fragments()))))
     chosen = _chosen([version for version in kept if version >= begin] or [max(kept)], needed, steps)
     states: dict[int, TableState] = {}
     for version, following in zip(chosen, [*chosen[1:], None], strict=True):
         dataset = newest.checkout_version(version)
         if not states:
-            log.add(kept[version], [_first(dataset, source, kept, _between(marks, 0, version))])
+            log.add(kept[version], [_first(dataset, source, kept, _between(infos, 0, version))])
         else:
-            _step(log, dataset, kept[version], states, _between(marks, log.state.lance_version, version))
+            _step(log, dataset, kept[version], states, _between(infos, log.state.lance_version, version))
         if (recorded := _recorded_now(source.jobs, version, following)) is not None:
             log.add(kept[version], [replace(_all_of(log.state), jobs=recorded.jobs, files=_files(log.state, recorded))])
         states[version] = log.state
@@ -150,13 +150,13 @@ def _fold(log: _Log, source: Source, savepoints: Sequence[Savepoint], *, to_newe
 
 
 def _trusts(source: Source, version: int) -> bool:
-    return source.own_marks or version > (source.jobs.lance_version if source.jobs else source.record.lance_version)
+    return source.own_infos or version > (source.jobs.lance_version if source.jobs else source.record.lance_version)
 
 
-def _begin(marks: Marks) -> int:
+def _begin(infos: Infos) -> int:
     """The version from which on the dataset was the table's: a rewrite copied rows into it before."""
     copied = 0
-    for version, each in marks.items():
+    for version, each in infos.items():
         if each and each[0].kind == REWRITE:
             copied = version
         elif each:
@@ -164,8 +164,8 @@ def _begin(marks: Marks) -> int:
     return copied
 
 
-def _between(marks: Marks, above: int, up_to: int) -> Marks:
-    return {version: each for version, each in marks.items() if each and above < version <= up_to}
+def _between(infos: Infos, above: int, up_to: int) -> Infos:
+    return {version: each for version, each in infos.items() if each and above < version <= up_to}
 
 
 def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> list[int]:
@@ -173,7 +173,7 @@ def _chosen(versions: Sequence[int], needed: Collection[int], steps: int) -> lis
     return sorted({*versions[-steps:], *(version for version in versions if version in needed)})
 
 
-def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], marks: Marks) -> TableRebuilt:
+def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int], infos: Infos) -> TableRebuilt:
     """The table at the first version that the rebuilt log has."""
     record, version = source.record, int(dataset.version)
     known = source.jobs
@@ -188,7 +188,7 @@ def _first(dataset: lance.LanceDataset, source: Source, kept: Mapping[int, int],
         datasets=record.datasets,
         jobs={each.job_id: each for each in before},
     )
-    updates = missing_updates(dataset, _expecting(empty, marks), marks=marks)
+    updates = missing_updates(dataset, _expecting(empty, infos), infos=infos)
     found = apply(empty, LogEntry(empty.table_id, 2, "", kept[version], "", tuple(updates)))
     assert isinstance(found, TableState)  # noqa: S101 (updates of a table make no other)
     jobs = tuple(
@@ -235,24 +235,24 @@ def _with_order(file: File, known: File | None, state: TableState) -> File:
     return replace(known, partition=file.partition or partition, bytes=file.bytes)
 
 
-def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], marks: Marks) -> None:
+def _step(log: _Log, dataset: lance.LanceDataset, at: int, states: Mapping[int, TableState], infos: Infos) -> None:
     """Adds what the version changed since the one before; `marks` are those of all commits since."""
     state, version = log.state, int(dataset.version)
-    own = marks.get(version)
+    own = infos.get(version)
     if own and own[0].kind == RESTORE and (then := _restored_state(dataset, states)) is not None:
         then_state, savepoint = then
         log.add(at, [restored(state, then_state, own[0].job_id, savepoint, version)])
         return
-    log.add(at, missing_updates(dataset, _expecting(state, marks), marks=marks))
+    log.add(at, missing_updates(dataset, _expecting(state, infos), infos=infos))
 
 
-def _expecting(state: TableState, marks: Marks) -> TableState:
+def _expecting(state: TableState, infos: Infos) -> TableState:
     """The state with an intent for each commit of ours without files, such as one of columns: its job counts then."""
     without = {
-        mark.job_id: Intent(mark.job_id, mark.kind, 0, version - 1)
-        for version, several in marks.items()
-        for mark in several
-        if mark.kind not in _NOT_JOBS and not mark.files and mark.job_id not in state.jobs
+        info.job_id: Intent(info.job_id, info.kind, 0, version - 1)
+        for version, several in infos.items()
+        for info in several
+        if info.kind not in _NOT_JOBS and not info.files and info.job_id not in state.jobs
     }
     return replace(state, intents=without)
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import RESTORE, Mark
+from deployer.datasets.commit_metadata import RESTORE, CommitMetadata
 from deployer.datasets.dataset import latest_version
 from deployer.datasets.recovery.past_version import state_at
-from deployer.datasets.recovery.unrecorded import marks_at, marks_since
+from deployer.datasets.recovery.unrecorded import metadata_at, metadata_since
 from deployer.datasets.storage.options import storage_options
 from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.state.log.updates import TableRestored
@@ -68,7 +68,7 @@ def commit_restore(
     transaction = lance.Transaction(
         read_version=base,
         operation=lance.LanceOperation.Restore(version),
-        transaction_properties=Mark(run_id, RESTORE, 0).to_properties() | properties,
+        transaction_properties=CommitMetadata(run_id, RESTORE, 0).to_properties() | properties,
     )
     lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
 
@@ -92,14 +92,14 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoneRestore:
     """A restore that does not stand: the table is as it was before that version, the dataset's newest."""
 
     version: int
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _RestoreMetadata:
     """What a restore's commit says beside its mark: the state that it restores, the savepoint, and its base version."""
 
     state: int
@@ -107,17 +107,17 @@ class _Told:
     base: int
 
     @staticmethod
-    def of(properties: Mapping[str, str]) -> _Told | None:
+    def of(properties: Mapping[str, str]) -> _RestoreMetadata | None:
         """None when others wrote the properties, and they are not of that shape."""
         try:
-            return _Told(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
+            return _RestoreMetadata(int(properties[STATE]), properties[SAVEPOINT], int(properties[BASE]))
         except (KeyError, ValueError):
             return None
 
 
 def judged_restore(
     store: StateReader, dataset: lance.LanceDataset, state: TableState
-) -> Stands | Waits | Undone | None:
+) -> Stands | Waits | UndoneRestore | None:
     """What is to become of a restore that Lance has and the log has not. Changes nothing.
 
     None when there is none, when it was taken back, or when it can only be taken as a commit of others: its savepoint
@@ -125,30 +125,30 @@ def judged_restore(
     """
     if not any(intent.kind == RESTORE for intent in state.intents.values()):
         return None
-    marks = [
-        (version, mark)
-        for version, (mark, *_) in sorted(marks_since(dataset, state.lance_version).items())  # it is committed alone
+    infos = [
+        (version, info)
+        for version, (info, *_) in sorted(metadata_since(dataset, state.lance_version).items())  # it is committed alone
     ]
-    found = [(version, mark.job_id) for version, mark in marks if mark.kind == RESTORE and mark.job_id in state.intents]
+    found = [(version, info.job_id) for version, info in infos if info.kind == RESTORE and info.job_id in state.intents]
     transaction = dataset.read_transaction(found[0][0]) if found else None
-    told = _Told.of(transaction.transaction_properties) if transaction is not None else None
-    if transaction is None or told is None:
+    metadata = _RestoreMetadata.of(transaction.transaction_properties) if transaction is not None else None
+    if transaction is None or metadata is None:
         return None
     version, run_id = found[0]
-    if told.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
-        return Undone(version) if version == dataset.version and version > state.lance_version + 1 else None
+    if metadata.base != version - 1:  # what Lance says of it; the state, which may be anybody's, undoes nothing
+        return UndoneRestore(version) if version == dataset.version and version > state.lance_version + 1 else None
     if version != state.lance_version + 1:
         return None
     try:
-        then = store.table(state.table_id, at=told.state)
+        then = store.table(state.table_id, at=metadata.state)
         if then.dataset == state.dataset:
             then = state_at(dataset.checkout_version(transaction.operation.version), then)
     except (NotFound, InvalidInput, Corrupt):
         return None
-    update = restored(state, then, run_id, told.savepoint, version)
+    update = restored(state, then, run_id, metadata.savepoint, version)
     if not state.intents[run_id].together:
         return Stands(update)
-    if any(mark.kind == UNDO and mark.job_id == _undo_of(run_id) for _, mark in marks):
+    if any(info.kind == UNDO and info.job_id == _undo_of(run_id) for _, info in infos):
         return None
     run, built_on = state.runs.get(run_id), version < dataset.version
     return None if built_on and (run is None or run.status != "RUNNING") else Waits(update, built_on)
@@ -162,7 +162,7 @@ def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableSta
     match judged_restore(store, dataset, state):
         case Stands(update):
             return store.commit(state.table_id, [update], to_record(state.lance_version, state.dataset))
-        case Undone():
+        case UndoneRestore():
             undo_restore(dataset)
             return state
         case Waits():
@@ -178,11 +178,11 @@ def undo_restore(dataset: lance.LanceDataset) -> None:
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
         return  # somebody was faster
-    (mark, *_) = marks_at(dataset, version)
+    (info, *_) = metadata_at(dataset, version)
     transaction = lance.Transaction(
         read_version=version,
         operation=lance.LanceOperation.Restore(version - 1),
-        transaction_properties=Mark(_undo_of(mark.job_id), UNDO, 0).to_properties(),
+        transaction_properties=CommitMetadata(_undo_of(info.job_id), UNDO, 0).to_properties(),
     )
     lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))
 

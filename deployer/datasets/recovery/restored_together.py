@@ -23,14 +23,14 @@ from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.recovery.past_version import state_at
 from deployer.datasets.recovery.restored import (
     Stands,
-    Undone,
+    UndoneRestore,
     Waits,
     commit_restore,
     judged_restore,
     restored,
     undo_restore,
 )
-from deployer.datasets.recovery.unrecorded import marks_at, missing_updates
+from deployer.datasets.recovery.unrecorded import metadata_at, missing_updates
 from deployer.errors import CommitTimedOut, Conflict, NotFound
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus, TableRequirement
@@ -174,7 +174,7 @@ def _member(store: StateStore, root: str, run_id: str, table_id: str) -> _Member
                 pass
             case Stands(update):
                 built_on = dataset.version > update.lance_version
-            case Undone():
+            case UndoneRestore():
                 update, built_on, misplaced = None, False, True
             case None:
                 update, built_on = None, False
@@ -200,7 +200,7 @@ def _swapped(
     """The record of a table whose dataset of then takes the place of its own; None while Lance has no commit there."""
     retired = open_dataset(f"{root.rstrip('/')}/{location}")
     version = int(retired.version)
-    if not any(mark.kind == RESTORE and mark.job_id == run_id for mark in marks_at(retired, version)):
+    if not any(info.kind == RESTORE and info.job_id == run_id for info in metadata_at(retired, version)):
         return None
     then = store.table(state.table_id, at=target.state_version)
     if then.dataset == target.dataset and then.lance_version < target.lance_version:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.errors import OF_LANCE, in_words
+from deployer.datasets.errors import OF_LANCE, as_deployer_error
 from deployer.datasets.recovery.as_recorded import newest_version, read_again
 from deployer.datasets.recovery.restored import roll_restore
 from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
@@ -75,7 +75,7 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
             entry, state = read_again(store, entry, state)
         except OF_LANCE as failure:  # of versions that others recorded since the state was read, and cleaned away
             if unreadable_at == state.version:
-                raise in_words(failure, location) from failure
+                raise as_deployer_error(failure, location) from failure
             unreadable_at = state.version
             entry, state = read_again(store, entry, state)
     raise CommitTimedOut(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.clustering import Clustered, clustered_fields
-from deployer.datasets.commit_metadata import RESTORE, Mark, MarkedFile, marks_of
+from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile, commit_metadata_of
 from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.datasets.indexes import index_updates
 from deployer.datasets.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def marks_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[Mark, ...]]:
+def metadata_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
     """Marks of our commits above that version, by the version that each made, in order."""
-    found = {each: marks_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
-    return {each: marks for each, marks in found.items() if marks}
+    found = {each: metadata_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
+    return {each: infos for each, infos in found.items() if infos}
 
 
-def marks_at(dataset: lance.LanceDataset, version: int) -> tuple[Mark, ...]:
+def metadata_at(dataset: lance.LanceDataset, version: int) -> tuple[CommitMetadata, ...]:
     """Marks of the commit that made the version; none where it is not ours, or not known any more."""
     transaction = transaction_of(dataset, version)
-    return marks_of(transaction.transaction_properties) if transaction is not None else ()
+    return commit_metadata_of(transaction.transaction_properties) if transaction is not None else ()
 
 
 def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
@@ -65,7 +65,7 @@ def missing_updates(
     dataset: lance.LanceDataset,
     state: TableState,
     without: Collection[int] = (),
-    marks: Mapping[int, Sequence[Mark]] | None = None,
+    infos: Mapping[int, Sequence[CommitMetadata]] | None = None,
 ) -> list[TableUpdate]:
     """The updates that make `state` tell what the opened version of the dataset holds, `without` some fragments.
 
@@ -75,14 +75,14 @@ def missing_updates(
     view = _View.of(dataset, state, without)
     updates: list[TableUpdate] = []
     done = set[str]()
-    for version, mark in _each(marks_since(dataset, state.lance_version) if marks is None else marks):
-        if mark.kind == RESTORE:
+    for version, info in _each(metadata_since(dataset, state.lance_version) if infos is None else infos):
+        if info.kind == RESTORE:
             continue  # one that does not stand, or can only be taken for a commit of others (see `roll_restore`)
-        if mark.job_id in done or mark.job_id in state.jobs:
+        if info.job_id in done or info.job_id in state.jobs:
             continue  # a second commit of the job, which was undone
-        if mark.files or mark.job_id in state.intents:
-            updates.append(view.record(version, mark))
-            done.add(mark.job_id)
+        if info.files or info.job_id in state.intents:
+            updates.append(view.record(version, info))
+            done.add(info.job_id)
     updates += view.adopt()
     schema = dataset.schema
     if columns_of(schema) != columns_of(recorded_schema(state)):
@@ -95,7 +95,7 @@ def missing_updates(
 
 
 def appended(
-    dataset: lance.LanceDataset, state: TableState, marks: Sequence[Mark], removed: Sequence[int] = ()
+    dataset: lance.LanceDataset, state: TableState, infos: Sequence[CommitMetadata], removed: Sequence[int] = ()
 ) -> list[TableUpdate]:
     """What jobs record, from the dataset that their one commit gave, which is the one right above the version of
     `state`: appends, or files of one in the place of those `removed`.
@@ -103,7 +103,7 @@ def appended(
     Nothing is read, and the time does not depend on how many files there are: a commit gives its fragments the highest
     ids. Empty when they are not found so.
     """
-    marked = {file.path: file for mark in marks for file in mark.files}
+    marked = {file.path: file for info in infos for file in info.files}
     newest = sorted(dataset.fragment_ids())[-len(marked) :] if marked else []
     fragments = [fragment_of(dataset, fragment_id) for fragment_id in newest]
     found = _by_path(fragments, marked)
@@ -112,12 +112,12 @@ def appended(
     view = _View(dataset, state, {}, {}, state.leaves())
     updates: list[TableUpdate] = []
     version = int(dataset.version)
-    for mark in marks:
-        added = tuple(view.file_of(found[file.path], file) for file in mark.files)
+    for info in infos:
+        added = tuple(view.file_of(found[file.path], file) for file in info.files)
         if removed:
-            updates.append(FilesReplaced(tuple(removed), added, version, mark.job_id, mark.kind))
+            updates.append(FilesReplaced(tuple(removed), added, version, info.job_id, info.kind))
         else:
-            updates.append(FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources))
+            updates.append(FilesAdded(added, version, info.job_id, info.rows, info.kind, info.sources))
     return updates
 
 
@@ -166,9 +166,9 @@ class _View:
         now = {fragment_id: each for fragment_id, each in fragments_of(dataset).items() if fragment_id not in without}
         return _View(dataset, state, now, held, state.leaves())
 
-    def record(self, version: int, mark: Mark) -> TableUpdate:
+    def record(self, version: int, info: CommitMetadata) -> TableUpdate:
         """What the job of a marked commit would have recorded."""
-        marked = {file.path: file for file in mark.files}
+        marked = {file.path: file for file in info.files}
         written = self._written(version, marked)
         added = tuple(self.file_of(fragment, marked[path]) for path, fragment in written.items())
         removed = tuple(sorted(self._rewritten(version) & self.held.keys()))
@@ -176,10 +176,10 @@ class _View:
             del self.held[fragment_id]
         self.held.update((file.fragment_id, file) for file in added)
         if removed:
-            return FilesReplaced(removed, added, version, mark.job_id, mark.kind)
-        return FilesAdded(added, version, mark.job_id, mark.rows, mark.kind, mark.sources)
+            return FilesReplaced(removed, added, version, info.job_id, info.kind)
+        return FilesAdded(added, version, info.job_id, info.rows, info.kind, info.sources)
 
-    def file_of(self, fragment: Fragment, marked: MarkedFile) -> File:
+    def file_of(self, fragment: Fragment, marked: CommittedFile) -> File:
         """In the leaf that it was written for; in the one that holds all of its keys, if that was split meanwhile."""
         partition = marked.partition
         written_for = self.state.partitions.get(partition or "")
@@ -188,7 +188,7 @@ class _View:
             partition = self._leaf_of(marked.keys) or (partition if written_for is not None else None)
         return _of(fragment, partition, marked.keys, is_sorted=marked.sorted, clustered=marked.clustered)
 
-    def _written(self, version: int, marked: Mapping[str, MarkedFile]) -> dict[str, Fragment]:
+    def _written(self, version: int, marked: Mapping[str, CommittedFile]) -> dict[str, Fragment]:
         """The fragments of marked files, by path, as the newest version has them, or else as they were written."""
         found = _by_path(self.now.values(), marked)
         if len(found) == len(marked):
@@ -279,8 +279,8 @@ class _View:
         return self.leaves[first].partition_id if first == last >= 0 else None
 
 
-def _each(marks: Mapping[int, Sequence[Mark]]) -> Iterator[tuple[int, Mark]]:
-    return ((version, mark) for version, several in sorted(marks.items()) for mark in several)
+def _each(infos: Mapping[int, Sequence[CommitMetadata]]) -> Iterator[tuple[int, CommitMetadata]]:
+    return ((version, info) for version, several in sorted(infos.items()) for info in several)
 
 
 def _by_path(fragments: Iterable[Fragment], paths: Iterable[str]) -> dict[str, Fragment]:
@@ -318,10 +318,10 @@ def doubled_fragments(dataset: lance.LanceDataset, state: TableState) -> frozens
     """
     first = {job_id: job.lance_version for job_id, job in state.jobs.items()}
     doubled = set[int]()
-    for version, mark in _each(marks_since(dataset, state.lance_version)):
-        if first.setdefault(mark.job_id, version) != version and mark.files:
-            before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in mark.files}
-            if _holds_commit_of(dataset, mark.job_id, first[mark.job_id], version, before):
+    for version, info in _each(metadata_since(dataset, state.lance_version)):
+        if first.setdefault(info.job_id, version) != version and info.files:
+            before, paths = fragments_of(dataset.checkout_version(version - 1)), {file.path for file in info.files}
+            if _holds_commit_of(dataset, info.job_id, first[info.job_id], version, before):
                 doubled |= {i for i, each in fragments_of(dataset).items() if i not in before and each.paths & paths}
     return frozenset(doubled)
 
@@ -330,7 +330,7 @@ def _holds_commit_of(
     dataset: lance.LanceDataset, job_id: str, at: int, version: int, before: Mapping[int, Fragment]
 ) -> bool:
     """Whether the job committed version `at`, below `version`, and its rows were among the fragments `before` that."""
-    own = next((mark for mark in marks_at(dataset, at) if mark.job_id == job_id), None) if at < version else None
+    own = next((info for info in metadata_at(dataset, at) if info.job_id == job_id), None) if at < version else None
     if own is None:
         return False
     paths = {file.path for file in own.files}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def versions_of(dataset: lance.LanceDataset) -> dict[int, dt.datetime]:
     """The versions that the dataset keeps, ascending, and when each was committed (UTC)."""
-    with _in_words(dataset, "versions", "_versions"):
+    with _refs_errors(dataset, "versions", "_versions"):
         found = dataset.versions()
         # Lance gives local time without a zone
         committed = {int(each["version"]): each["timestamp"].astimezone(dt.UTC) for each in found}
@@ -29,13 +29,13 @@ def versions_of(dataset: lance.LanceDataset) -> dict[int, dt.datetime]:
 
 def tags_of(dataset: lance.LanceDataset) -> dict[str, int]:
     """The version of each tag, by its name."""
-    with _in_words(dataset, "tags", "_refs/tags"):
+    with _refs_errors(dataset, "tags", "_refs/tags"):
         return {name: int(tag["version"]) for name, tag in dataset.tags.list().items()}
 
 
 def branch_points(dataset: lance.LanceDataset) -> set[int]:
     """The versions that branches of the dataset begin at."""
-    with _in_words(dataset, "branches", "_refs/branches"):
+    with _refs_errors(dataset, "branches", "_refs/branches"):
         return {int(branch["parent_version"]) for branch in dataset.branches.list().values()}
 
 
@@ -43,7 +43,7 @@ def set_tags(dataset: lance.LanceDataset, wanted: Mapping[str, int]) -> None:
     """Makes these tags, or moves them. One of a version that was cleaned away, or that others make, stays as it is."""
     there = tags_of(dataset)
     for name, version in wanted.items():
-        with _in_words(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
+        with _refs_errors(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
             if name not in there:
                 dataset.tags.create(name, version)
             elif there[name] != version:
@@ -52,12 +52,12 @@ def set_tags(dataset: lance.LanceDataset, wanted: Mapping[str, int]) -> None:
 
 def delete_tag(dataset: lance.LanceDataset, name: str) -> None:
     """Deletes the tag; nothing where others deleted it."""
-    with _in_words(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
+    with _refs_errors(dataset, "tags", "_refs/tags"), suppress(ValueError, OSError):
         dataset.tags.delete(name)
 
 
 @contextmanager
-def _in_words(dataset: lance.LanceDataset, what: str, folder: str) -> Iterator[None]:
+def _refs_errors(dataset: lance.LanceDataset, what: str, folder: str) -> Iterator[None]:
     try:
         yield
     except BaseException as failure:

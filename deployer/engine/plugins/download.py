@@ -83,8 +83,8 @@ def _resume(url: str, file: Path, on_bytes: OnBytes, plain: bool) -> None:
 
 
 def _continues(answer: Any, begun: int) -> bool:
-    told = str(answer.headers.get("Content-Range", ""))
-    return answer.status == http.HTTPStatus.PARTIAL_CONTENT and told.startswith(f"bytes {begun}-")
+    content_range = str(answer.headers.get("Content-Range", ""))
+    return answer.status == http.HTTPStatus.PARTIAL_CONTENT and content_range.startswith(f"bytes {begun}-")
 
 
 def _copy(url: str, answer: Any, target: Any, begun: int, on_bytes: OnBytes) -> None:

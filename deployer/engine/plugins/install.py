@@ -29,7 +29,7 @@ from deployer.files.private import sync_folder, write_private
 from deployer.files.reading import open_regular, read_limited
 from deployer.files.tar_archives import unpack_tar
 from deployer.files.temporary import temporary_folder
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 
 _PART = 2**20
 _CHECKSUMS_BYTES = 2**20
@@ -60,7 +60,7 @@ def install_plugin(
     server: str = "",
     file: Path | None = None,
     sha256: str = "",
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     on_wait: Callable[[], None] = lambda: None,
 ) -> Installation:
     """Installs a plug-in that is not there yet, from a file or else from `server`, its package's server, or Pulumi's.
@@ -115,14 +115,14 @@ def _downloaded(
             return _fetched(source, part, [*expected, *published], on_progress)
         except (NotFound, Unreachable) as failure:
             failures.append(failure)
-    told = "; ".join(f"{each.where}: {each.what}" for each in failures)
+    reasons = "; ".join(f"{each.where}: {each.what}" for each in failures)
     if all(isinstance(each, NotFound) for each in failures):
         raise NotFound(
-            f"{plugin} for {machine} is not published there: {told}",
+            f"{plugin} for {machine} is not published there: {reasons}",
             remedy="correct the version; for a server without a file of checksums, give the archive's digest by "
             "--sha256",
         )
-    raise DeployerError(f"{plugin} cannot be downloaded: {told}", remedy=_by_hand(plugin, machine, sources[0], part))
+    raise DeployerError(f"{plugin} cannot be downloaded: {reasons}", remedy=_by_hand(plugin, machine, sources[0], part))
 
 
 def _by_hand(plugin: Plugin, machine: Machine, source: Source, part: Path) -> str:

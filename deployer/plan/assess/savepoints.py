@@ -12,7 +12,7 @@ OPTION = "--delete-savepoints"
 SHOWN = 5  #: names that a message has; of more, the newest
 
 
-def savepoint_words(names: Sequence[str]) -> str:
+def describe_savepoints(names: Sequence[str]) -> str:
     """`savepoint before-2026`, or `12 savepoints (…, … and 7 older)`; `names` are in order, the newest first."""
     if len(names) == 1:
         return f"savepoint {names[0]}"
@@ -24,7 +24,7 @@ def savepoint_loss(names: Sequence[str]) -> str:
     """What a deletion takes along, in words; empty where the table has no savepoint."""
     if not names:
         return ""
-    return f"{savepoint_words(names)} {'goes' if len(names) == 1 else 'go'} with it"
+    return f"{describe_savepoints(names)} {'goes' if len(names) == 1 else 'go'} with it"
 
 
 def savepoint_refusal(names: Sequence[str], *, allowed: bool) -> str:

@@ -127,12 +127,12 @@ def _points(before: c.SplitPoints, after: c.SplitPoints, keys: Sequence[Column])
     from deployer.specs.editing.write import split_point_document  # it loads the writer of YAML
 
     new = [point for point in after if point not in before]
-    told = new or [point for point in before if point not in after]
-    if not told or not keys:
+    points = new or [point for point in before if point not in after]
+    if not points or not keys:
         return ""
-    documents = [split_point_document(point, keys) for point in told[:_POINTS]]
+    documents = [split_point_document(point, keys) for point in points[:_POINTS]]
     shown = [f"({', '.join(map(_value, each))})" if isinstance(each, list) else _value(each) for each in documents]
-    more = f" and {len(told) - _POINTS:,} more" if len(told) > _POINTS else ""
+    more = f" and {len(points) - _POINTS:,} more" if len(points) > _POINTS else ""
     return f", {'new' if new else 'no more'} at {'; '.join(shown)}{more}"
 
 
@@ -150,11 +150,11 @@ def _pairs(tags: Mapping[str, str]) -> str:
 
 
 def _index(index: IndexSpec) -> str:
-    options = option_words(index.parameters)
+    options = describe_options(index.parameters)
     return f"{index.kind} on {listed(index.columns)}" + (f" ({options})" if options else "")
 
 
-def option_words(parameters: Mapping[str, object]) -> str:
+def describe_options(parameters: Mapping[str, object]) -> str:
     """Parameters of an index: `metric cosine, m 16`."""
     return ", ".join(f"{name} {_option(value)}" for name, value in parameters.items())
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from deployer.plan.cost_delta import cost_words
+from deployer.plan.cost_delta import describe_cost
 from deployer.plan.model import Plan
-from deployer.plan.removals import removal_words
+from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
-from deployer.plan.render.saved_plan import apply_command, saved_words
+from deployer.plan.render.saved_plan import apply_command, describe_saved_plan
 from deployer.plan.render.templating import render_page
 from deployer.plan.render.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.render.verdict import verdict_line
 from deployer.plan.saved.seal import SavedAs
-from deployer.plan.targets import target_words
+from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict
 from deployer.text.formatting import count
 
@@ -30,10 +30,10 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         plan=plan,
         parted=resources,
         against=against,
-        saved=f"{saved_words(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
-        targeted=target_words(plan.targets) if plan.targets else "",
+        saved=f"{describe_saved_plan(saved)}; to apply exactly this: {apply_command(saved)}" if saved else "",
+        targeted=describe_targets(plan.targets) if plan.targets else "",
         any_risky=any(risky for _, risky, _ in resources),
-        cost=cost_words(plan.cost) if plan.cost else "",
+        cost=describe_cost(plan.cost) if plan.cost else "",
         counts=plan.counts(),
         describe=describe,
         extents=extents(plan),
@@ -42,7 +42,7 @@ def plan_as_html(plan: Plan, against: str | None = None, saved: SavedAs | None =
         headline=headline(plan),
         note_of=note_of,
         refused=len(plan.refused) + len(plan.refused_removals),
-        removal_words=removal_words,
+        describe_removal=describe_removal,
         safe_title=f"{count(sum(safe), 'safe change')} to {count(len(safe), 'resource')}" if safe else "",
     )
 

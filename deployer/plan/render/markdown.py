@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 
 from deployer.plan.assess.risk import Risk
-from deployer.plan.cost_delta import cost_words
+from deployer.plan.cost_delta import describe_cost
 from deployer.plan.model import GLYPHS, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.removals import removal_words
+from deployer.plan.removals import describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.escaping import markdown_code, markdown_text
 from deployer.plan.render.saved_plan import apply_command
 from deployer.plan.render.totals import LEFT_ALONE, extents, foreign_title, headline, note_of, parted
 from deployer.plan.render.verdict import REMEDY, verdict_line
 from deployer.plan.saved.seal import SavedAs
-from deployer.plan.targets import target_words
+from deployer.plan.targets import describe_targets
 from deployer.plan.verdict import Verdict, Violation
 from deployer.text.formatting import count, size
 
@@ -85,7 +85,7 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     if against is not None:
         lines += ["", f"Compared with the specs at {markdown_code(against)}; live state was not read."]
     if plan.targets is not None:
-        lines += ["", f"🎯 **targeted**: {markdown_text(target_words(plan.targets))}"]
+        lines += ["", f"🎯 **targeted**: {markdown_text(describe_targets(plan.targets))}"]
     if saved is not None:
         signed = f", signed by {markdown_code(saved.signed_by)}" if saved.signed_by else ""
         command = markdown_code(apply_command(saved))
@@ -105,7 +105,7 @@ def _head(plan: Plan, against: str | None, saved: SavedAs | None) -> str:
     if not facts and plan.changes:
         facts.append(f"{_MARKS[Risk.SAFE]} all changes are **safe**: no data is rewritten or lost")
     if plan.cost:
-        facts.append(f"💰 **cost** {markdown_text(cost_words(plan.cost))}")
+        facts.append(f"💰 **cost** {markdown_text(describe_cost(plan.cost))}")
     return "\n".join([*lines, *(["", *(f"- {fact}" for fact in facts)] if facts else [])]) + "\n"
 
 
@@ -129,7 +129,7 @@ def _risky(plan: Plan) -> list[str]:
 def _removals(plan: Plan) -> list[str]:
     lines = ["\n**Removed from storage**\n"] if plan.removals else []
     for each in plan.removals:
-        line = f"- {_MARKS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(removal_words(each))}"
+        line = f"- {_MARKS[Risk.DESTROYS]} {markdown_code(each.address)}: {markdown_text(describe_removal(each))}"
         lines.append(line + (f"\n  - ⛔ **refused**: {markdown_text(each.refused)}" if each.refused else ""))
     return lines
 

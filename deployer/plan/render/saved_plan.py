@@ -7,7 +7,7 @@ import shlex
 from deployer.plan.saved.seal import SavedAs
 
 
-def saved_words(saved: SavedAs) -> str:
+def describe_saved_plan(saved: SavedAs) -> str:
     """`saved as sha256:…, signed by 4fb6…`."""
     return f"saved as {saved.digest}" + (f", signed by {saved.signed_by}" if saved.signed_by else "")
 

@@ -27,7 +27,7 @@ def describe_service_change(change: ServiceChange) -> str:
         case DeleteService(service=service):
             return f"delete service {service.name}"
         case ChangeTrigger(service=kind, before=old, after=new):
-            return f"trigger of service {kind.lower()}: {trigger_words(old)} → {trigger_words(new)}"
+            return f"trigger of service {kind.lower()}: {describe_trigger(old)} → {describe_trigger(new)}"
         case ChangeServiceOptions(service=kind, after_raw=raw):
             return f"options of service {kind.lower()}: {_changed(change)}" + (
                 f" ({UNCHECKED})" if raw and change.before_raw else ""
@@ -42,7 +42,7 @@ def service_name(change: ServiceChange) -> str:
     return kind.lower()
 
 
-def trigger_words(trigger: Trigger | None) -> str:
+def describe_trigger(trigger: Trigger | None) -> str:
     """`at 0 3 * * * Europe/Berlin, or after 100 commits`."""
     if trigger is None:
         return "on demand"
@@ -51,7 +51,7 @@ def trigger_words(trigger: Trigger | None) -> str:
         f"{number:,} {what}{'' if number == 1 else 's'}" for number, what in _counted(trigger) if number is not None
     ]
     if trigger.bytes is not None:
-        after.append(sizes.in_words(trigger.bytes))
+        after.append(sizes.format_size(trigger.bytes))
     if trigger.deleted_share is not None:
         after.append(f"{100 * trigger.deleted_share:.4g}% deleted rows")
     return ", or ".join([*found, *([f"after {' or '.join(after)}"] if after else [])])
@@ -68,10 +68,12 @@ def _counted(trigger: Trigger) -> tuple[tuple[int | None, str], ...]:
 
 def _service(service: ServiceSpec) -> str:
     cluster = f", on {service.cluster}" if service.cluster else ""
-    options = ", ".join(f"{name} {option_words(service.kind, name, value)}" for name, value in service.options.items())
+    options = ", ".join(
+        f"{name} {describe_option(service.kind, name, value)}" for name, value in service.options.items()
+    )
     raw = [UNCHECKED] if service.unsafe_raw else []
     more = ", ".join([*([options] if options else []), *raw])
-    return f"{trigger_words(service.trigger)}{cluster}" + (f" ({more})" if more else "")
+    return f"{describe_trigger(service.trigger)}{cluster}" + (f" ({more})" if more else "")
 
 
 def _changed(change: ChangeServiceOptions) -> str:
@@ -88,10 +90,10 @@ def _changed(change: ChangeServiceOptions) -> str:
 
 
 def _side(change: ChangeServiceOptions, options: Mapping[str, object], name: str) -> str:
-    return option_words(change.service, name, options[name]) if name in options else "default"
+    return describe_option(change.service, name, options[name]) if name in options else "default"
 
 
-def option_words(kind: str, name: str, value: object) -> str:
+def describe_option(kind: str, name: str, value: object) -> str:
     """An option's value in words."""
     return _words(option_document(kind, name, value))
 

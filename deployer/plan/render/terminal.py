@@ -10,10 +10,10 @@ from rich.tree import Tree
 
 from deployer.plan.assess.risk import Risk
 from deployer.plan.model import GLYPHS, Action, Foreign, Plan, PlannedChange, ResourcePlan
-from deployer.plan.removals import Removal, removal_words
+from deployer.plan.removals import Removal, describe_removal
 from deployer.plan.render.changes import describe
 from deployer.plan.render.totals import LEFT_ALONE, foreign_counts, note_of, removal_total
-from deployer.plan.targets import target_words
+from deployer.plan.targets import describe_targets
 from deployer.text.folding import Folded
 from deployer.text.formatting import count, size
 
@@ -88,7 +88,7 @@ def summary(plan: Plan) -> Text:
 
 
 def _targeted(targets: Targets) -> RenderableType:
-    return Folded(Text("Targeted: ", style="bold").append(target_words(targets), style="not bold"), 10)
+    return Folded(Text("Targeted: ", style="bold").append(describe_targets(targets), style="not bold"), 10)
 
 
 def _add_unreadable(tree: Tree, table: Unreadable) -> None:
@@ -129,14 +129,14 @@ def _with_more(line: Text, more: Text, indent: int) -> RenderableType:
 
 
 def _cost(cost: MonthlyCost) -> RenderableType:
-    from deployer.plan.cost_delta import cost_words
+    from deployer.plan.cost_delta import describe_cost
 
-    return Folded(Text("Cost: ", style="bold").append(cost_words(cost), style="not bold"), 6)
+    return Folded(Text("Cost: ", style="bold").append(describe_cost(cost), style="not bold"), 6)
 
 
 def _removal(removal: Removal) -> RenderableType:
     line = Text("removes  ", style="bold red").append(removal.address, style="not bold")
-    line.append(f" {removal_words(removal)}", style="default not bold")
+    line.append(f" {describe_removal(removal)}", style="default not bold")
     refused = f"refused: {removal.refused}" if removal.refused else ""
     return _with_more(line, Text(refused, style="bold red"), 9)
 

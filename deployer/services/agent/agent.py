@@ -241,7 +241,7 @@ def _wrong(look: Look) -> Iterator[tuple[_Wrong, str]]:
     for seen in look.tables.values():
         if seen.trouble:
             yield _Wrong("trouble", seen.entry.full_name, ""), seen.trouble
-        for each in seen.standings:
+        for each in seen.service_statuses:
             if each.overdue:
                 yield _Wrong("overdue", seen.entry.full_name, each.service), each.overdue
 

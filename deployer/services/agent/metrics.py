@@ -60,7 +60,7 @@ class AgentMetrics:
         )
         runs = GaugeMetricFamily("deployer_service_runs", "Runs that are kept.", labels=[*_SERVICE, "status"])
         for seen in self._agent.last.tables.values():
-            for each in seen.standings:
+            for each in seen.service_statuses:
                 labels = [seen.entry.full_name, each.service]
                 overdue.add_metric(labels, int(bool(each.overdue)))
                 failed.add_metric(labels, int(bool(each.failed)))

@@ -16,13 +16,13 @@ from pathlib import Path
 from deployer.compute.jobs.code import REMOTE_KINDS
 from deployer.compute.schedules.schedules import default_cluster
 from deployer.datasets.dataset import dataset_location, latest_version
-from deployer.datasets.errors import in_words
+from deployer.datasets.errors import as_deployer_error
 from deployer.errors import DeployerError
 from deployer.live.reader import READERS, live_instance, live_table, read_table
 from deployer.services.compact.own_plan import small_files
 from deployer.services.runs.records import dead_runs
 from deployer.services.triggers.due import Due, deleted_rows, due_in, retry_at, watched
-from deployer.services.triggers.status import GRACE, Standing, may_start, standings
+from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
 from deployer.specs.model import Cluster, Trigger
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.model.services import Run, Service
@@ -45,7 +45,7 @@ class Seen:
 
     entry: TableEntry
     state: TableState
-    standings: tuple[Standing, ...] = ()
+    service_statuses: tuple[ServiceStatus, ...] = ()
     due: tuple[Due, ...] = ()
     forgotten: tuple[Run, ...] = ()  #: runs that are queued, and whose process is not there any more
     dead: tuple[Run, ...] = ()
@@ -180,14 +180,14 @@ class Watch:
                 return Seen(entry, state, again_at=again_at)
             return self._thought(entry, state, now)
         except Exception as error:  # one table's trouble, such as what Lance says of its files, is not that of others
-            trouble = str(in_words(error, dataset_location(self._root, entry)))
+            trouble = str(as_deployer_error(error, dataset_location(self._root, entry)))
             return Seen(entry, state, trouble=trouble, again_at=now + THINK_AGAIN)
 
     def _thought(self, entry: TableEntry, state: TableState, now: int) -> Seen:
         def deleted() -> dict[int, int]:
             return self._deleted_rows(entry, state)
 
-        found = tuple(standings(state, now, deleted, lambda: self._before(state, now), self._grace))
+        found = tuple(service_statuses(state, now, deleted, lambda: self._before(state, now), self._grace))
         ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
         due = tuple(each for each in due_in(state, deleted, now) if each.service in ours)
         queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service != "RESTORE"]
@@ -200,7 +200,7 @@ class Watch:
         again_at = self._again_at(state, found, due, now)
         return Seen(entry, state, found, due, forgotten, dead, _counts_data(state), small_files(state), again_at)
 
-    def _again_at(self, state: TableState, found: tuple[Standing, ...], due: tuple[Due, ...], now: int) -> int:
+    def _again_at(self, state: TableState, found: tuple[ServiceStatus, ...], due: tuple[Due, ...], now: int) -> int:
         """When the time alone may make a difference."""
         times = [each.next_at for each in found if each.next_at is not None]
         times += [retry for each in found if (retry := retry_at(state, each.service)) > now]

@@ -26,7 +26,7 @@ Tell = Callable[..., None]
 @dataclass(slots=True)
 class _Working:
     local: LocalRun
-    told_at: float
+    reported_at: float
 
 
 class Workers:
@@ -58,8 +58,8 @@ class Workers:
         """Tells what came of runs whose processes have ended, and now and then how far the others are."""
         for table_id, each in list(self._working.items()):
             if each.local.process.poll() is None:
-                if self._clock.monotonic() - each.told_at >= PROGRESS:
-                    each.told_at = self._clock.monotonic()
+                if self._clock.monotonic() - each.reported_at >= PROGRESS:
+                    each.reported_at = self._clock.monotonic()
                     self._tell_progress(each.local)
                 continue
             with suppress(DeployerError):  # its lease tells the next look

@@ -18,20 +18,20 @@ from deployer.services.cluster.options import ClusterOptions
 from deployer.services.cluster.outlook import outlook
 from deployer.services.cluster.planning import Chosen, covered_leaf, plan_clusters
 from deployer.services.cluster.results import Clusteredness, TableClustered
-from deployer.services.cluster.sampling import Surveyed, samples_of, survey
+from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
 from deployer.services.cluster.whole_leaves import recorded, whole_leaves
 from deployer.services.compact.candidates import pieces_of
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
-from deployer.services.rewriting.run import Engine, Moment, PortionedRun, Work, again, with_whole_indexes
+from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Piece, Task
 from deployer.specs.types.column_names import listed
 from deployer.state.log.updates import FilesReplaced
 from deployer.state.model.entities import File
 from deployer.state.model.services import FinalStatus
 from deployer.state.transactions.tables import to_place_files
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
@@ -49,12 +49,12 @@ def cluster(
     options: ClusterOptions,
     session: Callable[[], SparkSession],
     engine: Engine = "auto",
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     run_id: str | None = None,
 ) -> TableClustered:
     """Arranges the rows of each leaf by the options' curve and columns, those of files that are not arranged so yet.
 
-    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `PortionedRun` does,
+    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `RewriteRun` does,
     and InvalidInput for columns that cannot be.
     """
     started = time.monotonic()
@@ -62,10 +62,10 @@ def cluster(
     if not options.dry_run and place_files(table):
         table = again(table)
     arranging = _Arranging(table, options, arrangement, on_progress)
-    run = PortionedRun(arranging, session, engine, on_progress, run_id)
-    before, depth_before = Moment.of(table), Clusteredness()
+    run = RewriteRun(arranging, session, engine, on_progress, run_id)
+    before, depth_before = TableStats.of(table), Clusteredness()
     status: FinalStatus = "SUCCEEDED"
-    why, indexes, work = "", CaughtUp(), Work()
+    why, indexes, work = "", CaughtUp(), RewriteStats()
     try:
         depth_before = arranging.clusteredness(table)
         if options.dry_run:
@@ -93,9 +93,9 @@ def cluster(
         arrangement.curve,
         arrangement.columns,
         before,
-        Moment.of(table),
+        TableStats.of(table),
         depth_before,
-        arranging.clusteredness(table, untold) if changed else depth_before,
+        arranging.clusteredness(table, no_progress) if changed else depth_before,
         work if options.dry_run else run.work,
         run.engine,
         run.reason,
@@ -105,18 +105,18 @@ def cluster(
     )
 
 
-def _planned(table: OpenTable, arranging: _Arranging) -> Work:
+def _planned(table: OpenTable, arranging: _Arranging) -> RewriteStats:
     tasks = arranging.tasks(table, table.dataset(), any_kind=True)
     rows, size = sum(task.rows for task in tasks), sum(task.bytes for task in tasks)
-    return Work(len(tasks), 0, 0, rows, sum(task.deleted for task in tasks), size)
+    return RewriteStats(len(tasks), 0, 0, rows, sum(task.deleted for task in tasks), size)
 
 
-def _would(work: Work) -> str:
+def _would(work: RewriteStats) -> str:
     rewritten = f"{count(work.rows, 'row')}, {size_words(work.bytes_read)}"
     return f"a dry run: {rewritten} in {count(work.tasks, 'task')} would be arranged"
 
 
-def _nothing(before: Moment, arrangement: Arrangement) -> str:
+def _nothing(before: TableStats, arrangement: Arrangement) -> str:
     by = f"{arrangement.curve} over {listed(arrangement.columns)}"
     return (
         f"{count(before.files, 'file')}: all are clustered by {by}, as well as can be"
@@ -141,7 +141,7 @@ class _Arranging:
         self._best: set[int] = set()  # files that came out as they were, or would
         self._whole = set(whole_leaves(table.state, arrangement, self._sizes))  # leaves that are arranged at once
         self._arranged: set[str] = set()  # leaves of which this run arranges all rows at once
-        self._known: dict[tuple[int, int], Surveyed] = {}  # by fragment and its rows, which deletions make fewer
+        self._known: dict[tuple[int, int], FileSample] = {}  # by fragment and its rows, which deletions make fewer
 
     def keep_order(self, table: OpenTable) -> bool:
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, all_leaves
-from deployer.services.rewriting.run import Moment, Work
+from deployer.services.rewriting.run import RewriteStats, TableStats
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.tables.indexes.build import CaughtUp
 
@@ -53,11 +53,11 @@ class TableClustered:
     dry_run: bool
     curve: str
     columns: tuple[str, ...]
-    before: Moment
-    after: Moment
+    before: TableStats
+    after: TableStats
     depth_before: Clusteredness
     depth_after: Clusteredness
-    work: Work
+    work: RewriteStats
     engine: str
     reason: str
     seconds: float
@@ -67,7 +67,7 @@ class TableClustered:
     @property
     def figures(self) -> Figures:
         """For the record of the run. A dry run read and wrote nothing."""
-        work = Work() if self.dry_run else self.work
+        work = RewriteStats() if self.dry_run else self.work
         return Figures(
             work.rows,
             work.rows,

@@ -24,7 +24,7 @@ _AT_ONCE = 1 << 20  # rows
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class FileSample:
     """`bounds` are None where no row is left."""
 
     bounds: Bounds | None
@@ -36,11 +36,11 @@ def survey(
     arrangement: Arrangement,
     fragments: Mapping[int, int],
     on_files: Callable[[int], None],
-) -> dict[int, Surveyed]:
+) -> dict[int, FileSample]:
     """Reads the columns of the fragments, given with their rows, several at a time; the same rows give the same."""
     total = max(1, sum(fragments.values()))
 
-    def one(number: int) -> Surveyed:
+    def one(number: int) -> FileSample:
         wanted = max(LEAST_ROWS, -(-SAMPLE_ROWS * fragments[number] // total))
         try:
             return _surveyed(dataset, arrangement, number, wanted / max(1, fragments[number]))
@@ -64,7 +64,7 @@ def survey(
     return found
 
 
-def _surveyed(dataset: lance.LanceDataset, arrangement: Arrangement, number: int, share: float) -> Surveyed:
+def _surveyed(dataset: lance.LanceDataset, arrangement: Arrangement, number: int, share: float) -> FileSample:
     scanner = dataset.scanner(
         columns=list(dict.fromkeys(path.partition(".")[0] for path in arrangement.columns)),
         fragments=[dataset.get_fragment(number)],
@@ -79,10 +79,10 @@ def _surveyed(dataset: lance.LanceDataset, arrangement: Arrangement, number: int
         chosen = pa.array(np.flatnonzero(draw.random(batch.num_rows) < share))
         for held, column in zip(sample, keys, strict=True):
             held.append(column.take(chosen))
-    return Surveyed(around(bounds), tuple(pa.chunked_array(held) if held else None for held in sample))
+    return FileSample(around(bounds), tuple(pa.chunked_array(held) if held else None for held in sample))
 
 
-def samples_of(found: Sequence[Surveyed], columns: int) -> list[Any]:
+def samples_of(found: Sequence[FileSample], columns: int) -> list[Any]:
     """The samples of several files together, by column. Files without rows have none."""
     known = [each.sample for each in found if each.bounds is not None]
     return [

@@ -17,8 +17,8 @@ import pyarrow as pa
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.writer import Written
 from deployer.files.temporary import temporary_folder
-from deployer.services.cluster.sort_task import Arrange, arranged, in_words
-from deployer.services.rewriting.executor import OnRows, collected, untold_rows
+from deployer.services.cluster.sort_task import Arrange, arranged, translated_errors
+from deployer.services.rewriting.executor import OnRows, collected, no_row_progress
 from deployer.services.rewriting.sorted_runs import rows_of
 from deployer.services.rewriting.tasks import files_of
 from deployer.tables.ingest.driver import parted
@@ -70,7 +70,7 @@ class Shuffle:
 
     def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """Through files in a temporary folder."""
-        with temporary_folder("cluster") as folder, in_words(dataset.uri):
+        with temporary_folder("cluster") as folder, translated_errors(dataset.uri):
             self._spill(dataset, folder, on_rows)
             return [
                 each
@@ -162,4 +162,4 @@ class _Gather:
             for rows in pa.ipc.open_stream(sent.as_buffer(), options=ALIGNED)
         ]
         dataset = open_dataset(self.location, self.shuffle.version)
-        yield result(self.shuffle.gathered(pa.Table.from_batches(held), dataset, untold_rows) if held else [])
+        yield result(self.shuffle.gathered(pa.Table.from_batches(held), dataset, no_row_progress) if held else [])

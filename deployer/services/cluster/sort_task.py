@@ -45,7 +45,7 @@ class Arrange:
 
     def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """All of it in memory."""
-        with in_words(dataset.uri):
+        with translated_errors(dataset.uri):
             return arranged(self, self._read(dataset, on_rows), dataset, on_rows, threads)
 
     def _read(self, dataset: lance.LanceDataset, on_rows: OnRows) -> pa.Table:
@@ -57,7 +57,7 @@ class Arrange:
         return pa.Table.from_batches(batches, scanner.projected_schema)
 
 
-class in_words:  # noqa: N801 -- reads as a statement
+class translated_errors:  # noqa: N801 -- reads as a statement
     """Errors of Lance and Arrow as ours."""
 
     def __init__(self, where: str) -> None:
@@ -162,10 +162,10 @@ def _write(
 
     in_order = task.arrangement.keeps_order
     made = with_ids(write_merged(layout, without_ids(windows(), ids), leaf, dataset, in_order=in_order), ids)
-    return list(_marked(task.arrangement, rows, made))
+    return list(_with_bounds(task.arrangement, rows, made))
 
 
-def _marked(arrangement: Arrangement, rows: pa.Table, made: Sequence[Written]) -> Iterator[Written]:
+def _with_bounds(arrangement: Arrangement, rows: pa.Table, made: Sequence[Written]) -> Iterator[Written]:
     """The files with what is to be known of their columns."""
     keys = arrangement.keys(rows)
     start = 0

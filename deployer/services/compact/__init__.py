@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from deployer.compute.spark.local import LocalCluster
     from deployer.services.compact.results import Compacted
     from deployer.services.rewriting.run import Engine
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
     from deployer.system.progress import OnProgress
     from deployer.tables.open_table import OpenTable
 
@@ -22,7 +22,7 @@ def compact_table(
     cluster: Callable[[], LocalCluster] | None = None,
     engine: Engine = "auto",
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
 ) -> Compacted:
     """Compacts `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
 
@@ -41,8 +41,8 @@ def compact_table(
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Compacted]:
         chosen = CompactOptions.of(declared)
-        return lambda run_id, told: compact(
-            opened.refreshed(), chosen, lambda: job_session(choose), engine, told, run_id
+        return lambda run_id, report_progress: compact(
+            opened.refreshed(), chosen, lambda: job_session(choose), engine, report_progress, run_id
         )
 
     return run_on_table(root, table, "COMPACT", options, asked, on_progress, prepared)

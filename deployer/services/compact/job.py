@@ -13,10 +13,10 @@ from deployer.services.compact.candidates import as_work, planned
 from deployer.services.compact.options import CompactOptions
 from deployer.services.compact.results import Compacted
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
-from deployer.services.rewriting.run import Engine, Moment, PortionedRun, again, with_whole_indexes
+from deployer.services.rewriting.run import Engine, RewriteRun, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.state.model.services import FinalStatus
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.split import place_files
@@ -32,20 +32,20 @@ def compact(
     options: CompactOptions,
     session: Callable[[], SparkSession],
     engine: Engine = "auto",
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     run_id: str | None = None,
 ) -> Compacted:
     """Merges small files of each leaf, drops deleted rows, and puts files into the leaves that their keys fit.
 
-    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `PortionedRun` does.
+    A run that is ended early leaves indexes to the next load. See `portions`; raises Conflict as `RewriteRun` does.
     """
     started = time.monotonic()
     if place_files(table):
         table = again(table)
     merging = _Merging(options.portion_bytes, options.sizes(table.layout().max_rows_per_file))
     table = with_whole_indexes(table, merging, on_progress)
-    before = Moment.of(table)
-    run = PortionedRun(merging, session, engine, on_progress, run_id)
+    before = TableStats.of(table)
+    run = RewriteRun(merging, session, engine, on_progress, run_id)
     status: FinalStatus = "SUCCEEDED"
     why, indexes = "", CaughtUp()
     try:
@@ -63,7 +63,7 @@ def compact(
         status,
         why,
         before,
-        Moment.of(again(table)),
+        TableStats.of(again(table)),
         run.work,
         run.engine,
         run.reason,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from deployer.services.rewriting.run import Moment, Work
+from deployer.services.rewriting.run import RewriteStats, TableStats
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.tables.indexes.build import CaughtUp
 
@@ -18,9 +18,9 @@ class Compacted:
     run_id: str
     status: FinalStatus
     why: str
-    before: Moment
-    after: Moment
-    work: Work
+    before: TableStats
+    after: TableStats
+    work: RewriteStats
     engine: str
     reason: str
     seconds: float

@@ -14,7 +14,7 @@ from deployer.system.progress import OnProgress
 from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
 
 
 class NotPublished(DeployerError):
@@ -29,7 +29,7 @@ def metasync_table(
     options: Mapping[str, Any] | None = None,
     *,
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
 ) -> Metasynced:
     """Publishes `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
 
@@ -44,14 +44,14 @@ def metasync_table(
         targets = all_options("METASYNC", declared)["targets"]
         has_own = options is None and "METASYNC" in opened.state.services
 
-        def work(run_id: str, told: OnProgress) -> Metasynced:
+        def work(run_id: str, report_progress: OnProgress) -> Metasynced:
             current = open_entry(opened.store, root, opened.entry)
             return sync(
                 current,
                 targets,
                 lambda target: target_for(current, target),
                 all_of_them=has_own,
-                on_progress=told,
+                on_progress=report_progress,
                 run_id=run_id,
             )
 

@@ -18,7 +18,7 @@ from deployer.services.metasync.registry import Record, published_tables, record
 from deployer.services.metasync.results import Metasynced, Published
 from deployer.services.metasync.targets.target import Found, Place, Target, is_same_catalog
 from deployer.state.model.services import FinalStatus
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.open_table import OpenTable
 from deployer.text.formatting import count
 
@@ -31,7 +31,7 @@ def sync(
     open_target: Callable[[Declared], Target],
     *,
     all_of_them: bool = True,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     run_id: str = "",
 ) -> Metasynced:
     """Publishes `table` to `targets`. Raises nothing for a target that fails, but tells it.

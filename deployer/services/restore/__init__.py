@@ -15,7 +15,7 @@ from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 if TYPE_CHECKING:
     from deployer.services.restore.planning import Undoing
     from deployer.services.restore.restoring import Restored
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
     from deployer.state.store import StateStore
     from deployer.system.progress import OnProgress
 
@@ -44,23 +44,23 @@ def restore_tables(
     on one, and Refused for more tables than one transaction of the state may have: no table is restored then.
     """
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.runs.runner import Asked, as_runs
-    from deployer.system.progress import untold
+    from deployer.services.runs.runner import RunRequest, as_runs
+    from deployer.system.progress import no_progress
 
     if not planned:
         return "", []
     due = [each for each in planned if not each.nothing]
     _require_one_transaction(store, planned)
     saved = _save(store, root, due, author) if save_first and due else ""
-    asked = Asked(cause=f"restore {planned[0].point.name}", author=author)
+    asked = RunRequest(cause=f"restore {planned[0].point.name}", author=author)
     ids = [each.table_id for each in planned]
 
-    def work(run_id: str, told: OnProgress) -> list[Restored]:
-        return restore_all(store, root, planned, run_id, told, force=force)
+    def work(run_id: str, report_progress: OnProgress) -> list[Restored]:
+        return restore_all(store, root, planned, run_id, report_progress, force=force)
 
     for attempt in range(ATTEMPTS):
         try:
-            return saved, list(as_runs(store, ids, "RESTORE", asked, work, on_progress or untold))
+            return saved, list(as_runs(store, ids, "RESTORE", asked, work, on_progress or no_progress))
         except Conflict:
             if not force or attempt == ATTEMPTS - 1:
                 raise
@@ -100,7 +100,7 @@ def restore_table(
     options: Mapping[str, Any] | None = None,
     *,
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
 ) -> Restored:
     """Makes `table` as it was at its newest savepoint, but for those of before a restore, as a run and unasked.
 
@@ -109,9 +109,9 @@ def restore_table(
     """
     from deployer.services.restore.planning import preview_restore
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.runs.runner import Asked, as_run
+    from deployer.services.runs.runner import RunRequest, as_run
     from deployer.state import open_store
-    from deployer.system.progress import untold
+    from deployer.system.progress import no_progress
     from deployer.tables.open_table import find_entry, open_entry
 
     if options:
@@ -122,7 +122,7 @@ def restore_table(
     with closing(open_store(root)) as store:
         entry = find_entry(store.instance().tables.values(), table)
 
-        def work(run_id: str, told: OnProgress) -> Restored:
+        def work(run_id: str, report_progress: OnProgress) -> Restored:
             opened = open_entry(store, root, entry)
             of_people = (each for each in opened.state.savepoints.values() if not each.name.startswith(BEFORE))
             newest = max(of_people, key=lambda each: each.state_version, default=None)
@@ -135,7 +135,7 @@ def restore_table(
             [planned] = preview_restore(store, root, [opened.entry], newest.name)
             if not planned.nothing:
                 _save(store, root, [planned], None)
-            [done] = restore_all(store, root, [planned], run_id, told, force=False)
+            [done] = restore_all(store, root, [planned], run_id, report_progress, force=False)
             return done
 
-        return as_run(store, entry.table_id, "RESTORE", asked or Asked(), work, on_progress or untold)
+        return as_run(store, entry.table_id, "RESTORE", asked or RunRequest(), work, on_progress or no_progress)

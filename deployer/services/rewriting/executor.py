@@ -46,7 +46,7 @@ def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows)
     """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 
-    def told(rows: int) -> None:
+    def reported(rows: int) -> None:
         if stop.is_set():
             raise Interrupted("interrupted")
         on_rows(rows)
@@ -54,7 +54,7 @@ def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows)
     cores = os.cpu_count() or 1
     workers = max(1, min(len(jobs), cores))
     with ThreadPoolExecutor(workers, "rewrite") as pool:
-        futures = [pool.submit(job.done, dataset, told, max(1, cores // workers)) for job in jobs]
+        futures = [pool.submit(job.done, dataset, reported, max(1, cores // workers)) for job in jobs]
         try:
             ended, _ = wait(futures, return_when=FIRST_EXCEPTION)
             for each in ended:
@@ -79,14 +79,14 @@ def collected(session: SparkSession, frame: Any, location: str, rows: int, on_ro
     """The rows of a frame; `on_rows` is told its share of `rows` as tasks end, and what it raises cancels the job."""
     group = f"rewrite-{uuid.uuid4().hex[:8]}"
     stopped: list[BaseException] = []
-    told = 0
+    reported = 0
 
     def watch(tasks: Tasks) -> None:
-        nonlocal told
+        nonlocal reported
         through = rows * tasks.done // max(1, tasks.total)
         try:
-            on_rows(max(0, through - told))
-            told = max(told, through)
+            on_rows(max(0, through - reported))
+            reported = max(reported, through)
         except DeployerError as stop:
             stopped.append(stop)
             session.sparkContext.cancelJobGroup(group)
@@ -109,12 +109,12 @@ class _Task:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 job = self._jobs[number]
-                written = job.done(open_dataset(self._location, job.version), untold_rows, 1)
+                written = job.done(open_dataset(self._location, job.version), no_row_progress, 1)
                 yield pa.RecordBatch.from_arrays(
                     [pa.array([number], pa.int32()), pa.array([pickle.dumps(written)], pa.binary())],
                     ["number", "written"],
                 )
 
 
-def untold_rows(_: int) -> None:
+def no_row_progress(_: int) -> None:
     """For work in processes that tell nobody."""

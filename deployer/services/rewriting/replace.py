@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.clustering import Clustered
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.storage.options import storage_options
@@ -135,11 +135,11 @@ def _committed(
             groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
             gone = tuple(sorted(fragment.id for group in groups for fragment in group.old))
             made = [each for group in groups for each in group.new]
-            mark = Mark(job_id, kind, sum(each.rows for each in made), tuple(each.marked for each in made))
+            info = CommitMetadata(job_id, kind, sum(each.rows for each in made), tuple(each.marked for each in made))
             transaction = lance.Transaction(
                 read_version=dataset.version,
                 operation=lance.LanceOperation.Rewrite([_group(each) for each in groups], []),
-                transaction_properties=mark.to_properties(),
+                transaction_properties=info.to_properties(),
             )
             done: lance.LanceDataset | None = None
             try:
@@ -148,7 +148,7 @@ def _committed(
                 if not _happened(entry, location, int(dataset.version), transaction.uuid, failure):
                     continue
             reached("services.replace.after-lance")
-            jobs = recorded(store, state, done, [mark], gone)
+            jobs = recorded(store, state, done, [info], gone)
             found = jobs[job_id] if jobs is not None else find_job(store, root, entry.table_id, job_id)
             reached("services.replace.after-state")
             return found

@@ -21,7 +21,7 @@ from deployer.files.json_values import JSON
 from deployer.services.rewriting.binary_copy import with_sizes
 from deployer.services.rewriting.executor import OnRows
 from deployer.services.rewriting.replace import Rewritten, commit_rewritten
-from deployer.services.rewriting.tasks import Task, in_portions
+from deployer.services.rewriting.tasks import Task, in_batches
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up, join_parts
 from deployer.tables.ingest.commit.append import discard
@@ -72,7 +72,7 @@ class Rewriting(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TableStats:
     """A table at a moment: `rows` are those that are not deleted, `bytes` those of the files of this version."""
 
     files: int
@@ -82,17 +82,17 @@ class Moment:
     lance_version: int
 
     @staticmethod
-    def of(table: OpenTable) -> Moment:
+    def of(table: OpenTable) -> TableStats:
         files = table.state.files
         versions = len(versions_written(table.location))
-        return Moment(files.count, files.rows, files.bytes, versions, table.state.lance_version)
+        return TableStats(files.count, files.rows, files.bytes, versions, table.state.lance_version)
 
     def as_json(self) -> dict[str, JSON]:
         return {"files": self.files, "rows": self.rows, "bytes": self.bytes, "versions": self.versions}
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RewriteStats:
     """What was committed. `rows` and `bytes_read` were rewritten into `bytes_written`, without `deleted_rows`; portions
     that were planned again, since others changed their files meanwhile, are `conflicts`."""
 
@@ -121,7 +121,7 @@ def with_whole_indexes(table: OpenTable, rewriting: Rewriting, on_progress: OnPr
     return again(table)
 
 
-class PortionedRun:
+class RewriteRun:
     """One run: what it is to do, and what it has done."""
 
     def __init__(
@@ -132,7 +132,7 @@ class PortionedRun:
         on_progress: OnProgress,
         run_id: str | None,
     ) -> None:
-        self.run_id, self.work = run_id or uuid.uuid4().hex, Work()
+        self.run_id, self.work = run_id or uuid.uuid4().hex, RewriteStats()
         self.engine, self.reason = "none", "there was nothing to do"
         self._rewriting, self._session, self._wanted, self._on_progress = rewriting, session, engine, on_progress
         self._lock, self._rows, self._of = threading.Lock(), 0, 0
@@ -164,7 +164,7 @@ class PortionedRun:
 
     def _round(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
         self.engine, self.reason = _engine(self._wanted, tasks)
-        portions = in_portions(tasks, self._rewriting.portion_bytes)
+        portions = in_batches(tasks, self._rewriting.portion_bytes)
         if self._rewriting.keep_order(table):
             portions.reverse()  # a portion gives what follows it new numbers, so those that follow come first
         self._rows, self._of = 0, sum(task.rows for task in tasks)
@@ -172,10 +172,10 @@ class PortionedRun:
             self._portion(table, dataset, portion)
 
     def _portion(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
-        self._told(0)
+        self._report_rows(0)
         session = self._session if self.engine == "spark" else None
-        made = self._rewriting.written(table, dataset, tasks, session, self._told)
-        self._told(0)  # the last moment at which it can be stopped
+        made = self._rewriting.written(table, dataset, tasks, session, self._report_rows)
+        self._report_rows(0)  # the last moment at which it can be stopped
         better = [self._rewriting.is_better(table, task, own) for task, own in zip(tasks, made, strict=True)]
         discard(table.location, [each for own, wins in zip(made, better, strict=True) if not wins for each in own])
         tasks = [task for task, wins in zip(tasks, better, strict=True) if wins]
@@ -204,7 +204,7 @@ class PortionedRun:
             self._refusal = conflict.what
             self.work = replace(self.work, conflicts=self.work.conflicts + 1)
             return
-        self.work = Work(
+        self.work = RewriteStats(
             self.work.tasks + len(tasks),
             self.work.portions + 1,
             self.work.conflicts,
@@ -214,7 +214,7 @@ class PortionedRun:
             self.work.bytes_written + sum(each.bytes for each in written),
         )
 
-    def _told(self, rows: int) -> None:
+    def _report_rows(self, rows: int) -> None:
         with self._lock:
             self._rows += rows
             now = Progress(self._rewriting.doing, min(self._rows, self._of), self._of)

@@ -30,7 +30,7 @@ class Run(Protocol):
     def take(self, rows: int) -> list[pa.RecordBatch]: ...
 
 
-class Held:
+class BufferedRows:
     """A run that is in memory."""
 
     def __init__(self, table: pa.Table) -> None:
@@ -101,7 +101,7 @@ def open_runs(
     begun.shutdown(wait=False)
     if held:
         table = _sorted(rows_of(dataset, held).to_table(), order)
-        runs.append(Held(table))
+        runs.append(BufferedRows(table))
         keys.append(table.select(list(order)))
     if streamed:
         keys.append(rows_of(dataset, streamed, columns=list(order)).to_table().select(list(order)))

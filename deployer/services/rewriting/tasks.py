@@ -113,7 +113,7 @@ def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Tas
     return tuple(tasks)
 
 
-def in_portions(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
+def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
     """The tasks in their order, those of each portion committed together."""
     portions: list[list[Task]] = []
     size = 0

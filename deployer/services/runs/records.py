@@ -15,7 +15,7 @@ from typing import cast
 from deployer.errors import Conflict, DeployerError, NotFound
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableRequirement
-from deployer.state.log.service_updates import CancelWished, LeaseRenewed, RunEnded, RunQueued, RunStarted
+from deployer.state.log.service_updates import CancelRequested, LeaseRenewed, RunEnded, RunQueued, RunStarted
 from deployer.state.log.updates import TableUpdate
 from deployer.state.model.entities import JSON, TableState
 from deployer.state.model.services import Figures, FinalStatus, Run, ServiceKind, Wish
@@ -246,7 +246,7 @@ def cancel_run(store: StateStore, table_id: str, run_id: str, *, reason: str = "
                     ended = RunEnded(run_id, "CANCELLED", reason=masked(reason))
                     after = store.commit(table_id, [ended], to_end_queued_run(run_id), author=author)
                 case "RUNNING":
-                    after = store.commit(table_id, [CancelWished(run_id)], to_ask_to_end(run_id), author=author)
+                    after = store.commit(table_id, [CancelRequested(run_id)], to_ask_to_end(run_id), author=author)
                 case _:
                     return run
             return find_run(after, run_id)

@@ -11,7 +11,7 @@ from typing import Any
 
 from deployer.aws.calls import CallFailed
 from deployer.compute.jobs.cluster import RemoteCluster, RemoteJob, RunState, RunStatus
-from deployer.compute.jobs.status import Started, ask_to_end, read_told
+from deployer.compute.jobs.status import Started, ask_to_end, read_status
 from deployer.compute.running.follow import PASSING, PATIENCE, PAUSE
 from deployer.compute.running.start import TOO_EARLY_ATTEMPTS, TOO_EARLY_PAUSE, start_job
 from deployer.errors import Conflict, DeployerError
@@ -121,9 +121,9 @@ class RemoteRun:
 
     def _why(self, started: Started, status: RunStatus) -> str:
         words = self.cluster.words(started.run_id)
-        told = read_told(self.root, started.key)
-        if told.error is not None:
-            return str(told.error)
+        reported = read_status(self.root, started.key)
+        if reported.error is not None:
+            return str(reported.error)
         detail = f": {status.detail}" if status.detail else ""
         return f"{words} ended ({status.said}) before the run began{detail}"
 

@@ -14,7 +14,7 @@ from deployer.services.runs.records import HeldRun, begin_runs, end_queued_run, 
 from deployer.state import open_store
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.open_table import OpenTable, find_entry, open_entry
 
 INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process, and not for its own sake
@@ -43,7 +43,7 @@ T = TypeVar("T", bound=Outcome)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RunRequest:
     """Who wants a run and why. With a `run_id` it is queued already; else it begins now, whether or not the service is
     attached; with a `new_id` under that, once however many ask."""
 
@@ -58,9 +58,9 @@ def as_run(
     store: StateStore,
     table_id: str,
     service: ServiceKind,
-    asked: Asked,
+    asked: RunRequest,
     work: Callable[[str, OnProgress], T],
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> T:
     """Does `work`, given the run's id and what it is to tell its progress, and gives what came of it.
 
@@ -69,8 +69,8 @@ def as_run(
     whose work raises has FAILED, with the reason; or CANCELLED, for Interrupted.
     """
 
-    def of_one(run_id: str, told: OnProgress) -> Sequence[T]:
-        return [work(run_id, told)]
+    def of_one(run_id: str, report_progress: OnProgress) -> Sequence[T]:
+        return [work(run_id, report_progress)]
 
     if asked.run_id is None:
         [outcome] = as_runs(store, [table_id], service, asked, of_one, on_progress)
@@ -84,9 +84,9 @@ def as_runs(
     store: StateStore,
     table_ids: Sequence[str],
     service: ServiceKind,
-    asked: Asked,
+    asked: RunRequest,
     work: Callable[[str, OnProgress], Sequence[T]],
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> Sequence[T]:
     """Does `work` on several tables as a run on each, all under one id and begun together; gives what came of each.
 
@@ -112,7 +112,7 @@ def _worked(
 ) -> Sequence[T]:
     """What came of the work, with each run ended by its own."""
 
-    def told(now: Progress) -> None:
+    def report_progress(now: Progress) -> None:
         for held in runs:
             _obey(held, now)
         on_progress(now)
@@ -121,7 +121,7 @@ def _worked(
         for held in runs:
             kept.enter_context(held.kept())
         try:
-            outcomes = work(runs[0].run_id, told)
+            outcomes = work(runs[0].run_id, report_progress)
         except BaseException as failure:
             for held in runs:
                 _fail(held, failure)
@@ -142,7 +142,7 @@ def run_on_table(
     table: str,
     service: ServiceKind,
     options: Mapping[str, Any] | None,
-    asked: Asked | None,
+    asked: RunRequest | None,
     on_progress: OnProgress | None,
     prepared: Callable[[OpenTable, Mapping[str, Any]], Callable[[str, OnProgress], T]],
 ) -> T:
@@ -153,7 +153,7 @@ def run_on_table(
     with closing(open_store(root)) as store:
         opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
         work = prepared(opened, options_of(opened.state, service, options))
-        return as_run(store, opened.entry.table_id, service, asked or Asked(), work, on_progress or untold)
+        return as_run(store, opened.entry.table_id, service, asked or RunRequest(), work, on_progress or no_progress)
 
 
 @contextmanager

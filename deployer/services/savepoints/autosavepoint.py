@@ -20,7 +20,7 @@ from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 
 if TYPE_CHECKING:
-    from deployer.services.runs.runner import Asked
+    from deployer.services.runs.runner import RunRequest
 
 PREFIX = "auto-"  #: of the names; others are nobody's but those who made them
 
@@ -134,7 +134,7 @@ def autosavepoint_table(
     options: Mapping[str, Any] | None = None,
     *,
     on_progress: OnProgress | None = None,
-    asked: Asked | None = None,
+    asked: RunRequest | None = None,
     now: float | None = None,
 ) -> Autosaved:
     """Makes a savepoint of `table` (`database.name`, or the name alone) at `root` and removes old ones, as a run.
@@ -146,6 +146,6 @@ def autosavepoint_table(
 
     def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Autosaved]:
         chosen = AutosavepointOptions.of(declared)
-        return lambda run_id, _told: autosavepoint(open_entry(opened.store, root, opened.entry), chosen, run_id, now)
+        return lambda run_id, _report: autosavepoint(open_entry(opened.store, root, opened.entry), chosen, run_id, now)
 
     return run_on_table(root, table, "AUTOSAVEPOINT", options, asked, on_progress, prepared)

@@ -1,7 +1,7 @@
 """Savepoints: a name for a table, or for many tables of an instance, as they are at one moment.
 
-What a savepoint is of stays readable: the version of the dataset (`tables/collect/garbage.py`, `tables/rewrite/cleanup.py`) and
-the table's state (`state/snapshots/retention.py`).
+What a savepoint is of stays readable: the version of the dataset (`tables/collect/garbage.py`,
+`tables/rewrite/cleanup.py`) and the table's state (`state/snapshots/retention.py`).
 """
 
 from __future__ import annotations

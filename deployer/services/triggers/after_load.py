@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.registry import run_service
-from deployer.services.runs.runner import Asked
+from deployer.services.runs.runner import RunRequest
 from deployer.services.triggers.due import Due, due_services
 from deployer.state import open_store
 from deployer.state.model.services import ServiceKind
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.open_table import find_entry, open_entry
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def run_due_services(
     root: str,
     table: str,
     cluster: Callable[[], LocalCluster] | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     on_begin: Callable[[Due], None] = lambda _due: None,
 ) -> list[AfterLoad]:
     """Runs what is due of `table`, one after the other; gives what came of each.
@@ -58,7 +58,7 @@ def run_due_services(
     found = []
     for each in due:
         on_begin(each)
-        asked = Asked(cause=each.cause, new_id=each.run_id)
+        asked = RunRequest(cause=each.cause, new_id=each.run_id)
         try:
             done = run_service(root, table, each.service, cluster=cluster, on_progress=on_progress, asked=asked)
         except Interrupted:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
-from deployer.plan.render.services import trigger_words
+from deployer.plan.render.services import describe_trigger
 from deployer.services.compact.own_plan import small_files
 from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import deleted_rows
 from deployer.services.triggers.forecast import foreseen
-from deployer.services.triggers.status import GRACE, Standing, standings
+from deployer.services.triggers.status import GRACE, ServiceStatus, service_statuses
 from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service
@@ -43,7 +43,7 @@ class ServiceReport:
 
     service: Service
     runs_when: str
-    standing: Standing
+    standing: ServiceStatus
     next_run: str
 
 
@@ -66,9 +66,9 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
         except DeployerError:
             return None
 
-    found = standings(state, now, lambda: deleted, before)
+    found = service_statuses(state, now, lambda: deleted, before)
     services = tuple(
-        ServiceReport(service, trigger_words(trigger_of(service)), stands, foreseen(table, service))
+        ServiceReport(service, describe_trigger(trigger_of(service)), stands, foreseen(table, service))
         for stands in found
         for service in (state.services[stands.service],)
     )

@@ -22,7 +22,7 @@ Before = Callable[[], TableState | None]  #: the table's state a grace ago; None
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ServiceStatus:
     """One service of a table. `overdue`, `failed`, `due` and `broken` say why in words, and are empty if it is not so.
 
     `failed` is of the newest run. `next_at` is when (ms) the schedule asks next. `broken`: what the state holds of it
@@ -67,9 +67,9 @@ class Standing:
         return not (self.overdue or self.failed or self.broken)
 
 
-def standings(
+def service_statuses(
     state: TableState, now: int, deleted: DeletedRows, before: Before = lambda: None, grace: float = GRACE
-) -> list[Standing]:
+) -> list[ServiceStatus]:
     """How each service of a table stands at `now` (ms), in the order of the state.
 
     `before` is asked only when a condition holds: it is overdue when it held a grace ago too.
@@ -81,7 +81,7 @@ def standings(
         last = next(iter(runs_of(state, service.kind)), None)
         is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in RUNNERS
         found.append(
-            Standing(
+            ServiceStatus(
                 service.kind,
                 service.paused,
                 last,

@@ -70,7 +70,7 @@ def service_document(service: ServiceSpec) -> dict[str, Any]:
     """A service as a spec has it: sizes as people write them."""
     form = service_to_json(service)
     if "bytes" in form.get("trigger", {}):
-        form["trigger"]["bytes"] = sizes.in_words(form["trigger"]["bytes"])
+        form["trigger"]["bytes"] = sizes.format_size(form["trigger"]["bytes"])
     if not service.unsafe_raw and "options" in form:
         form["options"] = {name: option_document(service.kind, name, each) for name, each in form["options"].items()}
     return form

@@ -23,7 +23,7 @@ from deployer.specs.schema.parts import (
 )
 from deployer.specs.schema.targets import TARGET_SCHEMAS
 from deployer.specs.values.durations import canonical
-from deployer.specs.values.sizes import bytes_of, in_words
+from deployer.specs.values.sizes import bytes_of, format_size
 from deployer.specs.yaml.suggestions import one_of
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _canonical(schema: Json, value: Any) -> Any:
 def option_document(kind: str, name: str, value: Any) -> Any:
     """A canonical value as people write it: sizes with their units."""
     of_size = name in option_names(kind) and option_schema(kind, name).get("format") == "bytes"
-    return in_words(value) if of_size and isinstance(value, int) else value
+    return format_size(value) if of_size and isinstance(value, int) else value
 
 
 def plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ def bytes_of(size: object) -> int:
     return found
 
 
-def in_words(size: int) -> str:
+def format_size(size: int) -> str:
     """The shortest way to write it exactly, decimal before binary: `256MB`, `1GiB`, `1234567`."""
     for binary in ("", "i"):
         base = 1024 if binary else 1000

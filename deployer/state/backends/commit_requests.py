@@ -35,7 +35,7 @@ _LONGEST = select.PIPE_BUF - 16  # a message is written whole or not at all
 
 
 @dataclass(slots=True)
-class Offer:
+class CommitRequest:
     """What another writer would do. It is to be answered if it was taken, before the turn ends."""
 
     body: bytes
@@ -74,7 +74,7 @@ class Offer:
 
 
 @dataclass(slots=True)
-class OwnOffer:
+class OwnCommitRequest:
     """The offer that this writer made."""
 
     path: Path
@@ -82,11 +82,11 @@ class OwnOffer:
     file: int
 
     @staticmethod
-    def made(folder: Path, body: bytes) -> OwnOffer:
+    def made(folder: Path, body: bytes) -> OwnCommitRequest:
         make_private_folder(folder, folder.parent)
         path = folder / f"{time.time_ns():020}-{uuid.uuid4().hex}.offer"
         pipe, written = path.with_suffix(".pipe"), path.with_suffix(".new")
-        own = OwnOffer(path, -1, -1)
+        own = OwnCommitRequest(path, -1, -1)
         try:
             os.mkfifo(pipe, 0o600)
             own.pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -100,7 +100,7 @@ class OwnOffer:
         reached("line.offered")
         return own
 
-    def told(self, seconds: float) -> bytes | None:
+    def poll_result(self, seconds: float) -> bytes | None:
         """The answer, if it comes within so many seconds; ends earlier when this one is called to take the turn."""
         polled = select.poll()
         polled.register(self.pipe, select.POLLIN)
@@ -126,7 +126,7 @@ class OwnOffer:
     def settled(self, seconds: float) -> tuple[bytes | None, bool]:
         """The answer after it was taken, waited for so long, and whether the one who took it is gone."""
         gone = locked(self.file)  # it is held until the answer is given
-        return self.told(0 if gone else seconds), gone
+        return self.poll_result(0 if gone else seconds), gone
 
     def remove(self) -> None:
         _remove(self.path)
@@ -155,13 +155,13 @@ def waiting(folder: Path) -> list[Path]:
         names = sorted(os.listdir(folder))  # noqa: PTH208 -- for every turn, and paths take longer
     except OSError:
         return []
-    offers = [name for name in names if name.endswith(".offer")]
-    found = {name.removesuffix(".offer") for name in offers}
+    requests = [name for name in names if name.endswith(".offer")]
+    found = {name.removesuffix(".offer") for name in requests}
     for name in names:
         stem, _, kind = name.partition(".")
         if kind in ("pipe", "taken", "new") and stem not in found:
             _remove_left_behind(folder / f"{stem}.offer")
-    return [folder / name for name in offers[:AT_ONCE]]
+    return [folder / name for name in requests[:AT_ONCE]]
 
 
 def _remove_left_behind(path: Path) -> None:
@@ -193,7 +193,7 @@ def _writable(pipe: Path) -> int | None:
     return None
 
 
-def opened(path: Path) -> Offer | None:
+def opened(path: Path) -> CommitRequest | None:
     """The offer; None when it was withdrawn, is another user's, or was made by a writer that is gone."""
     pipe = _writable(path.with_suffix(".pipe"))
     if pipe is None:
@@ -206,7 +206,7 @@ def opened(path: Path) -> Offer | None:
         return None
     if os.fstat(file).st_uid == os.geteuid():
         with os.fdopen(file, "rb", closefd=False) as opened:
-            return Offer(opened.read(), path, pipe, file)
+            return CommitRequest(opened.read(), path, pipe, file)
     os.close(pipe)
     os.close(file)
     return None

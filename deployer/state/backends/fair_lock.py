@@ -19,14 +19,14 @@ from pathlib import Path
 
 from deployer.files.private import open_lock
 
-PATIENCE = 0.25  #: seconds that one waits for the turn unless told otherwise
+LOCK_TIMEOUT = 0.25  #: seconds that one waits for the turn unless told otherwise
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
 
 
-class Turns:
+class FairLock:
     """Turns on one lock file. Thread-safe; safe to use after a fork."""
 
-    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+    def __init__(self, path: Path, patience: float = LOCK_TIMEOUT) -> None:
         self._path, self._patience = path, patience
         self._without_until = 0.0
         self._threads, self._process = threading.Lock(), os.getpid()

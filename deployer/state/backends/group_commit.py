@@ -16,17 +16,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployer.files.private import open_lock
-from deployer.state.backends.commit_requests import Offer, OwnOffer, call, locked, opened, unlock, waiting
+from deployer.state.backends.commit_requests import (
+    CommitRequest,
+    OwnCommitRequest,
+    call,
+    locked,
+    opened,
+    unlock,
+    waiting,
+)
 from deployer.system.clock import Clock
 
 PATIENCE = 1.5  #: seconds that one waits for the turn
 DOING_WITHOUT = 10.0  #: seconds in which one does not wait again after waiting in vain
 TAKEN_PATIENCE = 1.0  #: seconds that one waits for the writer that took its offer, from when it sees that
-LOOKING = 0.05  #: seconds after which one looks whether the turn is free, told or not: who had it may have been killed
+POLL_SECONDS = (
+    0.05  #: seconds after which one looks whether the turn is free, told or not: who had it may have been killed
+)
 
 
 @dataclass(slots=True)
-class Turn:
+class Ticket:
     """How the waiting ended.
 
     `waited`: others had the turn, and so may have changed what this one knows. `answer`: another writer took the offer
@@ -40,13 +50,13 @@ class Turn:
     in_doubt: bool = False
     _folder: Path | None = None
     _give_up: Callable[[], None] = field(default=lambda: None, compare=False)
-    _offers: list[Offer] = field(default_factory=list)
+    _requests: list[CommitRequest] = field(default_factory=list)
 
-    def offers(self) -> list[Offer]:
+    def requests(self) -> list[CommitRequest]:
         """What others wait to do, the oldest first; none for one that goes on without the turn."""
-        if self._folder is not None and not self._offers:
-            self._offers = [offer for path in waiting(self._folder) if (offer := opened(path)) is not None]
-        return self._offers
+        if self._folder is not None and not self._requests:
+            self._requests = [request for path in waiting(self._folder) if (request := opened(path)) is not None]
+        return self._requests
 
     def pass_on(self) -> None:
         """Gives the turn to the next before the end, for what needs none; offers that were taken are still to be
@@ -54,7 +64,7 @@ class Turn:
         self._give_up()
 
 
-class Line:
+class CommitQueue:
     """The line at one lock file. Safe for threads, processes, and after a fork."""
 
     def __init__(self, lock: Path, folder: Path, clock: Clock | None = None) -> None:
@@ -62,7 +72,7 @@ class Line:
         self._without_until = 0.0
 
     @contextmanager
-    def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Turn]:
+    def turn(self, would_do: Callable[[], bytes] | None = None) -> Iterator[Ticket]:
         """Waits for the turn, at most `PATIENCE` seconds, and goes on with it or without.
 
         Once another writer has taken the offer, it waits for the answer instead, at most `TAKEN_PATIENCE` seconds.
@@ -70,14 +80,14 @@ class Line:
         `would_do` gives the offer to make while waiting; None: what this writer does is for nobody else to do.
         """
         if self._clock.monotonic() < self._without_until:
-            yield Turn(waited=True)
+            yield Ticket(waited=True)
             return
         try:
             descriptor = open_lock(self._lock)
         except OSError:  # whatever is wrong with the place, the commit itself will say
-            yield Turn()
+            yield Ticket()
             return
-        has_it, turn = False, Turn()
+        has_it, turn = False, Ticket()
 
         def give_up() -> None:
             nonlocal has_it
@@ -93,15 +103,15 @@ class Line:
                 turn._folder, turn._give_up = self._folder, give_up
             yield turn
         finally:
-            for offer in turn._offers:
-                offer.close()
+            for request in turn._requests:
+                request.close()
             give_up()
             os.close(descriptor)
 
-    def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Turn]:
+    def _waited(self, descriptor: int, would_do: Callable[[], bytes] | None) -> tuple[bool, Ticket]:
         """Whether the turn was got, and how the waiting ended."""
         try:
-            own = OwnOffer.made(self._folder, would_do()) if would_do is not None else None
+            own = OwnCommitRequest.made(self._folder, would_do()) if would_do is not None else None
         except OSError:  # a file system without pipes
             own = None
         has_it = False
@@ -109,14 +119,14 @@ class Line:
             since = self._clock.monotonic()
             while not (has_it := locked(descriptor)) and (left := since + PATIENCE - self._clock.monotonic()) > 0:
                 if own is None:
-                    time.sleep(min(left, LOOKING / 10))
-                elif (answer := own.told(min(left, LOOKING))) is not None:
-                    return False, Turn(waited=True, answer=answer)
+                    time.sleep(min(left, POLL_SECONDS / 10))
+                elif (answer := own.poll_result(min(left, POLL_SECONDS))) is not None:
+                    return False, Ticket(waited=True, answer=answer)
                 elif own.is_taken():
                     break
             if own is None or own.withdrawn():
                 self._does_without(not has_it)
-                return has_it, Turn(waited=True)
+                return has_it, Ticket(waited=True)
             if has_it:  # whoever took the offer passed the turn on before the answer; others need it
                 has_it = False
                 self._given_back(descriptor)
@@ -135,14 +145,14 @@ class Line:
         if in_vain:
             self._without_until = self._clock.monotonic() + DOING_WITHOUT
 
-    def _settled(self, own: OwnOffer) -> Turn:
+    def _settled(self, own: OwnCommitRequest) -> Ticket:
         """How the waiting ends for one whose offer was taken."""
         since = self._clock.monotonic()
         while (left := since + TAKEN_PATIENCE - self._clock.monotonic()) > 0:
-            answer, gone = own.settled(min(left, LOOKING))
+            answer, gone = own.settled(min(left, POLL_SECONDS))
             if answer is not None or gone:
-                return Turn(waited=True, answer=answer, taker_gone=answer is None)
-        return Turn(waited=True, in_doubt=True)
+                return Ticket(waited=True, answer=answer, taker_gone=answer is None)
+        return Ticket(waited=True, in_doubt=True)
 
     def _given_back(self, descriptor: int) -> None:
         unlock(descriptor)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from deployer.state.backends.group_commit import Turn
+from deployer.state.backends.group_commit import Ticket
 
 REMOVED = 2**63 - 1  #: the floor of a log that was removed: nothing can be put above it
 
@@ -118,7 +118,7 @@ class Backend(LogReader, Protocol):
         """
         ...
 
-    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
+    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
         """Held around a commit to one log and what it is about elsewhere; `would_do` tells what, for another writer
         that may do it too (see `line`). Only a courtesy as well."""
         ...

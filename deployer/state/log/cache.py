@@ -17,7 +17,7 @@ _ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedState:
     """A state, and how long the log has grown since the newest snapshot (`snapshot_version` 0: none)."""
 
     state: State
@@ -31,7 +31,7 @@ class Known:
 
 
 #: Gives the state of a snapshot and the snapshot's bytes, or that of an older one when it is damaged.
-LoadSnapshot = Callable[[SnapshotRecord], "Known"]
+LoadSnapshot = Callable[[SnapshotRecord], "CachedState"]
 
 
 class StateCache:
@@ -39,15 +39,15 @@ class StateCache:
 
     def __init__(self, logs: LogReader, load: LoadSnapshot) -> None:
         self._logs, self._load = logs, load
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, CachedState] = {}
         self._lock = Lock()
 
-    def peek(self, log: str) -> Known | None:
+    def peek(self, log: str) -> CachedState | None:
         return self._known.get(log)
 
-    def refresh(self, logs: Iterable[str]) -> dict[str, Known]:
+    def refresh(self, logs: Iterable[str]) -> dict[str, CachedState]:
         """All as of one moment, in one request. Raises NotFound for a log that was removed, Corrupt."""
-        known = {log: self._known.get(log) or Known(empty_state(log)) for log in logs}
+        known = {log: self._known.get(log) or CachedState(empty_state(log)) for log in logs}
         for _ in range(_ATTEMPTS):
             tails = self._logs.tails({log: each.state.version for log, each in known.items()})
             try:
@@ -58,7 +58,7 @@ class StateCache:
             return caught_up
         raise Corrupt("its snapshots are removed faster than they can be read", where=", ".join(known))
 
-    def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, Known], dict[str, DeployerError]]:
+    def refresh_each(self, logs: Iterable[str]) -> tuple[dict[str, CachedState], dict[str, DeployerError]]:
         """As `refresh`, with the failures of logs that cannot be read by themselves: the others are found by halving.
 
         Raises what is not about what one log holds.
@@ -73,7 +73,7 @@ class StateCache:
         first, second = self.refresh_each(wanted[:half]), self.refresh_each(wanted[half:])
         return first[0] | second[0], first[1] | second[1]
 
-    def keep(self, known: Iterable[Known]) -> None:
+    def keep(self, known: Iterable[CachedState]) -> None:
         with self._lock:
             for each in known:
                 log = log_of(each.state)
@@ -85,7 +85,7 @@ class StateCache:
         with self._lock:
             self._known.pop(log, None)
 
-    def _caught_up(self, known: Known, tail: Tail, log: str) -> Known:
+    def _caught_up(self, known: CachedState, tail: Tail, log: str) -> CachedState:
         if tail.removed:
             self.forget(log)
             raise NotFound("it was removed", where="the instance" if log == INSTANCE_LOG else f"table {log}")
@@ -97,7 +97,7 @@ class StateCache:
         return grown(known, [(from_record(record, to_fold=True), record) for record in tail.records])
 
 
-def grown(known: Known, entries: Iterable[tuple[LogEntry, Record]]) -> Known:
+def grown(known: CachedState, entries: Iterable[tuple[LogEntry, Record]]) -> CachedState:
     """What is known after more entries."""
     listed = list(entries)
     if not listed:

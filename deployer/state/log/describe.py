@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
-from deployer.state.log.describe_services import service_words
+from deployer.state.log.describe_services import describe_service_update
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.service_updates import ServiceUpdate
 from deployer.state.log.updates import (
@@ -37,15 +37,15 @@ from deployer.state.model.entities import JSON, File
 _SHORT = 40  #: characters of a value beyond which only its property is named
 
 
-def entry_words(entry: LogEntry) -> str:
+def describe_entry(entry: LogEntry) -> str:
     """All that the entry did, one line."""
-    return "; ".join(map(update_words, entry.updates))
+    return "; ".join(map(describe_update, entry.updates))
 
 
-def update_words(update: Update) -> str:
+def describe_update(update: Update) -> str:
     """What the update did, such as `add 3 files with 842 rows (job nightly, dataset version 12)`."""
     if isinstance(update, ServiceUpdate):
-        return service_words(update)
+        return describe_service_update(update)
     match update:
         case SetInstanceProperties(changes) | SetTableProperties(changes):
             return _set(changes)

@@ -9,7 +9,7 @@ from typing import assert_never
 
 from deployer.files.json_values import JSON
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -30,7 +30,7 @@ _SHORT = 80  #: characters of a reason or a map beyond which it is cut
 _LONG = 2_000  #: characters of a service, whose options are shown whole
 
 
-def service_words(update: ServiceUpdate) -> str:
+def describe_service_update(update: ServiceUpdate) -> str:
     """What the update did, such as `queue run 7f3a of COMPACT (schedule)`."""
     match update:
         case PutService(service):
@@ -49,7 +49,7 @@ def service_words(update: ServiceUpdate) -> str:
             return f"start run {run_id} (held by {holder} for {lease_ms / 1000:g} s)"
         case LeaseRenewed(run_id, lease_ms, progress):
             return f"run {run_id} goes on for {lease_ms / 1000:g} s{_map(progress)}"
-        case CancelWished(run_id):
+        case CancelRequested(run_id):
             return f"ask run {run_id} to end"
         case RunEnded(run_id, status, _, reason, _):
             return f"run {run_id} is {status}{f': {_cut(reason)}' if reason else ''}"

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from deployer.state.log.inapplicable import Inapplicable
 from deployer.state.log.service_updates import (
-    CancelWished,
+    CancelRequested,
     LeaseRenewed,
     MoveServices,
     PauseService,
@@ -62,7 +62,7 @@ def apply_to_services(state: TableState, update: ServiceUpdate, version: int, at
             return _with_run(state, run if log is None else replace(run, log=log))
         case LeaseRenewed(run_id, lease_ms, progress):
             return _with_run(state, replace(_running(state, run_id), lease_until=at + lease_ms, progress=progress))
-        case CancelWished(run_id):
+        case CancelRequested(run_id):
             return _with_run(state, replace(_running(state, run_id), wish="cancel"))
         case RunEnded(run_id, status, figures, reason, progress):
             run = replace(_moved(state, run_id, status), ended_at=at, lease_until=None, wish=None)

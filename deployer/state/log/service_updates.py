@@ -96,7 +96,7 @@ class LeaseRenewed:
 
 
 @dataclass(frozen=True, slots=True)
-class CancelWished:
+class CancelRequested:
     """The holder of a running run is asked to end it."""
 
     TAG = "cancel-wished"
@@ -152,7 +152,7 @@ ServiceUpdate = (
     | RunQueued
     | RunStarted
     | LeaseRenewed
-    | CancelWished
+    | CancelRequested
     | RunEnded
     | SavepointTaken
     | SavepointRemoved

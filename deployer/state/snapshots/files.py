@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.errors import Corrupt
 from deployer.state.backends.protocol import Backend, LogReader, SnapshotRecord
-from deployer.state.log.cache import Known, grown, log_of
+from deployer.state.log.cache import CachedState, grown, log_of
 from deployer.state.log.entries import from_record
 from deployer.state.log.reducer import empty_state
 from deployer.state.model.entities import State
@@ -43,7 +43,7 @@ class SnapshotReader:
     def __init__(self, logs: LogReader, objects: ObjectReader) -> None:
         self._logs, self._objects = logs, objects
 
-    def load(self, pointer: SnapshotRecord) -> Known:
+    def load(self, pointer: SnapshotRecord) -> CachedState:
         """The state of a snapshot; when it is damaged, the same state from the one before and the log.
 
         Raises Corrupt, naming the damaged part, when the log no longer reaches back to an undamaged snapshot, and
@@ -57,7 +57,7 @@ class SnapshotReader:
                 raise Missing(pointer.log) from None
             damage = error if isinstance(error, Corrupt) else _damaged(pointer, f"{error} is missing")
         older = [each for each in pointers if each.version < pointer.version]
-        base = self.load(older[-1]) if older else Known(empty_state(pointer.log))
+        base = self.load(older[-1]) if older else CachedState(empty_state(pointer.log))
         records = self._logs.records(pointer.log, base.state.version, pointer.version - base.state.version)
         if [record.version for record in records] != list(range(base.state.version + 1, pointer.version + 1)):
             raise damage
@@ -67,7 +67,7 @@ class SnapshotReader:
         )
         return known
 
-    def read(self, pointer: SnapshotRecord) -> Known:
+    def read(self, pointer: SnapshotRecord) -> CachedState:
         """The state of a snapshot. Raises Corrupt, Missing, and Refused for one of a newer format."""
         import pyarrow as pa
 
@@ -81,7 +81,7 @@ class SnapshotReader:
             raise _damaged(pointer, f"it does not have its shape: {error!r}") from None
         if log_of(state) != pointer.log:
             raise _damaged(pointer, f"it holds the state of log {shortened(log_of(state))}")
-        return Known(state, pointer.version, _size_of(manifest))
+        return CachedState(state, pointer.version, _size_of(manifest))
 
     def _part(self, pointer: SnapshotRecord, manifest: Mapping[str, Any], name: str) -> pa.Table:
         import pyarrow as pa
@@ -105,7 +105,7 @@ class SnapshotWriter:
         """Pointers hold the smallest parts too, up to `inline` bytes, so that they are read with the log."""
         self._backend, self._objects, self._clock, self._inline = backend, objects, clock, inline
 
-    def take(self, state: State) -> Known | None:
+    def take(self, state: State) -> CachedState | None:
         """Writes a snapshot; None when that version has one already, or the log was removed."""
         pointer, location, size = self._write(state)
         reached("snapshot:before-pointer")
@@ -114,7 +114,7 @@ class SnapshotWriter:
             self.delete_folder(location)
             return None
         reached("snapshot:after-pointer")
-        return Known(state, state.version, size)
+        return CachedState(state, state.version, size)
 
     def remake(self, state: State) -> bool:
         """Writes the snapshot that this version has anew, in a folder of its own, and removes what was there.

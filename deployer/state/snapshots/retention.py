@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from deployer.errors import DeployerError
 from deployer.state.backends.protocol import REMOVED, Backend
-from deployer.state.log.cache import Known, StateCache, log_of
+from deployer.state.log.cache import CachedState, StateCache, log_of
 from deployer.state.model.entities import InstanceState, State, TableState
 from deployer.state.snapshots.files import SnapshotWriter, manifest_of, version_of
 from deployer.storage.objects import ObjectStore
@@ -32,7 +32,7 @@ class SnapshotPolicy:
     keep: int = 2  #: newest snapshots that are kept however old they are
     keep_for: int = 7 * 24 * 3600 * 1000
 
-    def is_due(self, known: Known) -> bool:
+    def is_due(self, known: CachedState) -> bool:
         interval = max(self.entries, min(10_000, _size(known.state) // 100))
         over = known.log_length - interval
         # One writer takes it, the others go on; should it die, the next tenth of the interval is another's turn.
@@ -58,7 +58,7 @@ class Retention:
         self._backend, self._objects, self._snapshots = backend, objects, snapshots
         self._cache, self._policy, self._clock = cache, policy, clock
 
-    def after_commit(self, known: Known) -> None:
+    def after_commit(self, known: CachedState) -> None:
         """Takes a snapshot when one is due. A failure is only logged: the commit is done and was promised."""
         if not self._policy.is_due(known):
             return

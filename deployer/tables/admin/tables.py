@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, assert_never
 
-from deployer.datasets.errors import storage_in_words
+from deployer.datasets.errors import storage_errors
 from deployer.datasets.storage.options import storage_options
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
@@ -40,7 +40,7 @@ from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_register, to_rename
 from deployer.storage.envelope import FORGED
 from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.admin.services import apply_service_change, first_services
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
 from deployer.tables.inspect.protection import (
@@ -70,7 +70,7 @@ def create_table(
     spec: TableSpec,
     owner: str,
     with_spark: LoadWithSpark | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     *,
     allow_destroy: bool = False,
     elsewhere: RewriteElsewhere | None = None,
@@ -117,7 +117,7 @@ def update_table(
     table_id: str,
     spec: TableSpec,
     with_spark: LoadWithSpark | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     elsewhere: RewriteElsewhere | None = None,
     *,
     renamed: bool = False,
@@ -238,7 +238,7 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
     import pyarrow as pa
 
     stable, location = spec.storage.stable_row_ids, dataset_uri(root, entry.location)
-    with storage_in_words(location):
+    with storage_errors(location):
         return lance.write_dataset(
             pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
             location,

@@ -17,7 +17,7 @@ import datetime as dt
 import time
 from dataclasses import dataclass, replace
 
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri, require_no_links
 from deployer.datasets.unreferenced_files import remove, unneeded
@@ -28,7 +28,7 @@ from deployer.state.log.service_updates import SavepointsExpired
 from deployer.state.log.updates import CommitAbandoned
 from deployer.state.store import StateStore
 from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.versions import OldVersions, remove_versions
 from deployer.tables.inspect.savepoint_tags import settle_tags
@@ -67,7 +67,7 @@ def collect_garbage(
     grace: dt.timedelta = GRACE,
     versions_older_than: dt.timedelta | None = None,
     dry_run: bool = False,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     now: float | None = None,
 ) -> Collected:
     """Removes what nothing needs of one table and is older than `grace`; each step can be repeated after a crash.
@@ -97,13 +97,13 @@ def collect(
     grace: dt.timedelta = GRACE,
     versions: OldVersions | None = None,
     dry_run: bool = False,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     now: float | None = None,
 ) -> Collected:
     """`collect_garbage` of a table that is open, for writing unless it is a `dry_run`; `versions` says which of them go
     too, also younger than the grace."""
     require_no_links(table.root, table.entry.location)
-    with lance_in_words(table.location):
+    with lance_errors(table.location):
         return _collect(table, grace, versions, time.time() if now is None else now, dry_run, on_progress)
 
 

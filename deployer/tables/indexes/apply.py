@@ -8,7 +8,7 @@ from deployer.datasets.indexes import live_indexes
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.plan import changes as c
 from deployer.plan.diff.indexes import index_changes
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import build_index, drop_index
 from deployer.tables.indexes.rename import rename_index
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def apply_index_change(
-    store: StateStore, root: str, table_id: str, change: c.IndexChange, on_progress: OnProgress = untold
+    store: StateStore, root: str, table_id: str, change: c.IndexChange, on_progress: OnProgress = no_progress
 ) -> None:
     """Apply one change of the plan."""
     match change:
@@ -33,7 +33,7 @@ def apply_index_change(
 
 
 def settle_indexes(
-    store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress = untold
+    store: StateStore, root: str, table_id: str, spec: TableSpec, on_progress: OnProgress = no_progress
 ) -> None:
     """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
     live = live_indexes(refresh(store, root, table_id))

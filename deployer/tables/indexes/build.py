@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.errors import lost_races, words_of
+from deployer.datasets.errors import lost_races, message_of
 from deployer.datasets.indexes import (
     Observed,
     Remembered,
@@ -32,7 +32,7 @@ from deployer.specs.types.column_names import quoted
 from deployer.state.log.requirements import PropertiesAre
 from deployer.state.log.updates import SetTableProperties
 from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 
 if TYPE_CHECKING:
     import lance
@@ -74,7 +74,7 @@ class CaughtUp:
 
 
 def build_index(
-    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = untold
+    store: StateStore, root: str, table_id: str, index: IndexSpec, on_progress: OnProgress = no_progress
 ) -> bool:
     """Build the index, in the place of one of that name; False when it is left pending for want of rows.
 
@@ -112,7 +112,7 @@ def drop_index(store: StateStore, root: str, table_id: str, name: str) -> None:
         _forget(store, table_id, name)
 
 
-def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = untold) -> CaughtUp:
+def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress) -> CaughtUp:
     """Build pending indexes that have their rows now, and bring new rows into the others. Never raises for Lance."""
     built: list[str] = []
     try:
@@ -223,18 +223,18 @@ def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgres
     parameters = all_parameters(index.kind, index.parameters)
     [column] = index.columns
 
-    def told(event: Any) -> None:
+    def report_event(event: Any) -> None:
         doing = f"building index {index.name}, {event.stage.replace('_', ' ')}"
         with suppress(Interrupted):  # Lance can neither be stopped here nor go on later
             on_progress(Progress(doing, event.completed or 0, event.total, event.unit))
 
     if index.kind in VECTOR_KINDS:
         dataset.create_index(
-            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=report_event, **parameters
         )
     else:
         dataset.create_scalar_index(
-            column, index.kind.upper(), name=index.name, replace=True, progress_callback=told, **parameters
+            column, index.kind.upper(), name=index.name, replace=True, progress_callback=report_event, **parameters
         )
 
 
@@ -246,7 +246,7 @@ def committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset
         try:
             return commit(dataset)
         except Exception as failure:
-            said = words_of(failure, location)
+            said = message_of(failure, location)
             if lost_races(failure):
                 break
             if "conflict" not in str(failure).lower():

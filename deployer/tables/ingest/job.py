@@ -14,7 +14,7 @@ from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.ingest.commit.append import commit_append, discard, find_job
 from deployer.tables.ingest.driver import load_in_driver
@@ -107,7 +107,7 @@ def ingest(
     table: OpenTable,
     request: IngestRequest,
     with_spark: LoadWithSpark,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     on_engine: Callable[[str, str], None] = lambda _engine, _reason: None,
     on_note: Callable[[str], None] = lambda _note: None,
     new_id: str | None = None,

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.local_files import require_whole
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.errors import DeployerError
@@ -106,7 +106,7 @@ def summaries(store: StateReader, root: str) -> tuple[list[TableSummary], list[U
     failed = list(active.unreadable.values())
     for entry, state in active.found.values():
         try:
-            with lance_in_words(dataset_location(root, entry)):
+            with lance_errors(dataset_location(root, entry)):
                 seen = as_recorded(store, root, entry, state)
                 require_whole(dataset_location(root, seen.entry), seen.state.files.bytes)
                 live_table(seen.entry, seen.state)  # raises Corrupt where what is recorded is not a table's

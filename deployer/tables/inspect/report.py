@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.datasets.dataset import dataset_location
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.local_files import require_whole
 from deployer.errors import DeployerError
 from deployer.state import open_reader
@@ -85,7 +85,7 @@ def lake_report(root: str) -> list[TableReport | UnreadableTable]:
 
 def _table(store: StateReader, root: str, entry: TableEntry) -> TableReport | UnreadableTable:
     try:
-        with lance_in_words(dataset_location(root, entry)):
+        with lance_errors(dataset_location(root, entry)):
             table = read_entry(store, root, entry)
             require_whole(table.location, table.state.files.bytes)
             return table_report(table)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import marks_of
+from deployer.datasets.commit_metadata import commit_metadata_of
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.recovery.unrecorded import marks_since, transaction_of
+from deployer.datasets.recovery.unrecorded import metadata_since, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.provenance import entries_of, has_index, index_builder, index_names
@@ -97,14 +97,14 @@ def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list
             continue
         transaction = transaction_of(dataset, version)
         operation = _operation(transaction)
-        marks = marks_of(transaction.transaction_properties) if transaction is not None else ()
-        done = marks or jobs.get(version, ())
+        infos = commit_metadata_of(transaction.transaction_properties) if transaction is not None else ()
+        done = infos or jobs.get(version, ())
         job_id = ", ".join(job.job_id for job in done)
         kind = _joined(job.kind for job in done) if done else "create" if version == 1 else ""
         author = _joined(authors.get(job.job_id, "") for job in done)
         if not done and version == 1 and created:
             author = created.author
-        rows = sum(mark.rows for mark in marks if mark.kind not in REARRANGES) if marks else _rows_added(transaction)
+        rows = sum(info.rows for info in infos if info.kind not in REARRANGES) if infos else _rows_added(transaction)
         foreign = not kind and (
             operation in _MARKED_OPERATIONS or _foreign_index(dataset, transaction, entries, version)
         )
@@ -137,7 +137,7 @@ def _first_version(number: int, dataset: lance.LanceDataset) -> int:
     """The version that was the table's first in this dataset: before it, a rewrite was still copying."""
     if number == 1:
         return 1
-    copied = [version for version, marks in marks_since(dataset, 0).items() if marks[0].kind == "rewrite"]
+    copied = [version for version, infos in metadata_since(dataset, 0).items() if infos[0].kind == "rewrite"]
     return max(copied, default=1)
 
 
@@ -190,7 +190,7 @@ def foreign_write_at(dataset: lance.LanceDataset, above: int) -> dt.datetime | N
         if version <= max(above, 1):
             return None
         transaction = transaction_of(dataset, version)
-        if transaction is None or marks_of(transaction.transaction_properties):
+        if transaction is None or commit_metadata_of(transaction.transaction_properties):
             continue
         if type(transaction.operation).__name__ in _WRITES:
             return versions[version]

@@ -28,7 +28,7 @@ from deployer.state.model.keys import decode_key
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_place_files, to_split
 from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.open_table import OpenTable, open_entry
 from deployer.tables.partitions.key_sketch import KeySketch
 from deployer.tables.partitions.sizes import key_document, leaf_of, reach, sizes_of
@@ -66,7 +66,7 @@ def split_leaves(
     root: str,
     table_id: str,
     max_rows: int | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     *,
     dry_run: bool = False,
 ) -> SplitResult:
@@ -113,7 +113,7 @@ def split_leaves(
 
 
 def split_after_load(
-    store: StateStore, root: str, table_id: str, on_progress: OnProgress = untold
+    store: StateStore, root: str, table_id: str, on_progress: OnProgress = no_progress
 ) -> SplitResult | None:
     """`split_leaves` where the table declares a limit and is online, else None; the load before it stands anyhow."""
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.errors import first_line, in_words, is_of_files
+from deployer.datasets.errors import as_deployer_error, first_line, is_of_files
 from deployer.errors import DeployerError, InvalidInput, Refused
 from deployer.tables.open_table import read_entry
 from deployer.tables.read.relation import Relation
@@ -45,7 +45,7 @@ def run_sql(store: StateReader, root: str, query: str) -> Rows:
         raise
     except Exception as failure:
         if is_of_files(failure):
-            raise in_words(failure, root) from failure
+            raise as_deployer_error(failure, root) from failure
         raise _explained(failure, columns) from failure
     read = [each for each in relations.values() if each is not None]  # all is planned before the first batch comes
     opened, total = sum(each.opened for each in read), sum(each.total for each in read)

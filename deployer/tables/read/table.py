@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from deployer.datasets.clustering import clustered_fields
 from deployer.datasets.dataset import field_ids, open_dataset
-from deployer.datasets.errors import in_words, is_of_files, is_of_lance, refused_by_storage
+from deployer.datasets.errors import as_deployer_error, is_of_files, is_of_lance, refused_by_storage
 from deployer.errors import DeployerError, InvalidInput
 from deployer.state import open_reader
 from deployer.tables.inspect.past_keys import KeysThen, keys_at
@@ -254,7 +254,7 @@ class Table:
                 raise
             location = self.opened.location
             if condition is None or refused_by_storage(failure, location) is not None or is_of_files(failure):
-                raise in_words(failure, location) from failure
+                raise as_deployer_error(failure, location) from failure
             raise filter_failure(failure, condition.written, dataset.schema, self.opened.address) from failure
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.recovery.unrecorded import marks_since
+from deployer.datasets.recovery.unrecorded import metadata_since
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import remove_dataset, require_removable
 from deployer.errors import Conflict, Corrupt, DeployerError, NotFound
@@ -155,4 +155,4 @@ def _foreign_versions(location: str, last: int) -> int:
         dataset = open_dataset(location)
     except NotFound:
         return 0
-    return int(dataset.version) - last - len(marks_since(dataset, last))
+    return int(dataset.version) - last - len(metadata_since(dataset, last))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.recovery.unrecorded import marks_since, missing_updates
+from deployer.datasets.recovery.unrecorded import metadata_since, missing_updates
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import require_removable
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused
@@ -26,7 +26,7 @@ from deployer.state.model.location import Location, rewrite_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_begin_rewrite, to_redeclare, to_swap
 from deployer.system.failpoints import reached
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.ingest.job import LoadWithSpark
 from deployer.tables.ingest.keys.repeated import repeated_keys
 from deployer.tables.open_table import OpenTable, open_entry
@@ -51,7 +51,7 @@ def rewrite_table(
     table_id: str,
     spec: TableSpec,
     with_spark: LoadWithSpark | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
     holder: Holder = NO_JOB,
 ) -> None:
     """Gives the table the row keys, with their types, sort keys, split points and storage of `spec`; nothing to do when
@@ -215,7 +215,7 @@ def _job_id(entry: TableEntry, number: int, round_number: int) -> str:
 
 def _rounds_done(new: str, entry: TableEntry, number: int) -> int:
     """How many rounds are committed to the new dataset: Lance knows, whatever was noted."""
-    done = {mark.job_id for marks in marks_since(open_dataset(new), 0).values() for mark in marks}
+    done = {mark.job_id for marks in metadata_since(open_dataset(new), 0).values() for mark in marks}
     return next(i for i in range(len(done) + 1) if _job_id(entry, number, i + 1) not in done)
 
 

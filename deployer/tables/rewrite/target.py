@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.errors import storage_in_words
+from deployer.datasets.errors import storage_errors
 from deployer.datasets.key_ranges import key_kinds
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.datasets.writer import Layout, Written
@@ -123,7 +123,7 @@ def create_empty(location: str, table: OpenTable, target: Target, schema: pa.Sch
     if _is_made(location):
         return
     old = table.dataset()
-    with storage_in_words(location):
+    with storage_errors(location):
         made = lance.write_dataset(
             pa.Table.from_batches([], schema),
             location,
@@ -162,11 +162,11 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
         operation=lance.LanceOperation.Append(
             [FragmentMetadata.from_json(json.dumps(each.metadata)) for each in written]
         ),
-        transaction_properties=Mark(
+        transaction_properties=CommitMetadata(
             job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written)
         ).to_properties(),
     )
-    with storage_in_words(location):
+    with storage_errors(location):
         lance.LanceDataset.commit(location, transaction, storage_options=storage_options(location))
 
 

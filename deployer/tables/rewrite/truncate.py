@@ -21,7 +21,7 @@ from deployer.state.model.declared_properties import SPLIT_POINTS
 from deployer.state.model.entities import Partition
 from deployer.state.model.times import TIME
 from deployer.state.store import StateStore
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.apply import settle_indexes
 from deployer.tables.inspect.protection import rows_held
 from deployer.tables.open_table import OpenTable, open_entry
@@ -51,7 +51,7 @@ def reinitialise_table(
     delete_partitions: bool = False,
     split_points: Sequence[tuple[KeyValue, ...]] | None = None,
     allow_destroy: bool = False,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> Emptied:
     """Empties the table. It keeps its partition tree, unless `delete_partitions`: then it gets the leaves that
     `split_points` make, which become the declared ones, or else those that are declared, without what was split since.

@@ -17,7 +17,7 @@ from deployer.plan import changes as c
 from deployer.plan.render.changes import describe
 from deployer.specs.types.arrow import DEFAULT, DESCRIPTION, SOURCE, source_note
 from deployer.specs.types.types import Column, ColumnType, children
-from deployer.system.progress import OnProgress, untold
+from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.schema.check import refuse_what_fails
 from deployer.tables.schema.commit import commit_schema_change
 from deployer.tables.schema.rewrite import add_field, convert_column, drop_field, fill_column, is_read_whole
@@ -35,7 +35,7 @@ def apply_column_change(
     table_id: str,
     spec: TableSpec,
     change: c.ColumnChange,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> None:
     """Apply one change on the way to `spec`. Raises Refused when the table's rows do not allow it."""
 

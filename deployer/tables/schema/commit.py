@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import first_line, refused_by_storage
 from deployer.datasets.recovery.rollforward import refresh
@@ -45,7 +45,7 @@ def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str,
         transaction = lance.Transaction(
             read_version=base,
             operation=operation(dataset),
-            transaction_properties=Mark(job_id, kind, 0).to_properties(),
+            transaction_properties=CommitMetadata(job_id, kind, 0).to_properties(),
         )
         lance.LanceDataset.commit(dataset, transaction)
     except Exception as failure:

@@ -17,7 +17,7 @@ from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, n
 from deployer.errors import Refused
 from deployer.specs.types.arrow import arrow_field, column_of
 from deployer.specs.types.types import Blob, Column, ColumnType, FixedSizeList, ListOf, MapOf, Struct, children
-from deployer.system.progress import OnProgress, Progress, untold
+from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.conversion.casts import lossless
 from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.conversion.sql_values import named_columns, values_of
@@ -33,7 +33,7 @@ def convert_column(
     path: Sequence[str],
     after: ColumnType,
     using: str | None = None,
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> lance.LanceOperation.BaseOperation:
     """The column at `path` as type `after`: its values cast without loss, or what the SQL expression `using` gives.
 
@@ -53,7 +53,7 @@ def convert_column(
 
 
 def drop_field(
-    dataset: lance.LanceDataset, path: Sequence[str], on_progress: OnProgress = untold
+    dataset: lance.LanceDataset, path: Sequence[str], on_progress: OnProgress = no_progress
 ) -> lance.LanceOperation.BaseOperation:
     """Drops a field of a struct. When a data file would then hold no field of the struct, the column is written anew.
 
@@ -76,7 +76,11 @@ def drop_field(
 
 
 def add_field(
-    dataset: lance.LanceDataset, path: Sequence[str], added: Column, after: str | None, on_progress: OnProgress = untold
+    dataset: lance.LanceDataset,
+    path: Sequence[str],
+    added: Column,
+    after: str | None,
+    on_progress: OnProgress = no_progress,
 ) -> lance.LanceOperation.BaseOperation:
     """A new field, null in existing rows, where Lance reads structs only whole: the column is written anew."""
     import lance
@@ -134,7 +138,7 @@ def _replaced(dataset: lance.LanceDataset, name: str, written: SchemaField) -> l
 
 
 def fill_column(
-    dataset: lance.LanceDataset, column: Column, after: str | None, on_progress: OnProgress = untold
+    dataset: lance.LanceDataset, column: Column, after: str | None, on_progress: OnProgress = no_progress
 ) -> lance.LanceOperation.BaseOperation:
     """A new column behind `after` (None: as the first), with its default in existing rows."""
     import lance
@@ -151,7 +155,7 @@ def write_column(
     column: Column,
     compute: Compute,
     columns: list[str],
-    on_progress: OnProgress = untold,
+    on_progress: OnProgress = no_progress,
 ) -> tuple[SchemaField, list[Any]]:
     """Writes a new column's values beside each fragment, from its `columns`, and commits nothing.
 

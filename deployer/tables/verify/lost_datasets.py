@@ -42,7 +42,7 @@ class Claim:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundDataset:
     """What lies below a root: tables by their records, datasets without a record, and problems."""
 
     claims: list[Claim] = field(default_factory=list)
@@ -51,9 +51,9 @@ class Found:
     problems: list[Problem] = field(default_factory=list)
 
 
-def find_datasets(root: str, files: RecordFiles, instance: str) -> Found:
+def find_datasets(root: str, files: RecordFiles, instance: str) -> FoundDataset:
     """All datasets below the root. Raises what storage refuses."""
-    found = Found()
+    found = FoundDataset()
     records: dict[Location, TableRecord] = {}
     for path in sorted(_paths(root)):
         if fault := Location.fault(path):

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.errors import lance_in_words
+from deployer.datasets.errors import lance_errors
 from deployer.datasets.key_ranges import fault_of_keys
 from deployer.datasets.recovery.rebuilt import RebuiltLog, Source, rebuilt_log
-from deployer.datasets.recovery.unrecorded import marks_since
+from deployer.datasets.recovery.unrecorded import metadata_since
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFound, Refused
 from deployer.live.declared_properties import declared_properties
@@ -39,7 +39,7 @@ from deployer.state.records.files import records_at
 from deployer.system.clock import Clock
 from deployer.system.user import local_user
 from deployer.tables.partitions.split_points import declared_partitions, one_leaf
-from deployer.tables.verify.lost_datasets import Claim, Found, Problem, find_datasets
+from deployer.tables.verify.lost_datasets import Claim, FoundDataset, Problem, find_datasets
 
 if TYPE_CHECKING:
     import lance
@@ -160,7 +160,7 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
             *notes,
             f"service {', '.join(reaching)} is left out; `deployer up` attaches it if the specs declare it",
         )
-    with lance_in_words(current.uri):
+    with lance_errors(current.uri):
         log = rebuilt_log(current, claim.former, local_user())
     live_table(entry, log.state)  # raises Corrupt where the record's settings are not a table's
     if log.lost:
@@ -168,7 +168,7 @@ def _rebuilt(claim: Claim, origin: str, notes: tuple[str, ...]) -> RebuiltTable:
     return RebuiltTable(entry, origin, log, notes)
 
 
-def _unrecorded(root: str, found: Found, declared: Declared) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
+def _unrecorded(root: str, found: FoundDataset, declared: Declared) -> Iterator[tuple[Claim, str, tuple[str, ...]]]:
     """Datasets without a record, as tables; those of one table together."""
     groups: dict[str, list[Location]] = {}
     for location in found.made:
@@ -176,7 +176,7 @@ def _unrecorded(root: str, found: Found, declared: Declared) -> Iterator[tuple[C
             groups.setdefault(parts["base"], []).append(location)
     for several in groups.values():
         try:
-            with lance_in_words(dataset_uri(root, several[0])):
+            with lance_errors(dataset_uri(root, several[0])):
                 claim = _claimed(root, several, declared)
         except Interrupted:
             raise
@@ -230,7 +230,9 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     if len(several) == 1:
         return several[0]
     newest = max(several, key=lambda each: each.number or 1)
-    kinds = [mark.kind for marks in marks_since(open_dataset(dataset_uri(root, newest)), 0).values() for mark in marks]
+    kinds = [
+        info.kind for infos in metadata_since(open_dataset(dataset_uri(root, newest)), 0).values() for info in infos
+    ]
     if any(kind != "rewrite" for kind in kinds):  # a load: readers and writers know of it only when it is the table's
         return newest
     raise Conflict(

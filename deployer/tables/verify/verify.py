@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.errors import lance_in_words, lost_data
+from deployer.datasets.errors import lance_errors, lost_data
 from deployer.datasets.recovery.restored_together import is_restoring
 from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.recovery.unrecorded import missing_updates, read_again
@@ -15,7 +15,7 @@ from deployer.live.reader import live_table
 from deployer.state.audit.differences import Difference
 from deployer.state.audit.logs import LogAudit
 from deployer.state.audit.repair import Step
-from deployer.state.log.describe import entry_words, update_words
+from deployer.state.log.describe import describe_entry, describe_update
 from deployer.state.log.updates import CommitAbandoned, SetLanceVersion, TableUpdate
 from deployer.state.model.entities import INSTANCE_LOG, InstanceState, TableEntry, TableState
 from deployer.state.model.table_locations import fault_of_pair
@@ -127,7 +127,7 @@ def _verified(store: StateReader, root: str, entry: TableEntry, *, full: bool, a
         live_table(entry, state)
     except DeployerError as error:
         return Verified(name, audit, more=(*more, Difference(f"table/{name}", error.what)))
-    with lance_in_words(dataset_location(root, entry)):
+    with lance_errors(dataset_location(root, entry)):
         dataset = audit_dataset(root, entry, state, full=full)
     if state.lance_version < dataset.newest <= store.table(entry.table_id).lance_version and again:
         return _verified(store, root, entry, full=full, again=again - 1)  # a writer was between Lance and the log
@@ -176,7 +176,7 @@ def repair(
             yield replace(step, where=f"table/{entry.full_name}, {step.where}")
         if isinstance(audit.state, TableState) and audit.state.version:
             try:
-                with lance_in_words(dataset_location(root, entry)):
+                with lance_errors(dataset_location(root, entry)):
                     yield from _repair_table(store, root, entry, audit.state, dry_run, now - grace)
             except DeployerError as error:
                 yield Step(f"table/{entry.full_name}", str(error), left=True)
@@ -204,7 +204,7 @@ def _repair_table(
             recorded = state.version
             entry, state = current(store, root, entry, store.table(entry.table_id))
             for record in store.log(entry.table_id, recorded):
-                yield Step(where, f"recorded what Lance had: {entry_words(record)}")
+                yield Step(where, f"recorded what Lance had: {describe_entry(record)}")
     elif found.differences and found.newest == state.lance_version and (updates := _wrong(root, entry, state, found)):
         if not dry_run:
             state = store.commit(entry.table_id, updates, to_record(state.lance_version, state.dataset))
@@ -229,4 +229,4 @@ def _wrong(root: str, entry: TableEntry, state: TableState, found: DatasetAudit)
 
 
 def _words(updates: Iterable[TableUpdate]) -> str:
-    return "; ".join(map(update_words, updates))
+    return "; ".join(map(describe_update, updates))

@@ -124,12 +124,12 @@ def test_the_provider_alone_does_not_make_a_new_state_either(project: Path, root
     from deployer.errors import Refused
     from deployer.provider.resources.instance import InstanceKind
     from deployer.provider.resources.run_context import Stores
-    from deployer.system.progress import untold
+    from deployer.system.progress import no_progress
 
     folder_is_gone(root)
     with pytest.raises(Refused, match="the state store is missing, and 3 datasets of its tables are there"):
         urn, inputs = "urn:pulumi:dev::lakes::lake:index:Instance::demo", {"name": "demo", "root": "lakes/demo"}
-        InstanceKind().create(Stores(project), urn, inputs, untold)
+        InstanceKind().create(Stores(project), urn, inputs, no_progress)
     assert not (root / "_state").exists()
 
 

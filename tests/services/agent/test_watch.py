@@ -67,13 +67,13 @@ def test_time_brings_a_schedule_round(watched: Watched, watch: Watch) -> None:
     watched.attach("CLEAN", {"schedule": "0 * * * *"})
     now = round(time.time() * 1000)
     [seen] = watch.look(now).tables.values()
-    [standing] = seen.standings
+    [standing] = seen.service_statuses
     assert (seen.due, standing.word) == ((), "OK")
     assert standing.next_at is not None and standing.next_at % 3_600_000 == 0
     assert watch.look(standing.next_at - 1).thought == 0
     [due] = watch.look(standing.next_at).tables[seen.entry.table_id].due
     assert (due.service, due.cause) == ("CLEAN", "schedule")
-    [late] = watch.look(standing.next_at + 3_600_000).tables[seen.entry.table_id].standings
+    [late] = watch.look(standing.next_at + 3_600_000).tables[seen.entry.table_id].service_statuses
     assert late.word == "OVERDUE"
 
 
@@ -83,12 +83,13 @@ def test_a_condition_that_nobody_answers_is_overdue_once_its_grace_is_over(watch
     now = round(time.time() * 1000)
     found = {after: watch.look(now + after) for after in (1000, 500_000, 700_000)}
     words = {
-        after: [each.word for seen in look.tables.values() for each in seen.standings] for after, look in found.items()
+        after: [each.word for seen in look.tables.values() for each in seen.service_statuses]
+        for after, look in found.items()
     }
     assert words == {1000: ["DUE"], 500_000: ["DUE"], 700_000: ["OVERDUE"]}
     compact_table(watched.lake.root, "flights")
     [seen] = watch.look(now + 700_001).tables.values()
-    assert [each.word for each in seen.standings] == ["OK"]
+    assert [each.word for each in seen.service_statuses] == ["OK"]
 
 
 def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
@@ -103,7 +104,7 @@ def test_what_is_on_aws_is_left_to_it(tmp_path: Path) -> None:
     watched.attach("AUTOSAVEPOINT", {"commits": 3})  # none is named: that of AWS
     [seen] = Watch(lake.store, lake.root).look(round(time.time() * 1000)).tables.values()
     assert [each.service for each in seen.due] == ["COMPACT"]
-    assert [each.word for each in seen.standings] == ["DUE"] * 3
+    assert [each.word for each in seen.service_statuses] == ["DUE"] * 3
 
 
 def test_a_bucket_is_looked_at_less_often(on_s3: str, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from deployer.datasets.sort_order import sorted_rows
 from deployer.services.cluster import sort_task as arranging
 from deployer.services.compact.rewriting import _taken
-from deployer.services.rewriting.executor import untold_rows
+from deployer.services.rewriting.executor import no_row_progress
 from deployer.services.rewriting.merging import merge_order
 
 VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
@@ -71,4 +71,4 @@ def test_texts_of_more_than_two_gigabytes_are_taken() -> None:
     rows = pa.Table.from_batches(_taken(parts, np.array([2, 0])))
     assert rows["at"].to_pylist() == [2, 0] and set(pc.utf8_length(rows["text"]).to_pylist()) == {900_000_000}
     column = pa.Table.from_batches(parts)["text"]
-    assert pc.utf8_length(arranging._taken(column, untold_rows, pa.array([2, 0]))).to_pylist() == 2 * [900_000_000]
+    assert pc.utf8_length(arranging._taken(column, no_row_progress, pa.array([2, 0]))).to_pylist() == 2 * [900_000_000]

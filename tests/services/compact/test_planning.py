@@ -17,7 +17,7 @@ from deployer.services.rewriting.tasks import (
     Strategy,
     Task,
     files_of,
-    in_portions,
+    in_batches,
     plan_in_order,
 )
 from deployer.state.model.entities import File, Partition
@@ -235,6 +235,6 @@ def test_without_keys_nothing_is_left_to_do_and_order_is_kept(pieces: list[Piece
 @given(plain_pieces(), st.integers(1, 3000))
 def test_portions_are_all_tasks_in_their_order(pieces: list[Piece], portion: int) -> None:
     tasks = plan_in_order(pieces, "root", SIZES)
-    portions = in_portions(tasks, portion)
+    portions = in_batches(tasks, portion)
     assert [task for each in portions for task in each] == list(tasks)
     assert all(len(each) == 1 or sum(task.bytes for task in each) <= portion for each in portions)

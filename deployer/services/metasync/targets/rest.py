@@ -74,7 +74,7 @@ class RestTarget:
 
     def put(self, place: Place, publication: Publication, found: Found | None) -> None:
         parts = self.wanted(publication)
-        location, properties = self._told(publication), new_properties(parts, found)
+        location, properties = self._location_of(publication), new_properties(parts, found)
         try:
             self._register(place, location, properties, "Overwrite" if found is not None else "Create")
         except _Answered as answer:
@@ -119,7 +119,7 @@ class RestTarget:
             if answer.status != CONFLICT:  # else it is there
                 raise
 
-    def _told(self, publication: Publication) -> str:
+    def _location_of(self, publication: Publication) -> str:
         """The location as the server wants it."""
         if self._root is None:
             return publication.location

@@ -46,8 +46,8 @@ class Found:
     @property
     def version(self) -> int | None:
         """The version of the dataset that it tells."""
-        told = self.parts.get(VERSION, "")
-        return int(told) if told.isdecimal() else None
+        version = self.parts.get(VERSION, "")
+        return int(version) if version.isdecimal() else None
 
     def altered(self, recorded: str | None) -> tuple[str, ...]:
         """The parts that somebody else changed since it was published; `recorded` is where it was published to be."""

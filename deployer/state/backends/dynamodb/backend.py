@@ -28,8 +28,8 @@ from deployer.state.backends.dynamodb.items import (
     text,
 )
 from deployer.state.backends.dynamodb.reads import DynamoReads
-from deployer.state.backends.dynamodb.requests import ConditionFailed, Requests, TurnedAway
-from deployer.state.backends.group_commit import Turn
+from deployer.state.backends.dynamodb.requests import ConditionFailed, Requests, Throttled
+from deployer.state.backends.group_commit import Ticket
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
 from deployer.storage.envelope import digest
 from deployer.storage.objects import ObjectStore
@@ -68,7 +68,7 @@ class DynamoBackend:
             writes.append(self._check(key(self._store, STORE), _THERE))  # the store was not removed meanwhile
         try:
             self._requests.write("transact_write_items", TransactItems=writes)
-        except TurnedAway:
+        except Throttled:
             return False
         except ConditionFailed as failed:
             return self._was_written(records, items, failed)
@@ -80,8 +80,8 @@ class DynamoBackend:
     def turn(self) -> AbstractContextManager[bool]:
         return nullcontext(False)
 
-    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
-        return nullcontext(Turn())
+    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
+        return nullcontext(Ticket())
 
     def tails(self, after: Mapping[str, int]) -> Mapping[str, Tail]:
         return self._reads.tails(after)

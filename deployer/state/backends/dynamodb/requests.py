@@ -73,7 +73,7 @@ class InUse(DeployerError):
     kind = "InUse"
 
 
-class TurnedAway(DeployerError):
+class Throttled(DeployerError):
     """The table let no request in for all of the patience; nothing was written."""
 
     kind = "TurnedAway"
@@ -108,7 +108,7 @@ class Requests:
         """The answer to a read. Raises OutcomeUnknown when none came in time."""
         try:
             return self._sent(operation, parameters)
-        except TurnedAway as error:
+        except Throttled as error:
             raise OutcomeUnknown(error.what, where=error.where, remedy=error.remedy) from None
 
     def write(self, operation: str, **parameters: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class Requests:
                 remedy = "check that the endpoint can be reached, then try again"
                 if throttled:
                     remedy = "the table is too busy: try again later, or have it paid by request (docs/aws.md)"
-                raise (OutcomeUnknown if in_doubt else TurnedAway)(what, where=self._where, remedy=remedy)
+                raise (OutcomeUnknown if in_doubt else Throttled)(what, where=self._where, remedy=remedy)
             self._clock.sleep(min(left, self._clock.uniform(0, pause)))
             pause = min(2 * pause, _LONGEST_PAUSE)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from deployer.errors import Refused
 from deployer.files.private import create_file, is_shared, make_private_folder, tighten
-from deployer.state.backends.fair_lock import Turns
-from deployer.state.backends.group_commit import Line, Turn
+from deployer.state.backends.fair_lock import FairLock
+from deployer.state.backends.group_commit import CommitQueue, Ticket
 from deployer.state.backends.protocol import REMOVED, Record, SnapshotRecord, Tail
 from deployer.state.backends.sqlite.file import NotWritten, SqliteFile
 from deployer.state.backends.sqlite.logs import SqliteLogs, check_files, refuse_links
@@ -47,8 +47,8 @@ class SqliteBackend:
                 f"this Python has SQLite {sqlite3.sqlite_version}", remedy="use a Python with SQLite 3.37 or later"
             )
         self._path = path
-        self._turns = Turns(path.with_name(f"{path.name}-turn"))
-        self._lines: dict[str, Line] = {}
+        self._turns = FairLock(path.with_name(f"{path.name}-turn"))
+        self._lines: dict[str, CommitQueue] = {}
         self._file = SqliteFile(path)
         if create:
             refuse_links(path)
@@ -93,10 +93,10 @@ class SqliteBackend:
     def turn(self) -> AbstractContextManager[bool]:
         return self._turns.taken()
 
-    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Turn]:
+    def turn_at(self, log: str, would_do: Callable[[], bytes] | None = None) -> AbstractContextManager[Ticket]:
         line = self._lines.get(log)
         if line is None:
-            line = self._lines.setdefault(log, Line(*self._line_files(log)))
+            line = self._lines.setdefault(log, CommitQueue(*self._line_files(log)))
         return line.turn(would_do)
 
     def _line_files(self, log: str) -> tuple[Path, Path]:
@@ -145,9 +145,9 @@ class SqliteBackend:
 
     def truncate(self, log: str, floor: int) -> Sequence[SnapshotRecord]:
         if floor == REMOVED:
-            lock, offers = self._line_files(log)
+            lock, requests = self._line_files(log)
             lock.unlink(missing_ok=True)
-            shutil.rmtree(offers, ignore_errors=True)
+            shutil.rmtree(requests, ignore_errors=True)
         with self._file.writing() as connection:
             if floor <= _floor(connection, log):
                 return []

@@ -67,7 +67,7 @@ class SqliteFile:
         except sqlite3.IntegrityError as error:
             raise NotWritten("the version exists already", where=self.path) from error
         except sqlite3.DatabaseError as error:
-            raise failure_in_words(error, self.path) from error
+            raise as_deployer_error(error, self.path) from error
 
     def rows(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement that changes nothing."""
@@ -145,7 +145,7 @@ class SqliteFile:
         return connection
 
 
-def failure_in_words(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
+def as_deployer_error(error: sqlite3.DatabaseError, path: Path) -> DeployerError:
     """What SQLite said of the file at `path`, as an error of ours."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):

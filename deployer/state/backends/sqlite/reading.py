@@ -26,7 +26,7 @@ from urllib.parse import quote
 from deployer.errors import OutcomeUnknown
 from deployer.files.full_disk import DISK_FULL, settle_temporary_folder
 from deployer.files.temporary import temporary_folder
-from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abandon, failure_in_words, index_lock
+from deployer.state.backends.sqlite.file import BUSY_TIMEOUT, Connection, abandon, as_deployer_error, index_lock
 from deployer.state.backends.sqlite.logs import Row, SqliteLogs, check_files, missing_store
 
 _IN_MEMORY = "/dev/shm"  # noqa: S108 (a folder of its own, for its user alone, is made there)
@@ -71,7 +71,7 @@ class SqliteReading:
                 if self._look() != look:
                     continue
                 if error.sqlite_errorcode != sqlite3.SQLITE_PROTOCOL:
-                    raise failure_in_words(error, self.path) from error
+                    raise as_deployer_error(error, self.path) from error
                 found = self._apart(statement, parameters)
             except FileNotFoundError:  # the log, which is gone when its last writer closes it
                 continue

@@ -17,16 +17,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current, refresh
-from deployer.datasets.recovery.unrecorded import appended, marks_at
+from deployer.datasets.recovery.unrecorded import appended, metadata_at
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.writer import Written
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.reader import has_unique_keys
-from deployer.state.backends.group_commit import Turn
+from deployer.state.backends.group_commit import Ticket
 from deployer.state.log.codec import decode, encode
 from deployer.state.log.requirements import JobNotDone
 from deployer.state.log.updates import CommitAbandoned, CommitStarted
@@ -97,11 +97,11 @@ def commit_append(
     when Lance did not answer and the commit cannot be found: then nothing may be.
     """
     pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
-    offer = pending.to_bytes if admission is None else None
+    request = pending.to_bytes if admission is None else None
     lost = 0
     while True:
         try:
-            with store.turn(entry.table_id, offer) as turn:
+            with store.turn(entry.table_id, request) as turn:
                 if (done := _done_by_another(store, root, entry, pending, turn)) is not None:
                     return done
                 if turn.answer is None:
@@ -112,10 +112,12 @@ def commit_append(
             lost, dataset = lost + 1, None
             if lost == ATTEMPTS:
                 raise
-        offer = None
+        request = None
 
 
-def _done_by_another(store: StateStore, root: str, entry: TableEntry, pending: Pending, turn: Turn) -> Committed | None:
+def _done_by_another(
+    store: StateStore, root: str, entry: TableEntry, pending: Pending, turn: Ticket
+) -> Committed | None:
     """What became of an append that another process took; None when it did not commit it, and will not."""
     if turn.answer is not None and turn.answer not in (ALONE, LOOK):
         return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
@@ -138,8 +140,8 @@ def _known(store: StateStore, job: Job, *, already_done: bool = True) -> Committ
 
 def _is_of(pending: Pending, root: str, entry: TableEntry, job: Job) -> bool:
     """Whether the job was done with these files, and not by another run with its own."""
-    marks = marks_at(open_dataset(dataset_location(root, entry)), job.lance_version)
-    return not marks or any(mark.files == pending.mark.files for mark in marks)
+    infos = metadata_at(open_dataset(dataset_location(root, entry)), job.lance_version)
+    return not infos or any(info.files == pending.info.files for info in infos)
 
 
 def _commit_append(
@@ -149,7 +151,7 @@ def _commit_append(
     pending: Pending,
     schema: bytes,
     dataset: lance.LanceDataset | None,
-    turn: Turn,
+    turn: Ticket,
 ) -> Committed:
     job_id, location = pending.job_id, dataset_location(root, entry)
     if turn.waited:
@@ -163,7 +165,7 @@ def _commit_append(
             raise _rewritten(entry)
         dataset = open_dataset(location, state.lance_version)
     reached("tables.commit.before-intent")
-    others = [*alike(turn.offers(), pending)]
+    others = [*alike(turn.requests(), pending)]
     try:
         begun, others = _begun(store, entry, pending, schema, int(dataset.version), others)
     except (Conflict, NotFound) as conflict:
@@ -193,7 +195,7 @@ def _commit_checked(
     pending: Pending,
     schema: bytes,
     admission: Admission,
-    turn: Turn,
+    turn: Ticket,
 ) -> Committed:
     """The commit of rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
@@ -223,7 +225,7 @@ def _committed(
     dataset: lance.LanceDataset,
     begun: TableState,
     others: list[Other],
-    turn: Turn,
+    turn: Ticket,
 ) -> Committed:
     """The commit to Lance of an append whose intent is written, and of those of the others, and its record."""
     job_id, location = pending.job_id, dataset_location(root, entry)
@@ -241,21 +243,21 @@ def _committed(
             made = append_to_lance(location, dataset, [pending, *(each.pending for each in others)])
         except Conflict:
             for each in others:
-                each.offer.answer(ALONE)
+                each.request.answer(ALONE)
             store.commit(entry.table_id, [CommitAbandoned(job_id)])
             raise
         reached("tables.commit.after-lance")
-        marks = [pending.mark, *(each.pending.mark for each in others)]
+        infos = [pending.info, *(each.pending.info for each in others)]
         # Where somebody else committed too, recording it is what anybody does who finds the log behind the dataset.
-        jobs = recorded(store, begun, made, marks, durable=False)
+        jobs = recorded(store, begun, made, infos, durable=False)
         if jobs is None:
-            jobs = _jobs(store, root, entry.table_id, {mark.job_id for mark in marks})
+            jobs = _jobs(store, root, entry.table_id, {info.job_id for info in infos})
         reached("tables.commit.after-state")
         turn.pass_on()  # whoever has it next needs no disk for what comes first
         store.flush()
         for each in others:
             if (job := jobs.get(each.pending.job_id)) is not None:
-                each.offer.answer(json.dumps(encode(job)).encode())
+                each.request.answer(json.dumps(encode(job)).encode())
     own = jobs.get(job_id) or _found(store, root, entry, job_id)
     return Committed(own, already_done=False, dataset=made)
 
@@ -265,7 +267,7 @@ def _begun(
 ) -> tuple[TableState, list[Other]]:
     """The state with the intents, and those of the others that have one. A job that is done keeps nobody else off."""
     while True:
-        started = [CommitStarted(each.job_id, each.mark.kind, version) for each in (own, *(o.pending for o in others))]
+        started = [CommitStarted(each.job_id, each.info.kind, version) for each in (own, *(o.pending for o in others))]
         required = to_add_files(own.job_id, schema, entry.dataset)
         required += [JobNotDone(each.pending.job_id) for each in others]
         try:
@@ -300,7 +302,7 @@ def recorded(
     store: StateStore,
     before: TableState,
     made: lance.LanceDataset | None,
-    marks: Sequence[Mark],
+    infos: Sequence[CommitMetadata],
     removed: Sequence[int] = (),
     *,
     durable: bool = True,
@@ -309,7 +311,7 @@ def recorded(
     `removed`; None when others committed since `before`. `durable` as the store's `commit` has it."""
     if made is None or made.version != before.lance_version + 1:
         return None
-    updates = appended(made, before, marks, removed)
+    updates = appended(made, before, infos, removed)
     if not updates:
         return None
     unchanged = to_record(before.lance_version, before.dataset)

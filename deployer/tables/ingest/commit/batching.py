@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deployer.state.backends.commit_requests import Offer
+from deployer.state.backends.commit_requests import CommitRequest
 from deployer.tables.ingest.commit.lance_append import has_fields, has_files
 from deployer.tables.ingest.commit.pending import Pending
 
@@ -22,26 +22,26 @@ LOOK = b"look"  #: the answer to an offer of which only the log and Lance can te
 class Other:
     """An append that another process waits to commit."""
 
-    offer: Offer
+    request: CommitRequest
     pending: Pending
 
 
-def alike(offers: Sequence[Offer], own: Pending) -> Iterator[Other]:
+def alike(requests: Sequence[CommitRequest], own: Pending) -> Iterator[Other]:
     """The appends of others that can be committed with this one: what the table must be for it is the same."""
     jobs = {own.job_id}
-    for offer in offers:
-        pending = Pending.from_bytes(offer.body)
+    for request in requests:
+        pending = Pending.from_bytes(request.body)
         if pending is None or pending.job_id in jobs:
             continue
         if (pending.schema, pending.dataset) == (own.schema, own.dataset):
             jobs.add(pending.job_id)
-            yield Other(offer, pending)
+            yield Other(request, pending)
 
 
 def taken(location: str, dataset: lance.LanceDataset, others: Sequence[Other]) -> list[Other]:
     """Those of the others that can be committed on top of the dataset and have not withdrawn."""
     able = (each for each in others if has_fields(dataset, each.pending) and has_files(location, each.pending))
-    return [each for each in able if each.offer.take()]
+    return [each for each in able if each.request.take()]
 
 
 @contextlib.contextmanager
@@ -51,4 +51,4 @@ def answered(others: Sequence[Other]) -> Iterator[None]:
         yield
     finally:
         for each in others:
-            each.offer.answer(LOOK)  # unless it was answered
+            each.request.answer(LOOK)  # unless it was answered

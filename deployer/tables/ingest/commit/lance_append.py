@@ -9,10 +9,10 @@ import uuid
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import FENCE, Mark, properties_of
+from deployer.datasets.commit_metadata import FENCE, CommitMetadata, properties_of
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.errors import first_line, lost_races, words_of
-from deployer.datasets.recovery.unrecorded import marks_since, transaction_of
+from deployer.datasets.errors import first_line, lost_races, message_of
+from deployer.datasets.recovery.unrecorded import metadata_since, transaction_of
 from deployer.datasets.storage.options import storage_options
 from deployer.errors import Conflict, NotFound, OutcomeUnknown, Preempted
 from deployer.state.model.entities import TableState
@@ -53,7 +53,7 @@ def has_fields(dataset: lance.LanceDataset, pending: Pending) -> bool:
 
 def has_files(location: str, pending: Pending) -> bool:
     """Whether the files are there still, as far as that can be told without a request."""
-    files = pending.mark.files
+    files = pending.info.files
     return "://" in location or all(os.path.exists(f"{location}/data/{file.path}") for file in files)  # noqa: PTH110
 
 
@@ -72,7 +72,7 @@ def append_to_lance(
     transaction = lance.Transaction(
         read_version=int(dataset.version),
         operation=lance.LanceOperation.Append([fragment for each in appends for fragment in each.to_lance()]),
-        transaction_properties=properties_of([each.mark for each in appends]),
+        transaction_properties=properties_of([each.info for each in appends]),
     )
     for _ in range(ATTEMPTS):
         try:
@@ -104,7 +104,7 @@ def _happened(location: str, transaction: Any, failure: Exception, job_id: str) 
             f"Lance refused the commit: {first_line(failure)}", where=location, remedy="run the ingest again"
         ) from failure
     raise OutcomeUnknown(
-        f"the commit to Lance failed, and whether it happened is not known: {words_of(failure, location)}",
+        f"the commit to Lance failed, and whether it happened is not known: {message_of(failure, location)}",
         where=location,
         remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
     ) from failure
@@ -130,12 +130,12 @@ def fence_appends(location: str, job_id: str) -> None:
     newest = latest_version(location)
     for _ in range(FENCE_ATTEMPTS):
         dataset = open_dataset(location)
-        if any(mark.kind == FENCE for marks in marks_since(dataset, newest).values() for mark in marks):
+        if any(info.kind == FENCE for infos in metadata_since(dataset, newest).values() for info in infos):
             return
         transaction = lance.Transaction(
             read_version=int(dataset.version),
             operation=lance.LanceOperation.Project(dataset.lance_schema),
-            transaction_properties=Mark(uuid.uuid4().hex, FENCE, 0).to_properties(),
+            transaction_properties=CommitMetadata(uuid.uuid4().hex, FENCE, 0).to_properties(),
         )
         try:
             lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
@@ -143,7 +143,7 @@ def fence_appends(location: str, job_id: str) -> None:
             if holds(open_dataset(location), transaction.read_version, transaction.uuid):
                 return
             if "conflict" not in str(failure).lower() and not lost_races(failure):
-                raise _unknown(words_of(failure, location), location, job_id) from failure
+                raise _unknown(message_of(failure, location), location, job_id) from failure
             time.sleep(random.uniform(0, _FENCE_WAIT))  # noqa: S311 -- spreads writers
         else:
             return

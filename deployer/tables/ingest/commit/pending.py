@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deployer.datasets.commit_metadata import Mark
+from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.writer import Written
 from deployer.state.log.requirements import schema_fingerprint
 
@@ -21,7 +21,7 @@ FORMAT = 1
 class Pending:
     """All that a commit needs: its mark, Lance's own JSON of each fragment, the rows' schema and dataset."""
 
-    mark: Mark
+    info: CommitMetadata
     fragments: tuple[Mapping[str, Any], ...]
     schema: str  #: fingerprint
     dataset: int
@@ -30,12 +30,14 @@ class Pending:
     def of(
         job_id: str, kind: str, written: Sequence[Written], schema: bytes, dataset: int, sources: str = ""
     ) -> Pending:
-        mark = Mark(job_id, kind, sum(each.rows for each in written), tuple(each.marked for each in written), sources)
-        return Pending(mark, tuple(each.metadata for each in written), schema_fingerprint(schema), dataset)
+        info = CommitMetadata(
+            job_id, kind, sum(each.rows for each in written), tuple(each.marked for each in written), sources
+        )
+        return Pending(info, tuple(each.metadata for each in written), schema_fingerprint(schema), dataset)
 
     @property
     def job_id(self) -> str:
-        return self.mark.job_id
+        return self.info.job_id
 
     def field_ids(self) -> set[int]:
         return {field for each in self.fragments for file in each["files"] for field in file["fields"]}
@@ -49,7 +51,7 @@ class Pending:
         document = {
             "format": FORMAT,
             "lance": _lance(),
-            "mark": self.mark.to_properties(),
+            "mark": self.info.to_properties(),
             "fragments": self.fragments,
             "schema": self.schema,
             "dataset": self.dataset,
@@ -61,10 +63,10 @@ class Pending:
         """None for what another version of this library or of Lance wrote, which alone can commit it."""
         try:
             document = json.loads(body)
-            mark = Mark.of(document["mark"])
-            if (document["format"], document["lance"]) != (FORMAT, _lance()) or mark is None:
+            info = CommitMetadata.of(document["mark"])
+            if (document["format"], document["lance"]) != (FORMAT, _lance()) or info is None:
                 return None
-            return Pending(mark, tuple(document["fragments"]), document["schema"], document["dataset"])
+            return Pending(info, tuple(document["fragments"]), document["schema"], document["dataset"])
         except (ValueError, KeyError, TypeError):
             return None
 

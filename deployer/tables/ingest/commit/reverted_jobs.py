@@ -21,13 +21,13 @@ def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
     while upto > 0:
         after = max(0, upto - AT_ONCE)
         for entry in reversed(store.log(table_id, after, upto - after)):
-            if (told := _told(entry, job_id)) is not None:
-                return told or None
+            if (job := _job_in(entry, job_id)) is not None:
+                return job or None
         upto = after
     return None
 
 
-def _told(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
+def _job_in(entry: LogEntry, job_id: str) -> Job | Literal[False] | None:
     """The job where the entry recorded it, False where it began it or gave it up, None where it says nothing of it."""
     for update in reversed(entry.updates):
         match update:

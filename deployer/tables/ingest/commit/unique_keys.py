@@ -68,7 +68,7 @@ def begin_alone(
         admission.check_again(state, dataset, address)
         version = int(dataset.version)
         dead = [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
-        updates: list[TableUpdate] = [*map(CommitAbandoned, dead), CommitStarted(job_id, pending.mark.kind, version)]
+        updates: list[TableUpdate] = [*map(CommitAbandoned, dead), CommitStarted(job_id, pending.info.kind, version)]
         required = to_add_unique_files(job_id, schema, entry.dataset, state.lance_version, dead)
         try:
             return Begun(dataset, store.commit(entry.table_id, updates, required))

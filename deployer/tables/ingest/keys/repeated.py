@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.tables.ingest.keys.sets import KeySet
-from deployer.tables.ingest.keys.unique import keys_in_words
+from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.partitions.key_ranges import Ranges, cut
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _repeated(rows: pa.Table) -> Repeated:
     if not rows.num_rows:
         return Repeated()
     places = np.flatnonzero(KeySet(rows.columns).repeats())
-    return Repeated(len(places), tuple(dict.fromkeys(keys_in_words(rows.take(pa.array(places[:EXAMPLES]))))))
+    return Repeated(len(places), tuple(dict.fromkeys(describe_keys(rows.take(pa.array(places[:EXAMPLES]))))))
 
 
 def _groups(files: Iterable[File]) -> Iterator[list[int]]:

@@ -153,7 +153,7 @@ class UniqueLoad:
         places = np.flatnonzero(duplicate)
         first = [
             Example(int(splits[place]), int(numbers[place]), text)
-            for place, text in zip(places[:SHOWN], keys_in_words(columns.take(pa.array(places[:SHOWN]))), strict=True)
+            for place, text in zip(places[:SHOWN], describe_keys(columns.take(pa.array(places[:SHOWN]))), strict=True)
         ]
         bad: dict[int, BadRows] = {}
         if self.on_duplicate == "set-aside":
@@ -195,7 +195,7 @@ def written_keys(layout: Layout, written: Sequence[Written], keys: KeyRange) -> 
                 yield batch.select(names)
 
 
-def keys_in_words(keys: pa.Table) -> list[str]:
+def describe_keys(keys: pa.Table) -> list[str]:
     """Each row's key as messages name it: `id=7`, or `(carrier=AA, flight=7)`."""
     found = []
     for values in _values_in_words(keys):
