@@ -5,6 +5,9 @@ It runs under the release's own code, and prints an entry's JSON a line, as the 
     git worktree add /tmp/release df93aa6
     PYTHONPATH=/tmp/release .venv/bin/python tests/upgrade/write_entries.py > tests/upgrade/entries-df93aa6.jsonl
 
+It imports modules by their names in this commit. For a release that has other names, take the script as it was then:
+`git show 0fa0aad:tests/upgrade/write_entries.py`.
+
 Each kind comes three times: with as little in it as its fields allow, with everything, and with extreme values. The
 entries need not follow from each other: they are read and written again, and not folded.
 """

@@ -6,6 +6,9 @@ It runs under the release's own Python, and uses only that release's commands an
     make -C /tmp/release .venv/.ready
     /tmp/release/.venv/bin/python tests/upgrade/write_lake.py tests/upgrade/df93aa6.tar.gz
 
+It imports modules by their names in this commit. For a release that has other names, take the script as it was then:
+`git show a5def45:tests/upgrade/write_lake.py`.
+
 The archive holds a project that `init` wrote, with its lake and Pulumi's state, a plan that `preview --out` saved, and
 the files of `state export` and `stack export`. Every kind of entry is in the lake's logs, and every log has a snapshot.
 No file names a folder of the machine that wrote it.

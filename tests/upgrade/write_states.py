@@ -6,6 +6,9 @@ It runs under the release's own code, and prints a state a line: of each log eve
     tar xzf tests/upgrade/df93aa6.tar.gz -C /tmp/lake
     PYTHONPATH=/tmp/release .venv/bin/python tests/upgrade/write_states.py /tmp/lake/lakes/dev/_state/state.db \\
         > tests/upgrade/states-df93aa6.jsonl
+
+It imports modules by their names in this commit. For a release that has other names, take the script as it was then:
+`git show 0fa0aad:tests/upgrade/write_states.py`.
 """
 
 from __future__ import annotations
