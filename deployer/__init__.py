@@ -1,6 +1,10 @@
 """Infrastructure as code for lakehouse tables."""
 
+from deployer import former_names
+
 __version__ = "0.1.0"
 
 #: Of the package index and of package metadata. The distribution `deployer` there is another project's.
 DISTRIBUTION = "deployer-lake"
+
+former_names.install()

@@ -105,7 +105,7 @@ def test_folders_are_made_in_no_other_way() -> None:
     package = Path(temporary.__file__).parents[1]
     by_others = ("TemporaryDirectory", "mkdtemp")
     found = {file.name for file in package.rglob("*.py") if any(word in file.read_text() for word in by_others)}
-    assert found == {"temporary.py", "doctor_project.py"}  # doctor tries whether a root can be written to
+    assert found == {"temporary.py", "project.py"}  # doctor tries whether a root can be written to
 
 
 def test_folders_of_others_are_left_alone(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

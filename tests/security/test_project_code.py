@@ -62,10 +62,12 @@ _p.with_cost = lambda w, plan, *a, **k: plan
 _p.with_foreign = lambda plan, ops: _r(plan, resources=())
 """,
     "the_planner": """
-import deployer.plan, deployer.plan.planning.planner, deployer.plan.diff.lakes, deployer.plan.assess.risk
-deployer.plan.planning.planner.diff = deployer.plan.diff.lakes.diff = lambda *a, **k: ()
+import deployer.plan
+from deployer.plan.diff import lakes
+from deployer.plan.planning import planner
+planner.diff = lakes.diff = lambda *a, **k: ()
 deployer.plan.make_plan = lambda *a, **k: None
-deployer.plan.planning.planner.Plan.refused = property(lambda self: ())
+planner.Plan.refused = property(lambda self: ())
 """,
     "the_printer": """
 import builtins, sys, json, rich.console

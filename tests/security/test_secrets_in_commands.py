@@ -24,8 +24,6 @@ from tests.tables.lakes import Lake
 VARIABLE = "PULUMI_CONFIG_PASSPHRASE"
 TOKEN = "hush-hush-hush"
 FILES = """
-import pulumi
-
 class File(pulumi.CustomResource):
     def __init__(self, name, **props):
         super().__init__("files:index:File", name, {"name": name, **props})
@@ -52,7 +50,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def program(project: Path, text: str) -> None:
     with (project / "stacks" / "__main__.py").open("a") as file:
-        file.write(f"\n{text}\n")
+        file.write(f"\nimport pulumi\n\n{text}\n")
 
 
 def nothing_holds(folder: Path, secret: str) -> bool:
@@ -76,7 +74,9 @@ def test_a_secret_in_what_declares_a_table_is_refused(project: Path, deployer: D
         project,
         """
 from dataclasses import replace
+from deployer.components import project_lake
 from deployer.provider.sdk import Table
+lake = project_lake()
 spec = replace(lake.tables[0], name="others", description="by " + pulumi.Config("demo").require("token"))
 Table(lake.instance, spec)
 """,

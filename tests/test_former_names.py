@@ -1,0 +1,32 @@
+"""Modules under the names that programs and scripts of earlier releases import them by."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from deployer.former_names import FORMER
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_a_former_name_is_the_present_module(former: str) -> None:
+    present = import_module(FORMER[former])
+    spec = present.__spec__
+    with pytest.warns(DeprecationWarning, match=f"{former} is called {FORMER[former]} now"):
+        sys.modules.pop(former, None)
+        found = import_module(former)
+    assert found is present and found.__spec__ is spec and found.__name__ == FORMER[former]
+
+
+def test_programs_of_earlier_releases_import_them() -> None:
+    code = "from deployer.graph import build_graph; from deployer.compute import emr_flow; print(emr_flow.EMR_TAG)"
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout and not ended.stderr
+
+
+def test_a_name_that_never_was_is_missing() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'deployer\.grahp'"):
+        import_module("deployer.grahp")
