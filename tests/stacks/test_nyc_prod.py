@@ -10,6 +10,7 @@ import boto3
 import pytest
 
 from deployer.compute.jobs.code import JobCode
+from deployer.compute.old_job_code import RECORD
 from deployer.compute.running.published_clusters import FILE
 from deployer.specs import load_lake
 from deployer.state.backends.dynamodb.table import table_name
@@ -99,4 +100,4 @@ def _everything() -> tuple[list[Any], list[Any]]:
 def _versions() -> set[tuple[str, str]]:
     """Every version of the jobs' code in the bucket."""
     listed = boto3.client("s3").list_object_versions(Bucket=BUCKET, Prefix="nyc/_jobs/")
-    return {(each["Key"], each["VersionId"]) for each in listed["Versions"] if not each["Key"].endswith(FILE)}
+    return {(each["Key"], each["VersionId"]) for each in listed["Versions"] if not each["Key"].endswith((FILE, RECORD))}

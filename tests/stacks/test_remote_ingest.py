@@ -217,7 +217,7 @@ def test_a_role_that_a_run_cannot_use_yet_is_tried_again(
 RESULT = {
     "table": "air.flights", "rows": 0, "files": 0, "bytes": 0, "bad_rows": 0, "lance_version": 1, "engine": "driver",
     "reason": "", "seconds": 1.0, "already_done": False, "splits": None,
-    "indexes": {"built": [], "updated": [], "failure": None},
+    "indexes": {"built": [], "updated": [], "failure": ""},
 }  # fmt: skip
 
 
