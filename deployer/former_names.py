@@ -13,10 +13,12 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+#: The present name of each. Of several, what it had is in several modules now; `Told=EventRule` is a class that has
+#: another name now.
 FORMER: Mapping[str, str] = {
     "deployer.compute.arns": "deployer.aws.arns",
-    "deployer.compute.aws_access": "deployer.compute.iam.jobs",
-    "deployer.compute.aws_alarms": "deployer.compute.schedules.alarms",
+    "deployer.compute.aws_access": "deployer.compute.iam.jobs deployer.compute.clusters",
+    "deployer.compute.aws_alarms": "deployer.compute.schedules.alarms Told=EventRule",
     "deployer.compute.aws_cron": "deployer.compute.schedules.cron",
     "deployer.compute.aws_names": "deployer.aws.names",
     "deployer.compute.aws_schedules": "deployer.compute.schedules.schedules",
@@ -54,9 +56,16 @@ class FormerNames:
         return ModuleSpec(fullname, self) if fullname in FORMER else None  # type: ignore[arg-type] # see above
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        present = FORMER[spec.name]
-        warnings.warn(f"{spec.name} is called {present} now", DeprecationWarning, stacklevel=2)
-        module = import_module(present)
+        present = [each for each in FORMER[spec.name].split() if "=" not in each]
+        renamed = dict(each.split("=") for each in FORMER[spec.name].split() if "=" in each)
+        warnings.warn(f"{spec.name} is called {' and '.join(present)} now", DeprecationWarning, stacklevel=2)
+        found = [import_module(each) for each in present]
+        module = found[0]
+        if len(found) > 1 or renamed:
+            module = ModuleType(spec.name)
+            for each in reversed(found):
+                module.__dict__.update({name: value for name, value in vars(each).items() if not name.startswith("__")})
+            module.__dict__.update({former: vars(module)[name] for former, name in renamed.items()})
         spec.loader_state = module.__spec__
         return module
 

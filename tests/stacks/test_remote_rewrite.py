@@ -21,6 +21,7 @@ from deployer.cli.main import run as run_command
 from deployer.cli.options import DEFAULT_STACK
 from deployer.compute.running.published_clusters import FILE
 from deployer.compute.running.remote_rewrite import cluster_of, connected, rewrite_on
+from deployer.console import progress_display
 from deployer.datasets.storage.options import objects_at
 from deployer.engine import StackRef, read_project
 from deployer.engine.embedded import EmbeddedEngine
@@ -125,6 +126,7 @@ def test_a_rewrite_that_is_killed_there_is_resumed_by_the_next_up(
     [unfinished] = [each for each in state().datasets if each.status == "writing"]
     assert states_of_runs() == ["FAILED"] and state().dataset == before
     written = objects(unfinished.location)
+    monkeypatch.setattr(progress_display, "INTERVAL", 0.0)  # each step is shown, however short the job is
     ran = deployer("up", "--yes", "--json")
     assert ran.code == 0, ran.err
     assert '"doing": "job run' in ran.err and '(RUNNING)"' in ran.err
