@@ -58,6 +58,8 @@ def test_another_project_of_the_name_is_found_by_doctor(tmp_path: Path, monkeypa
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: deployer\nVersion: 0.3.10\n", encoding="utf-8")
     (info / "RECORD").write_text("deployer/__init__.py,,\n", encoding="utf-8")
+    (tmp_path / "deployer").mkdir()
+    (tmp_path / "deployer" / "__init__.py").touch()  # a file that is not there counts for nothing since Python 3.12
     monkeypatch.syspath_prepend(str(tmp_path))
     found = package()
     assert found.status is Status.WRONG and found.what.startswith("deployer 0.3.10 has the package `deployer` too")

@@ -100,7 +100,7 @@ def _host(host: str) -> str:
     """A host in the one form that hosts are compared in."""
     if host.startswith("["):
         try:
-            return str(ipaddress.IPv6Address(host[1:-1]))
+            return _plain(ipaddress.IPv6Address(host[1:-1]))
         except ValueError:
             raise InvalidInput(f"{host} is not an IPv6 address", remedy=_REMEDY) from None
     labels = host.split(".")
@@ -142,6 +142,14 @@ def refused_address(address: Address) -> str:
 def _unmapped(address: Address) -> Address:
     """The IPv4 address that the system takes for an IPv6 address, else the address itself."""
     return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
+
+
+def _plain(address: ipaddress.IPv6Address) -> str:
+    """The address in groups of hexadecimal digits, as Python before 3.13 writes those that hold an IPv4 address too."""
+    if address.ipv4_mapped is None:
+        return str(address)
+    number = int(address.ipv4_mapped)
+    return f"::ffff:{number >> 16:x}:{number & 0xFFFF:x}"
 
 
 def _embedded(address: Address) -> Iterator[ipaddress.IPv4Address]:
