@@ -42,9 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Bytecode is written even where the environment says otherwise: hundreds of processes import the same modules. The
     folders of tests are in memory where it has room for them, since each commit waits for the disk.
     """
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # of a run in the background, whose processes would have it too
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background, and so in each process of a test
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("short", deadline=None, derandomize=True)
     settings.register_profile("long", deadline=None)
