@@ -23,7 +23,7 @@ from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.system.signals import TERMINATED, Terminated, raising_terminated
-from deployer.tables.ingest.commit.append import find_job
+from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan

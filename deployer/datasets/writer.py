@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from deployer.datasets.commit_metadata import CommittedFile
 from deployer.datasets.errors import first_line, refused_by_storage
 from deployer.datasets.key_ranges import KeyRange, key_kinds, key_range
 from deployer.datasets.sort_order import sorted_rows
-from deployer.datasets.storage.options import storage_options
+from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.errors import DeployerError
 
 if TYPE_CHECKING:
@@ -191,3 +192,10 @@ def _unwritten(layout: Layout, failure: BaseException) -> DeployerError:
 
 def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_sorted: bool) -> Written:
     return Written(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
+
+
+def discard(location: str, written: Sequence[Written]) -> None:
+    """Removes files of fragments that are known not to be committed."""
+    paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
+    with contextlib.suppress(OSError, DeployerError):  # they are in nobody's way
+        objects_at(location).delete(paths)

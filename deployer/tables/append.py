@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, Written, write_stream
+from deployer.datasets.writer import Layout, Written, discard, write_stream
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job
-from deployer.tables.ingest.commit.append import Committed, commit_append, discard, find_job
+from deployer.tables.ingest.commit.append import Committed, commit_append
+from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.driver import Flushed, Held, hold
 from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal

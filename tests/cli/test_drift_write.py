@@ -23,7 +23,7 @@ from deployer.services.api.attachments import alter_service, create_service, rem
 from deployer.state import open_store
 from deployer.state.log.updates import RenameTable, SetInstanceProperties
 from deployer.state.model.services import Service, ServiceKind
-from deployer.tables.admin import tables as admin
+from deployer.tables.admin import deletion as admin
 from tests.cli.conftest import Deployer
 from tests.projects import INSTANCE, make_project
 

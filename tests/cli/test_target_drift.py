@@ -9,7 +9,7 @@ import pytest
 
 from deployer.state import open_store
 from deployer.state.log.updates import SetTableProperties
-from deployer.tables.admin.tables import delete_table
+from deployer.tables.admin.deletion import delete_table
 from tests.cli.conftest import Deployer
 from tests.cli.target_project import untouched
 from tests.security.foreign.lake_damage import entry_is_rubbish, folder_is_gone

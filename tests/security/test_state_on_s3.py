@@ -19,7 +19,7 @@ from deployer.state.backends.protocol import Record
 from deployer.state.model.location import Location
 from deployer.storage.envelope import seal, unseal
 from deployer.storage.s3_objects import S3Objects
-from deployer.tables.admin.tables import delete_table
+from deployer.tables.admin.deletion import delete_table
 from deployer.tables.rewrite.cleanup import remove_old_datasets
 from tests.state.samples import backend_of
 from tests.tables.lakes import Lake, flights

@@ -166,7 +166,7 @@ def test_a_deletion_that_nobody_began_is_shown_and_refused(
 def test_the_engine_without_a_plan_keeps_protection_too(root: Path) -> None:
     """F2: the provider asks again, so plain Pulumi does not finish such a deletion either."""
     from deployer.errors import Refused
-    from deployer.tables.admin.tables import delete_table
+    from deployer.tables.admin.deletion import delete_table
 
     flights = forge.table(root, "flights")
     forge.to_instance(root, {"type": "set-table-status", "table_id": flights.table_id, "status": "deleting"})

@@ -19,7 +19,8 @@ from deployer.errors import Conflict, Refused
 from deployer.live.reader import read_table
 from deployer.specs.types.types import Column, Scalar
 from deployer.storage.s3_objects import S3Objects
-from deployer.tables.admin.tables import delete_table, update_table
+from deployer.tables.admin.deletion import delete_table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.append import open_appender
 from deployer.tables.collect.garbage import collect_garbage
 from deployer.tables.ingest.commit import unique_keys as unique_commit

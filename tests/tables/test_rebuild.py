@@ -28,8 +28,9 @@ from deployer.state import open_store
 from deployer.state.log.updates import SetTableStatus
 from deployer.state.model.entities import INSTANCE_LOG, TableState
 from deployer.state.model.services import Service
+from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.naming import rename_table, set_online
-from deployer.tables.admin.tables import delete_table, update_table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.importing.adopt import adopt, adoptable
 from deployer.tables.partitions.split import split_leaves
 from deployer.tables.rewrite.truncate import reinitialise_table

@@ -27,7 +27,8 @@ from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.types.parser import parse_type
 from deployer.state.log.updates import SetTableProperties
 from deployer.state.model.keys import encode_key
-from deployer.tables.admin.tables import delete_table, update_table
+from deployer.tables.admin.deletion import delete_table
+from deployer.tables.admin.tables import update_table
 from deployer.tables.ingest.commit.append import commit_append
 from deployer.tables.read.table import Table
 from deployer.tables.rewrite.cleanup import remove_old_datasets

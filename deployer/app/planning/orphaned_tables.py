@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deployer.app.stack.state import applied_resources
 from deployer.state import open_store
-from deployer.tables.admin.tables import delete_table
+from deployer.tables.admin.deletion import delete_table
 
 if TYPE_CHECKING:
     from deployer.app.planning.plan import Planned

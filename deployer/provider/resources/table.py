@@ -20,7 +20,8 @@ from deployer.specs.validation.plain_values import text
 from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 from deployer.system.progress import OnProgress
-from deployer.tables.admin.tables import create_table, delete_table, update_table
+from deployer.tables.admin.deletion import delete_table
+from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.inspect.recorded import recorded_table
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
 from deployer.system.failpoints import reached
-from deployer.tables.ingest.commit.append import find_job, recorded
+from deployer.tables.ingest.commit.append import recorded
+from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.commit.lance_append import holds
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.indexes import observed_indexes
-from deployer.datasets.writer import Written
+from deployer.datasets.writer import Written, discard
 from deployer.errors import Conflict
 from deployer.files.json_values import JSON
 from deployer.services.rewriting.binary_copy import with_sizes
@@ -24,7 +24,6 @@ from deployer.services.rewriting.replace import Rewritten, commit_rewritten
 from deployer.services.rewriting.tasks import Task, in_batches
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up, join_parts
-from deployer.tables.ingest.commit.append import discard
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.formatting import count
 from deployer.text.formatting import size as size_words

@@ -1,4 +1,4 @@
-"""Deleting a table, and saying how much goes with it."""
+"""Deletes tables, and says how much goes with them. Every step can be repeated after a crash."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from dataclasses import dataclass
 
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.storage.places import dataset_uri
-from deployer.datasets.storage.removal import locations_of, require_removable
-from deployer.errors import Corrupt, NotFound
-from deployer.state.model.entities import TableEntry
+from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
+from deployer.errors import Corrupt, NotFound, Refused
+from deployer.specs.model import TableSpec
+from deployer.state.log.updates import RemoveTable, SetTableStatus
+from deployer.state.model.entities import INSTANCE_LOG, TableEntry
 from deployer.state.model.location import Location
 from deployer.state.store import StateStore
-from deployer.tables.admin.tables import delete_table
-from deployer.tables.inspect.protection import savepoints_of
+from deployer.storage.envelope import FORGED
+from deployer.system.failpoints import reached
+from deployer.tables.inspect.protection import (
+    held_by_unfinished,
+    protected_content,
+    refuse_savepoints,
+    require_as_planned,
+    savepoints_of,
+)
+from deployer.tables.inspect.recorded import recorded_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,70 @@ def delete_counted(
     return found
 
 
+def delete_table(
+    store: StateStore,
+    root: str,
+    table_id: str,
+    *,
+    allow_destroy: bool,
+    delete_savepoints: bool = False,
+    planned_with: TableSpec | None = None,
+) -> None:
+    """Delete the table's data and its state; nothing to do when it is gone.
+
+    `planned_with` is the table that a plan was made of: raises Conflict when it is declared otherwise by now.
+
+    Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
+    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
+    for it. Nothing is changed unless all of its datasets can be removed.
+    A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
+    """
+    entry = store.instance().tables.get(table_id)
+    if entry is None:
+        return
+    if planned_with is not None and entry.status == "active":
+        require_as_planned(planned_with, recorded_table(store, root, entry).spec)
+    if not delete_savepoints:
+        refuse_savepoints(store, entry)
+    if not allow_destroy and (held := protected_content(store, root, entry)):
+        if entry.status == "active":
+            remedy = f"allow it with --allow-destroy {entry.address}, or set deletion_protection: false"
+            raise Refused(f"the table holds {held} and is protected from deletion", where=entry.address, remedy=remedy)
+        raise Refused(
+            f"its deletion was begun and it holds {held}",
+            where=entry.address,
+            remedy=f"finish it with --allow-destroy {entry.address}",
+        )
+    _remove(store, root, entry)
+
+
+def remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
+    """Removes what a creation that was cut off left behind: a dataset without rows. Raises Corrupt for more."""
+    if held := held_by_unfinished(store, root, entry):
+        raise Corrupt(
+            f"the table is being created, and it holds {held}, so nothing of it is removed",
+            where=f"{entry.address} ({dataset_uri(root, entry.location)})",
+            remedy=FORGED,
+        )
+    remove_dataset(store, root, entry.table_id, entry.location)
+
+
 def stored(location: str) -> tuple[int, int]:
     """Bytes and number of the files below a location, a path or URI."""
     found = objects_at(location).described("")
     return sum(each.bytes for each in found), len(found)
+
+
+def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
+    locations = locations_of(store, root, entry)
+    if entry.status != "deleting":
+        for location in locations:
+            require_removable(store, root, entry.table_id, location, with_table=True)
+        store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
+    reached("tables.delete.marked")
+    for location in locations:
+        remove_dataset(store, root, entry.table_id, location)
+    reached("tables.delete.removed")
+    store.remove_table_log(entry.table_id)
+    reached("tables.delete.forgotten")
+    store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])

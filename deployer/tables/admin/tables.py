@@ -1,4 +1,4 @@
-"""Creating, changing and deleting tables. Every step can be repeated after a crash.
+"""Creates and changes tables; `deletion` removes them. Every step can be repeated after a crash.
 
 A table is registered before its dataset is written and forgotten after its dataset is removed, so that nothing is ever
 on storage that the state store does not know of.
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from deployer.datasets.errors import storage_errors
 from deployer.datasets.storage.options import storage_options
 from deployer.datasets.storage.places import dataset_uri
-from deployer.datasets.storage.removal import locations_of, remove_dataset, require_removable
-from deployer.errors import Conflict, Corrupt, InvalidInput, NotFound, Refused
+from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.declared_properties import declare, declared_properties
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
@@ -28,7 +27,6 @@ from deployer.state.log.requirements import LogEmpty, TableHasStatus
 from deployer.state.log.updates import (
     CreateTable,
     RegisterTable,
-    RemoveTable,
     RenameTable,
     SetTableProperties,
     SetTableStatus,
@@ -38,15 +36,12 @@ from deployer.state.model.entities import INSTANCE_LOG, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_register, to_rename
-from deployer.storage.envelope import FORGED
 from deployer.system.failpoints import reached
 from deployer.system.progress import OnProgress, no_progress
+from deployer.tables.admin.deletion import delete_table, remove_unfinished
 from deployer.tables.admin.services import apply_service_change, first_services
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
 from deployer.tables.inspect.protection import (
-    held_by_unfinished,
-    protected_content,
-    refuse_savepoints,
     require_as_planned,
 )
 from deployer.tables.inspect.recorded import recorded_table
@@ -90,7 +85,7 @@ def create_table(
         _refuse_unless_owned(recorded_table(store, root, entry), spec, owner)
         update_table(store, root, entry.table_id, spec, with_spark, on_progress, elsewhere)
         return entry.table_id
-    _remove_unfinished(store, root, entry)
+    remove_unfinished(store, root, entry)
     reached("tables.create.registered")
     dataset = _create_dataset(root, entry, spec)
     reached("tables.create.written")
@@ -176,43 +171,6 @@ def update_table(
         settle_indexes(store, root, table_id, spec, on_progress)
 
 
-def delete_table(
-    store: StateStore,
-    root: str,
-    table_id: str,
-    *,
-    allow_destroy: bool,
-    delete_savepoints: bool = False,
-    planned_with: TableSpec | None = None,
-) -> None:
-    """Delete the table's data and its state; nothing to do when it is gone.
-
-    `planned_with` is the table that a plan was made of: raises Conflict when it is declared otherwise by now.
-
-    Refused when it has savepoints, unless `delete_savepoints`, and when it holds rows and is protected, unless
-    `allow_destroy`; the latter also where its deletion was begun before, as the state may say so though nobody asked
-    for it. Nothing is changed unless all of its datasets can be removed.
-    A table whose dataset or log cannot be read is deleted by what is known of it: at least its entry.
-    """
-    entry = store.instance().tables.get(table_id)
-    if entry is None:
-        return
-    if planned_with is not None and entry.status == "active":
-        require_as_planned(planned_with, recorded_table(store, root, entry).spec)
-    if not delete_savepoints:
-        refuse_savepoints(store, entry)
-    if not allow_destroy and (held := protected_content(store, root, entry)):
-        if entry.status == "active":
-            remedy = f"allow it with --allow-destroy {entry.address}, or set deletion_protection: false"
-            raise Refused(f"the table holds {held} and is protected from deletion", where=entry.address, remedy=remedy)
-        raise Refused(
-            f"its deletion was begun and it holds {held}",
-            where=entry.address,
-            remedy=f"finish it with --allow-destroy {entry.address}",
-        )
-    _remove(store, root, entry)
-
-
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
     table_id = uuid.uuid4().hex
     try:
@@ -247,32 +205,6 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
             enable_stable_row_ids=not spec.row_keys if stable is None else stable,
             storage_options=storage_options(root),
         )
-
-
-def _remove(store: StateStore, root: str, entry: TableEntry) -> None:
-    locations = locations_of(store, root, entry)
-    if entry.status != "deleting":
-        for location in locations:
-            require_removable(store, root, entry.table_id, location, with_table=True)
-        store.commit(INSTANCE_LOG, [SetTableStatus(entry.table_id, "deleting")])
-    reached("tables.delete.marked")
-    for location in locations:
-        remove_dataset(store, root, entry.table_id, location)
-    reached("tables.delete.removed")
-    store.remove_table_log(entry.table_id)
-    reached("tables.delete.forgotten")
-    store.commit(INSTANCE_LOG, [RemoveTable(entry.table_id)])
-
-
-def _remove_unfinished(store: StateStore, root: str, entry: TableEntry) -> None:
-    """Removes what a creation that was cut off left behind: a dataset without rows. Raises Corrupt for more."""
-    if held := held_by_unfinished(store, root, entry):
-        raise Corrupt(
-            f"the table is being created, and it holds {held}, so nothing of it is removed",
-            where=f"{entry.address} ({dataset_uri(root, entry.location)})",
-            remedy=FORGED,
-        )
-    remove_dataset(store, root, entry.table_id, entry.location)
 
 
 def _apply(

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from deployer.datasets.sort_order import Splitter
-from deployer.datasets.writer import Layout, Written, write_stream
+from deployer.datasets.writer import Layout, Written, discard, write_stream
 from deployer.system.progress import OnProgress, Progress
-from deployer.tables.ingest.commit.append import discard
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 from deployer.tables.ingest.loading import Loaded, LoadPlan
 from deployer.tables.ingest.range_writer import write_range

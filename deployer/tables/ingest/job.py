@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Literal
 
 from deployer.datasets.dataset import open_dataset
+from deployer.datasets.writer import discard
 from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job, TableEntry
 from deployer.state.store import StateStore
 from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
-from deployer.tables.ingest.commit.append import commit_append, discard, find_job
+from deployer.tables.ingest.commit.append import commit_append
+from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.duplicates import refused_duplicates, unique_load, with_duplicates_set_aside
 from deployer.tables.ingest.files.dialects import notes_on, with_dialects

@@ -22,9 +22,10 @@ from deployer.services.metasync import NotPublished
 from deployer.services.metasync.targets.glue_types import comment, glue_columns
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.arrow import columns_of
+from deployer.tables.admin.deletion import delete_table
 from deployer.tables.admin.instance import create_instance
 from deployer.tables.admin.naming import rename_table
-from deployer.tables.admin.tables import create_table, delete_table, update_table
+from deployer.tables.admin.tables import create_table, update_table
 from deployer.tables.rewrite.truncate import reinitialise_table
 from tests.services.metasync.conftest import sync, sync_all
 from tests.tables.lakes import FLIGHTS, SPLITS, Lake, flights, sorted_rows

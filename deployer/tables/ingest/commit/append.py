@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.recovery.restored_together import end_dead_restores
-from deployer.datasets.recovery.rollforward import current, refresh
+from deployer.datasets.recovery.rollforward import current
 from deployer.datasets.recovery.unrecorded import appended, metadata_at
-from deployer.datasets.storage.options import objects_at
 from deployer.datasets.writer import Written
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.reader import has_unique_keys
@@ -34,9 +33,9 @@ from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_add_files, to_record
 from deployer.system.failpoints import reached
 from deployer.tables.ingest.commit.batching import ALONE, LOOK, Other, alike, answered, taken
+from deployer.tables.ingest.commit.done_jobs import find_job, jobs_with, undone_job
 from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, has_fields, has_files, moved_on
 from deployer.tables.ingest.commit.pending import Pending
-from deployer.tables.ingest.commit.reverted_jobs import undone_job
 from deployer.tables.ingest.commit.unique_keys import begin_alone
 from deployer.tables.ingest.keys.unique import Admission
 
@@ -61,16 +60,6 @@ class Committed:
     already_done: bool
     dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)
     skipped: int = 0
-
-
-def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
-    """The job if it is done, also when only Lance knows of it."""
-    return _jobs(store, root, table_id, {job_id}).get(job_id)
-
-
-def _jobs(store: StateStore, root: str, table_id: str, wanted: set[str]) -> Mapping[str, Job]:
-    jobs = store.table(table_id).jobs
-    return jobs if all(job_id in jobs for job_id in wanted) else refresh(store, root, table_id).jobs
 
 
 def commit_append(
@@ -251,7 +240,7 @@ def _committed(
         # Where somebody else committed too, recording it is what anybody does who finds the log behind the dataset.
         jobs = recorded(store, begun, made, infos, durable=False)
         if jobs is None:
-            jobs = _jobs(store, root, entry.table_id, {info.job_id for info in infos})
+            jobs = jobs_with(store, root, entry.table_id, {info.job_id for info in infos})
         reached("tables.commit.after-state")
         turn.pass_on()  # whoever has it next needs no disk for what comes first
         store.flush()
@@ -346,10 +335,3 @@ def _require_files(location: str, pending: Pending) -> None:
             where=location,
             remedy="run the ingest again, and let `deployer table gc` have a longer --grace",
         )
-
-
-def discard(location: str, written: Sequence[Written]) -> None:
-    """Removes files of fragments that are known not to be committed."""
-    paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]
-    with contextlib.suppress(OSError, DeployerError):  # they are in nobody's way
-        objects_at(location).delete(paths)

@@ -1,9 +1,11 @@
-"""Jobs that were done and are not known any more, because a restore undid them: only the log still tells."""
+"""Finds jobs that are done: in the log, in Lance alone, and in the log before a restore that undid them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
+from deployer.datasets.recovery.rollforward import refresh
 from deployer.state.log.entries import LogEntry
 from deployer.state.log.updates import CommitAbandoned, CommitStarted, FilesAdded
 from deployer.state.model.entities import Job
@@ -12,8 +14,21 @@ from deployer.state.store import StateStore
 AT_ONCE = 100  #: entries that are read at a time, the newest first
 
 
+def find_job(store: StateStore, root: str, table_id: str, job_id: str) -> Job | None:
+    """The job if it is done, also when only Lance knows of it."""
+    return jobs_with(store, root, table_id, {job_id}).get(job_id)
+
+
+def jobs_with(store: StateStore, root: str, table_id: str, wanted: set[str]) -> Mapping[str, Job]:
+    """The table's jobs that are done, with those of `wanted` that only Lance knows of."""
+    jobs = store.table(table_id).jobs
+    return jobs if all(job_id in jobs for job_id in wanted) else refresh(store, root, table_id).jobs
+
+
 def undone_job(store: StateStore, table_id: str, job_id: str) -> Job | None:
-    """The job as the log has it after the newest intent of it; None when that was given up or nobody recorded it.
+    """A job that a restore undid, as the log has it after its newest intent.
+
+    None when that was given up or nobody recorded it.
 
     Reads back as far as that intent, and all of the log that is kept where there is none.
     """
