@@ -14,7 +14,7 @@ quickstart: $(RUNTIME)  ## Declare, preview, apply, load and query a lake, chang
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python examples/quickstart.py
 
 test: $(WITH_AWS)  ## Run the tests of the gate
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2
 
 test-rest: $(WITH_AWS)  ## Run the tests that are slow by nature, which the gate leaves out
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --tier rest

@@ -51,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if has_room(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if not hasattr(config, "workerinput"):  # the process that prints
+        config.pluginmanager.register(FailuresAtOnce(config))
     os.environ.pop("COLUMNS", None)  # workers of xdist have a width, and what commands print is not to be folded by it
 
 
@@ -88,6 +90,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         (kept if is_wanted else left_out).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
+
+
+class FailuresAtOnce:
+    """Prints a test that fails at once, with its error, since a run that is stopped prints no summary."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        terminal = self._config.pluginmanager.get_plugin("terminalreporter")
+        if report.failed and terminal is not None:
+            terminal.ensure_newline()
+            terminal.write_line(f"FAILED {report.nodeid} ({report.when})")
+            for line in report.longreprtext.splitlines():
+                if line.startswith("E "):
+                    terminal.write_line(line)
 
 
 @pytest.fixture
