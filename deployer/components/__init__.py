@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from deployer.components.alarms import Alarms, AlarmsArgs
     from deployer.components.bucket import DataBucket
     from deployer.components.catalog import Catalog, CatalogArgs
-    from deployer.components.clusters import ClusterArgs, Network
+    from deployer.components.clusters.args import ClusterArgs, Network
+    from deployer.components.clusters.emr import EmrCluster
+    from deployer.components.clusters.serverless import ServerlessCluster
     from deployer.components.context import LakeContext
-    from deployer.components.emr import EmrCluster
     from deployer.components.jobs import JobCode, JobCodeArgs
     from deployer.components.key import LakeKey
     from deployer.components.lake import Lake, LakeArgs
     from deployer.components.roles import LakeRole, LakeRoleArgs
     from deployer.components.schedules import Schedules, SchedulesArgs
-    from deployer.components.serverless import ServerlessCluster
     from deployer.components.state_table import StateTable
 
 __all__ = [
@@ -54,15 +54,15 @@ _MODULES = {
     **dict.fromkeys(("Lake", "LakeArgs"), "lake"),
     **dict.fromkeys(("Alarms", "AlarmsArgs"), "alarms"),
     **dict.fromkeys(("Catalog", "CatalogArgs"), "catalog"),
-    **dict.fromkeys(("ClusterArgs", "Network"), "clusters"),
+    **dict.fromkeys(("ClusterArgs", "Network"), "clusters.args"),
     **dict.fromkeys(("JobCode", "JobCodeArgs"), "jobs"),
     **dict.fromkeys(("LakeRole", "LakeRoleArgs"), "roles"),
     **dict.fromkeys(("Schedules", "SchedulesArgs"), "schedules"),
     "DataBucket": "bucket",
-    "EmrCluster": "emr",
+    "EmrCluster": "clusters.emr",
     "LakeContext": "context",
     "LakeKey": "key",
-    "ServerlessCluster": "serverless",
+    "ServerlessCluster": "clusters.serverless",
     "StateTable": "state_table",
 }
 

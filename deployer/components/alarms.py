@@ -11,11 +11,11 @@ import pulumi
 import pulumi_aws as aws
 
 from deployer.aws.names import own_name, own_names
+from deployer.components.clusters.emr import EmrCluster
+from deployer.components.clusters.serverless import ServerlessCluster
 from deployer.components.context import LakeContext, after
-from deployer.components.emr import EmrCluster
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.components.schedules import Schedules, encrypted_queue
-from deployer.components.serverless import ServerlessCluster
 from deployer.compute.schedules.alarms import (
     HOUR,
     EventRule,

@@ -13,7 +13,7 @@ from deployer.specs.model import Lake as LakeSpec
 
 #: Of what holds data. `destroy` refuses it unless it is allowed by name, and even then AWS keeps it.
 KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
-#: Of what keeps the data safe: it stays for as long as the data does.
+#: Of what keeps the data safe, and of what may still be in use: the stack stops managing it, and AWS keeps it.
 GUARD = pulumi.ResourceOptions(retain_on_delete=True)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from deployer.components.context import after, below
+from deployer.components.context import GUARD, after, below
 from deployer.compute.jobs.code import PREFIX
 from deployer.compute.packaging.package import (
     FOLDER,
@@ -21,9 +21,6 @@ from deployer.compute.packaging.package import (
     read_package,
 )
 from deployer.specs.model import InstanceSpec
-
-#: A job that runs may still ask for the code that it was started with, so objects of earlier builds stay.
-KEPT = pulumi.ResourceOptions(retain_on_delete=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,8 @@ class JobCode(pulumi.ComponentResource):
         instance, package, self._prefix = args.instance, args.package, args.prefix
         self._bucket, _, prefix = instance.root.removeprefix("s3://").partition("/")
         self._folder = f"{prefix.strip('/')}/{PREFIX}".lstrip("/")
-        self._options = below(self, after(KEPT, *args.needs))
+        # a job that runs may still ask for the code that it was started with, so objects of earlier builds stay
+        self._options = below(self, after(GUARD, *args.needs))
         # Spark puts zip files on Python's path, and does not take a wheel for one
         wheel = self._object("wheel", package.wheel, "deployer.zip")
         scripts = {job: self._object(job, file, file.path.name) for job, file in sorted(package.scripts.items())}

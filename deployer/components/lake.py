@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pulumi
 
-from deployer.components.clusters import ClusterArgs, Network
+from deployer.components.clusters.args import ClusterArgs, Network
 from deployer.components.context import LakeContext, lake_tags
 from deployer.components.given import existing_bucket, refuse_settings_of_the_bucket
 from deployer.components.project import managed_on_aws, project_dir
@@ -143,10 +143,10 @@ class Lake(pulumi.ComponentResource):
         """The state's table, which is given, and all that works on the lake."""
         from deployer.components.alarms import Alarms, AlarmsArgs
         from deployer.components.catalog import Catalog, CatalogArgs
-        from deployer.components.emr import EmrCluster
+        from deployer.components.clusters.emr import EmrCluster
+        from deployer.components.clusters.serverless import ServerlessCluster
         from deployer.components.jobs import JobCode, JobCodeArgs, job_package
         from deployer.components.schedules import Schedules, SchedulesArgs
-        from deployer.components.serverless import ServerlessCluster
         from deployer.components.state_table import StateTable, state_table_name
 
         args, instance = self._args, context.instance

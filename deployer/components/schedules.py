@@ -12,10 +12,10 @@ import pulumi_aws as aws
 
 from deployer.aws.arns import partition_of
 from deployer.aws.names import lake_id, own_name
+from deployer.components.clusters.emr import EmrCluster
+from deployer.components.clusters.serverless import ServerlessCluster
 from deployer.components.context import LakeContext, after
-from deployer.components.emr import EmrCluster
 from deployer.components.roles import LakeRole, LakeRoleArgs
-from deployer.components.serverless import ServerlessCluster
 from deployer.compute.emr import settings as submission
 from deployer.compute.jobs.code import JobCode, architecture_of
 from deployer.compute.schedules.cron import aws_expressions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
@@ -103,9 +102,6 @@ def _in_parallel(run: Run, doomed: dict[str, ResourceState]) -> None:
                     if dependents[other] == 0:
                         ready.append(other)
     run.refuse_when_stopping()
-
-
-_provider_lock = threading.Lock()
 
 
 def _delete(run: Run, key: str, state: ResourceState) -> bool:

@@ -18,8 +18,6 @@ from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.urns import PROVIDER_PREFIX, name_of, package_of, provider_reference
 from deployer.engine.values.values import UNKNOWN, same, secret
 
-_BUILT_IN = "pulumi"
-
 
 class ProviderSteps:
     """Registers provider resources and keeps one default provider for each package, version and download URL."""

@@ -31,9 +31,10 @@ def ranges_in(where: str, schema: pa.Schema, names: Collection[str]) -> dict[str
     found: dict[str, Interval] = {}
     try:
         frame = no_rows(schema)
-        compared = [*_compared(frame.parse_sql_expr(where))]
+        condition = frame.parse_sql_expr(where)
+        compared = [*_compared(condition)]
         if any(pa.types.is_timestamp(schema.field(name).type) for name in names):
-            compared += _compared_timestamps(frame.filter(frame.parse_sql_expr(where)).optimized_logical_plan(), schema)
+            compared += _compared_timestamps(frame.filter(condition).optimized_logical_plan(), schema)
     except Exception:  # then Lance says what is wrong with it
         return {}
     for name, interval in compared:

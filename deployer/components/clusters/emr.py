@@ -10,7 +10,7 @@ import pulumi
 import pulumi_aws as aws
 
 from deployer.aws.names import EMR_TAG, name_on_aws, own_name
-from deployer.components.clusters import ClusterArgs
+from deployer.components.clusters.args import ClusterArgs
 from deployer.components.context import after
 from deployer.components.roles import LakeRole, LakeRoleArgs
 from deployer.compute.emr import flow as emr_flow
