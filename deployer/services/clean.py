@@ -1,16 +1,17 @@
-"""CLEAN: removes old versions of a table by age and number, and what nothing needs. `clean_table` runs it."""
+"""CLEAN: removes old versions of a table by age and number, and what nothing needs."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.storage.places import dataset_uri
 from deployer.files.json_values import JSON
+from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.specs.values.durations import hours_of
 from deployer.state.model.services import Figures, FinalStatus
@@ -18,11 +19,8 @@ from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.garbage import GRACE, Collected, collect
 from deployer.tables.collect.versions import OldVersions
-from deployer.tables.open_table import OpenTable, open_entry
+from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.formatting import count, size
-
-if TYPE_CHECKING:
-    from deployer.services.runs.runner import RunRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,27 +135,24 @@ def _words(age: dt.timedelta) -> str:
     return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
 
 
-def clean_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-    now: float | None = None,
-) -> Cleaned:
-    """Cleans `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+def _work(work: Work[CleanOptions]) -> Cleaned:
+    return clean(work.table, work.options, work.on_progress, work.run_id, work.now)
 
-    `options` are those of the service CLEAN; None takes those of the table's own service. `asked` names a run that is
-    queued already, or says why one is wanted. Raises NotFound, InvalidInput, and Conflict when one is running already;
-    Interrupted when it was cancelled: what was removed until then is gone.
-    """
-    from deployer.services.runs.runner import run_on_table
 
-    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Cleaned]:
-        chosen = CleanOptions.of(declared)
-        return lambda run_id, report_progress: clean(
-            open_entry(opened.store, root, opened.entry), chosen, report_progress, run_id, now
-        )
+def _forecast(table: ReadTable) -> str:
+    options = CleanOptions.of(options_of(table.state, CLEAN.kind))
+    versions = OldVersions(options.older_than, options.keep_versions)
+    gone = collect(table, grace=GRACE, versions=versions, dry_run=True)
+    if not (gone.files or gone.versions or gone.jobs or gone.datasets or gone.savepoints):
+        return "nothing: no version is old enough, and no file is left that no version needs"
+    what = [count(gone.versions, "version")] if gone.versions else []
+    what += [count(gone.files, "file") + " that no version has"] if gone.files else []
+    what += [count(len(gone.datasets), "replaced dataset")] if gone.datasets else []
+    what += [count(len(gone.savepoints), "savepoint") + " whose time is over"] if gone.savepoints else []
+    what += [count(len(gone.jobs), "unfinished commit")] if gone.jobs else []
+    would = "only says that it would remove" if options.dry_run else "removes"
+    return f"{would} {', '.join(what)}: {size(gone.bytes)}"
 
-    return run_on_table(root, table, "CLEAN", options, asked, on_progress, prepared)
+
+CLEAN = ServiceDefinition("CLEAN", CleanOptions.of, _work, lambda: Cleaned, _forecast)
+clean_table = CLEAN.run

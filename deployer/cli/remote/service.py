@@ -13,24 +13,12 @@ from deployer.cli.summaries.service_run import print_done
 from deployer.console.output import print_json
 from deployer.errors import Interrupted
 from deployer.files.dataclass_json import from_asdict
-from deployer.services.clean import Cleaned
-from deployer.services.cluster.results import TableClustered
-from deployer.services.compact.results import Compacted
-from deployer.services.metasync.results import Metasynced
+from deployer.services.registry import SERVICES
 from deployer.services.runs.remote import service_job
-from deployer.services.savepoints.autosavepoint import Autosaved
 from deployer.specs.model import Cluster, Lake
 from deployer.state import open_store
 from deployer.state.model.times import as_document
 from deployer.tables.open_table import find_entry
-
-_RESULTS: Mapping[str, type[Compacted] | type[TableClustered] | type[Cleaned] | type[Metasynced] | type[Autosaved]] = {
-    "COMPACT": Compacted,
-    "CLUSTER": TableClustered,
-    "CLEAN": Cleaned,
-    "METASYNC": Metasynced,
-    "AUTOSAVEPOINT": Autosaved,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +55,9 @@ def run_service_on(
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> int:
     """What a run elsewhere came to; gives the exit code."""
-    kind = _RESULTS.get(result.get("service", ""))
-    if kind is None:  # runs of schedules tell less
+    name: Any = result.get("service")
+    kind = SERVICES[name].result() if name in SERVICES else None
+    if kind is None:  # the results of scheduled runs lack it
         print_json(result)
     elif as_json:
         print_json({"service": result["service"], **as_document(from_asdict(kind, result, skip_unknown=True))})

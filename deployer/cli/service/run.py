@@ -182,8 +182,8 @@ def _dry(root: str, table: str, kind: str, options: Mapping[str, Any] | None) ->
     from contextlib import closing
 
     from deployer.errors import InvalidInput
+    from deployer.services.definition import options_of
     from deployer.services.registry import runnable
-    from deployer.services.runs.options import options_of
     from deployer.specs.schema.services import KINDS, option_names
     from deployer.state import open_store
     from deployer.tables.open_table import find_entry

@@ -24,6 +24,7 @@ from deployer.services.runs.records import dead_runs
 from deployer.services.triggers.due import Due, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses
 from deployer.specs.model import Cluster, Trigger
+from deployer.specs.schema.services import KINDS
 from deployer.state.model.entities import InstanceState, TableEntry, TableState
 from deployer.state.model.services import Run, Service
 from deployer.state.reader import StateReader
@@ -190,7 +191,7 @@ class Watch:
         found = tuple(service_statuses(state, now, deleted, lambda: self._before(state, now), self._grace))
         ours = {kind for kind, service in state.services.items() if self._is_ours(service)}
         due = tuple(each for each in due_in(state, deleted, now) if each.service in ours)
-        queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service != "RESTORE"]
+        queued = [run for run in state.runs.values() if run.status == "QUEUED" and run.service in KINDS]
         forgotten = tuple(
             run
             for run in queued

@@ -22,9 +22,9 @@ from deployer.services.api.attachments import (
     reset_services,
     resume_service,
 )
-from deployer.services.runs.options import options_of
+from deployer.services.definition import options_of
+from deployer.services.registry import SERVICES
 from deployer.services.runs.records import cancel_run, queue_run
-from deployer.specs.schema.services import KINDS
 from deployer.specs.serialized.service_options import service_from_texts
 from deployer.specs.types.arrow import columns_of
 from deployer.specs.yaml.suggestions import nearest
@@ -35,8 +35,7 @@ from deployer.tables.open_table import OpenTable
 
 Texts = Mapping[str, str]
 
-#: What can be run; all but RESTORE can be attached as well.
-RUNNABLE: tuple[ServiceKind, ...] = (*KINDS, "RESTORE")
+RUNNABLE = tuple(SERVICES)  #: kinds that can be run; all but RESTORE can be attached as well
 
 
 def attach(
@@ -154,7 +153,7 @@ def queue(table: OpenTable, kind: ServiceKind, *, cause: str = "on demand", auth
     if service is not None and service.paused:
         raise Conflict(f"the {kind} service is paused", where=table.address, remedy="resume it first")
     _require_no_run(table, kind, "run")
-    options_of(table.state, kind, None)
+    options_of(table.state, kind)
     cluster = service.cluster if service else None
     table_id = table.entry.table_id
     return queue_run(

@@ -1,49 +1,49 @@
-"""CLUSTER: rows that are near each other in some columns come into the same files. `cluster_table` runs it."""
+"""CLUSTER: rows that are near each other in some columns come into the same files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deployer.services.cluster.options import ClusterOptions
+from deployer.services.definition import ServiceDefinition, Work, options_of
+from deployer.specs.types.column_names import listed
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.compute.spark.local import LocalCluster
     from deployer.services.cluster.results import TableClustered
-    from deployer.services.rewriting.run import Engine
-    from deployer.services.runs.runner import RunRequest
-    from deployer.system.progress import OnProgress
-    from deployer.tables.open_table import OpenTable
+    from deployer.tables.open_table import ReadTable
 
 
-def cluster_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    cluster: Callable[[], LocalCluster] | None = None,
-    engine: Engine = "auto",
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-) -> TableClustered:
-    """Clusters `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
-
-    `options` are those of the service CLUSTER in canonical form, sizes in bytes; None takes those of the table's own
-    service. `cluster` is asked when the work turns out to need Spark; `asked` names a run that is queued already, or
-    says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
-    Raises NotFound, InvalidInput, and Conflict when it or COMPACT is running already or others change the same rows
-    without end.
-    """
-    from deployer.compute.spark.local import LocalCluster
-    from deployer.compute.spark.session import job_session
+def _work(work: Work[ClusterOptions]) -> TableClustered:
     from deployer.services.cluster import job
-    from deployer.services.cluster.options import ClusterOptions
-    from deployer.services.runs.runner import run_on_table
 
-    choose = cluster or LocalCluster
+    return job.cluster(work.table, work.options, work.session, work.engine, work.on_progress, work.run_id)
 
-    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], TableClustered]:
-        chosen = ClusterOptions.of(declared)
-        return lambda run_id, report_progress: job.cluster(
-            opened.refreshed(), chosen, lambda: job_session(choose), engine, report_progress, run_id
-        )
 
-    return run_on_table(root, table, "CLUSTER", options, asked, on_progress, prepared)
+def _result() -> type[TableClustered]:
+    from deployer.services.cluster.results import TableClustered
+
+    return TableClustered
+
+
+def _forecast(table: ReadTable) -> str:
+    from deployer.services.cluster.forecast import forecast
+
+    options = ClusterOptions.of(options_of(table.state, CLUSTER.kind))
+    arrangement = options.arrangement(table)
+    found = forecast(table, options, arrangement)
+    by = f"{arrangement.curve} over {listed(arrangement.columns)}"
+    if not found.tasks:
+        return f"nothing: all files are clustered by {by}"
+    files = sum(len(task.fragments) for task in found.tasks)
+    rows, held = sum(task.rows for task in found.tasks), sum(task.bytes for task in found.tasks)
+    would = "only says what it would arrange" if options.dry_run else "arranges"
+    text = f"{would} by {by}: {files:,} of {count(table.state.files.count, 'file')}, {count(rows, 'row')}, {size(held)}"
+    if not found.unknown:
+        return text
+    which = f"{count(len(found.unknown), 'part')} of {len(found.tasks):,}" if found.better else "the files"
+    return f"{text}; a run that finds {which} in that order already leaves them as they are"
+
+
+CLUSTER = ServiceDefinition("CLUSTER", ClusterOptions.of, _work, _result, _forecast)
+cluster_table = CLUSTER.run

@@ -1,48 +1,48 @@
-"""COMPACT: merges small files of a leaf, drops deleted rows, keeps the order. `compact_table` runs it."""
+"""COMPACT: merges small files of a leaf, drops deleted rows, keeps the order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from deployer.services.compact.options import CompactOptions
+from deployer.services.compact.own_plan import own_plan
+from deployer.services.definition import ServiceDefinition, Work, options_of
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    from deployer.compute.spark.local import LocalCluster
     from deployer.services.compact.results import Compacted
-    from deployer.services.rewriting.run import Engine
-    from deployer.services.runs.runner import RunRequest
-    from deployer.system.progress import OnProgress
-    from deployer.tables.open_table import OpenTable
+    from deployer.tables.open_table import ReadTable
 
 
-def compact_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    cluster: Callable[[], LocalCluster] | None = None,
-    engine: Engine = "auto",
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-) -> Compacted:
-    """Compacts `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
-
-    `options` are those of the service COMPACT in canonical form, sizes in bytes; None takes those of the table's own
-    service. `cluster` is asked when the work turns out to need Spark; `asked` names a run that is queued already, or
-    says why one is wanted. A run that is cancelled or interrupted gives what it had committed, with status CANCELLED.
-    Raises NotFound, InvalidInput, and Conflict when one is running already or others change the same rows without end.
-    """
-    from deployer.compute.spark.local import LocalCluster
-    from deployer.compute.spark.session import job_session
+def _work(work: Work[CompactOptions]) -> Compacted:
     from deployer.services.compact.job import compact
-    from deployer.services.compact.options import CompactOptions
-    from deployer.services.runs.runner import run_on_table
 
-    choose = cluster or LocalCluster
+    return compact(work.table, work.options, work.session, work.engine, work.on_progress, work.run_id)
 
-    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Compacted]:
-        chosen = CompactOptions.of(declared)
-        return lambda run_id, report_progress: compact(
-            opened.refreshed(), chosen, lambda: job_session(choose), engine, report_progress, run_id
-        )
 
-    return run_on_table(root, table, "COMPACT", options, asked, on_progress, prepared)
+def _result() -> type[Compacted]:
+    from deployer.services.compact.results import Compacted
+
+    return Compacted
+
+
+def _forecast(table: ReadTable) -> str:
+    from deployer.services.compact.candidates import planned
+    from deployer.services.rewriting.tasks import files_of
+
+    options = CompactOptions.of(options_of(table.state, COMPACT.kind))
+    sizes = options.sizes(table.layout().max_rows_per_file)
+    tasks = planned(table, table.dataset(), sizes)
+    if not tasks:
+        return "nothing: no file is to be merged, sorted, placed or freed of deleted rows"
+    old = sum(len(task.fragments) for task in tasks)
+    new = sum(files_of(task.rows, task.bytes, sizes) for task in tasks)
+    rows = count(sum(task.rows for task in tasks), "row")
+    deleted = sum(task.deleted for task in tasks)
+    dropped = f", {count(deleted, 'deleted row')} dropped" if deleted else ""
+    written = size(sum(task.bytes for task in tasks))
+    return f"{count(old, 'file')} become about {new:,}: {rows} rewritten, {written}{dropped}"
+
+
+COMPACT = ServiceDefinition("COMPACT", CompactOptions.of, _work, _result, _forecast, pending=own_plan)
+compact_table = COMPACT.run

@@ -1,20 +1,22 @@
-"""METASYNC: publishes a table to catalogs, and says what others changed there. `metasync_table` runs it."""
+"""METASYNC: publishes a table to catalogs, and reports what others changed there."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deployer.errors import DeployerError
+from deployer.services.definition import ServiceDefinition, Work
 from deployer.services.metasync.results import Metasynced
 from deployer.services.metasync.sync import sync
 from deployer.services.metasync.targets.registry import target_for
+from deployer.services.runs.records import runs_of
 from deployer.specs.schema.services import all_options
-from deployer.system.progress import OnProgress
-from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
-    from deployer.services.runs.runner import RunRequest
+    from deployer.tables.open_table import ReadTable
+
+Targets = Sequence[Mapping[str, Any]]  #: in canonical form
 
 
 class NotPublished(DeployerError):
@@ -23,41 +25,38 @@ class NotPublished(DeployerError):
     kind = "NotPublished"
 
 
-def metasync_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-) -> Metasynced:
-    """Publishes `table` (`database.name`, or the name alone when it is the only one) at `root`, as a run.
+def _targets(declared: Mapping[str, Any]) -> Targets:
+    """The targets to publish to: the directory namespace of the lake unless any are declared."""
+    found: Targets = all_options("METASYNC", declared)["targets"]
+    return found
 
-    `options` are those of the service METASYNC. Without `targets` the target is the directory namespace of the lake.
-    None takes the options of the table's own service, and then entries in other targets are removed. Raises NotFound,
-    InvalidInput, and Conflict when one is running already; NotPublished when a target failed, after all of them were
-    tried.
-    """
-    from deployer.services.runs.runner import run_on_table
 
-    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Metasynced]:
-        targets = all_options("METASYNC", declared)["targets"]
-        has_own = options is None and "METASYNC" in opened.state.services
+def _work(work: Work[Targets]) -> Metasynced:
+    """Publishes to the targets. With the options of the table's own service, entries in other targets are removed."""
+    return sync(
+        work.table,
+        work.options,
+        lambda target: target_for(work.table, target),
+        all_of_them=work.is_own,
+        on_progress=work.on_progress,
+        run_id=work.run_id,
+    )
 
-        def work(run_id: str, report_progress: OnProgress) -> Metasynced:
-            current = open_entry(opened.store, root, opened.entry)
-            return sync(
-                current,
-                targets,
-                lambda target: target_for(current, target),
-                all_of_them=has_own,
-                on_progress=report_progress,
-                run_id=run_id,
-            )
 
-        return work
+def _forecast(table: ReadTable) -> str:
+    runs = runs_of(table.state, METASYNC.kind)
+    last = next((run for run in runs if run.status in ("SUCCEEDED", "SKIPPED")), None)
+    version = table.state.lance_version
+    if last is not None and last.figures.lance_version_after == version:
+        return f"nothing but a look at the catalogs: version {version} is published"
+    return f"publishes version {version}"
 
-    done = run_on_table(root, table, "METASYNC", options, asked, on_progress, prepared)
-    if done.status == "FAILED":
-        raise NotPublished(done.why, where=f"table/{done.table}", remedy="the run's figures say what was published")
-    return done
+
+def _failure(done: Metasynced) -> NotPublished | None:
+    if done.status != "FAILED":
+        return None
+    return NotPublished(done.why, where=f"table/{done.table}", remedy="the run's figures say what was published")
+
+
+METASYNC = ServiceDefinition("METASYNC", _targets, _work, lambda: Metasynced, _forecast, failure=_failure)
+metasync_table = METASYNC.run

@@ -6,16 +6,15 @@ A restore makes a new version of the table, so that it can be undone.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from deployer.errors import Conflict, InvalidInput, NotFound, Refused
+from deployer.errors import Conflict, NotFound, Refused
+from deployer.services.definition import ServiceDefinition, Work
 
 if TYPE_CHECKING:
     from deployer.services.restore.planning import Undoing
     from deployer.services.restore.restoring import Restored
-    from deployer.services.runs.runner import RunRequest
     from deployer.state.store import StateStore
     from deployer.system.progress import OnProgress
 
@@ -94,48 +93,37 @@ def _save(store: StateStore, root: str, planned: Sequence[Undoing], author: str 
     return name
 
 
-def restore_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-) -> Restored:
-    """Makes `table` as it was at its newest savepoint, but for those of before a restore, as a run and unasked.
+def _work(work: Work[None]) -> Restored:
+    """Restores the newest savepoint that no restore has made. Makes a savepoint of the table as it is first.
 
-    RESTORE has no options. A savepoint of how it is is made first. Raises NotFound when there is no savepoint, and as
-    `restore_tables` does.
+    Raises NotFound when there is no savepoint, and as `restore_tables` does.
     """
     from deployer.services.restore.planning import preview_restore
     from deployer.services.restore.restoring import restore_all
-    from deployer.services.runs.runner import RunRequest, as_run
-    from deployer.state import open_store
-    from deployer.system.progress import no_progress
-    from deployer.tables.open_table import find_entry, open_entry
 
-    if options:
-        raise InvalidInput(
-            "RESTORE has no options",
-            remedy="`deployer restore SAVEPOINT` and `deployer restore TABLE --at VERSION` name what to restore",
+    table = work.table
+    of_people = (each for each in table.state.savepoints.values() if not each.name.startswith(BEFORE))
+    newest = max(of_people, key=lambda each: each.state_version, default=None)
+    if newest is None:
+        raise NotFound(
+            "the table has no savepoint to go back to",
+            where=table.address,
+            remedy="`deployer savepoint create NAME` makes one",
         )
-    with closing(open_store(root)) as store:
-        entry = find_entry(store.instance().tables.values(), table)
+    [planned] = preview_restore(table.store, table.root, [table.entry], newest.name)
+    if not planned.nothing:
+        _save(table.store, table.root, [planned], None)
+    [done] = restore_all(table.store, table.root, [planned], work.run_id, work.on_progress, force=False)
+    return done
 
-        def work(run_id: str, report_progress: OnProgress) -> Restored:
-            opened = open_entry(store, root, entry)
-            of_people = (each for each in opened.state.savepoints.values() if not each.name.startswith(BEFORE))
-            newest = max(of_people, key=lambda each: each.state_version, default=None)
-            if newest is None:
-                raise NotFound(
-                    "the table has no savepoint to go back to",
-                    where=opened.address,
-                    remedy="`deployer savepoint create NAME` makes one",
-                )
-            [planned] = preview_restore(store, root, [opened.entry], newest.name)
-            if not planned.nothing:
-                _save(store, root, [planned], None)
-            [done] = restore_all(store, root, [planned], run_id, report_progress, force=False)
-            return done
 
-        return as_run(store, entry.table_id, "RESTORE", asked or RunRequest(), work, on_progress or no_progress)
+def _result() -> type[Restored]:
+    from deployer.services.restore.restoring import Restored
+
+    return Restored
+
+
+#: Runs on demand only, and has no options.
+RESTORE: ServiceDefinition[None, Restored] = ServiceDefinition(
+    "RESTORE", lambda _options: None, _work, _result, lambda _table: "goes back to the newest savepoint"
+)

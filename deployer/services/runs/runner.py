@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from deployer.errors import CommitTimedOut, DeployerError, Interrupted, OutcomeUnknown
 from deployer.files.json_values import JSON
-from deployer.services.runs.options import options_of
 from deployer.services.runs.records import HeldRun, begin_runs, end_queued_run, fail_dead_runs, start_run
-from deployer.state import open_store
 from deployer.state.model.services import Figures, FinalStatus, ServiceKind
 from deployer.state.store import StateStore
 from deployer.system.progress import OnProgress, Progress, no_progress
-from deployer.tables.open_table import OpenTable, find_entry, open_entry
 
 INTERRUPTED = "interrupted"  #: the reason of a run that was stopped with its process, and not for its own sake
 
@@ -135,25 +132,6 @@ def failure_of(failure: BaseException) -> tuple[FinalStatus, str]:
     """How a run ends whose work raised that, and why."""
     stopped = isinstance(failure, Interrupted | KeyboardInterrupt)
     return "CANCELLED" if stopped else "FAILED", str(failure) or (INTERRUPTED if stopped else type(failure).__name__)
-
-
-def run_on_table(
-    root: str,
-    table: str,
-    service: ServiceKind,
-    options: Mapping[str, Any] | None,
-    asked: RunRequest | None,
-    on_progress: OnProgress | None,
-    prepared: Callable[[OpenTable, Mapping[str, Any]], Callable[[str, OnProgress], T]],
-) -> T:
-    """Does as a run what `prepared` makes of the opened table and of the options that hold (see `options_of`).
-
-    `table` is `database.name`, or the name alone when it is the only one. Raises NotFound, and as `as_run` does.
-    """
-    with closing(open_store(root)) as store:
-        opened = open_entry(store, root, find_entry(store.instance().tables.values(), table))
-        work = prepared(opened, options_of(opened.state, service, options))
-        return as_run(store, opened.entry.table_id, service, asked or RunRequest(), work, on_progress or no_progress)
 
 
 @contextmanager

@@ -1,26 +1,23 @@
-"""AUTOSAVEPOINT: makes a savepoint named by the time, and removes old ones. `autosavepoint_table` runs it."""
+"""AUTOSAVEPOINT: makes a savepoint named by the time, and removes old ones."""
 
 from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deployer.errors import NotFound
+from deployer.services.definition import ServiceDefinition, Work
 from deployer.services.savepoints.savepoints import expire_savepoints, name_by_time, remove_savepoint
 from deployer.services.savepoints.tagged import make_savepoint
 from deployer.specs.schema.services import all_options, declared_options
 from deployer.specs.values.durations import hours_of
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Figures, FinalStatus, Savepoint
-from deployer.system.progress import OnProgress
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-
-if TYPE_CHECKING:
-    from deployer.services.runs.runner import RunRequest
 
 PREFIX = "auto-"  #: of the names; others are nobody's but those who made them
 
@@ -128,24 +125,14 @@ def _content(state: TableState) -> tuple[object, ...]:
     return (state.dataset, state.lance_version, state.properties, dict(state.partitions), dict(state.services))
 
 
-def autosavepoint_table(
-    root: str,
-    table: str,
-    options: Mapping[str, Any] | None = None,
-    *,
-    on_progress: OnProgress | None = None,
-    asked: RunRequest | None = None,
-    now: float | None = None,
-) -> Autosaved:
-    """Makes a savepoint of `table` (`database.name`, or the name alone) at `root` and removes old ones, as a run.
+def _work(work: Work[AutosavepointOptions]) -> Autosaved:
+    return autosavepoint(work.table, work.options, work.run_id, work.now)
 
-    `options` are those of the service AUTOSAVEPOINT; None takes those of the table's own service. Raises NotFound,
-    InvalidInput, and Conflict when one is running already.
-    """
-    from deployer.services.runs.runner import run_on_table
 
-    def prepared(opened: OpenTable, declared: Mapping[str, Any]) -> Callable[[str, OnProgress], Autosaved]:
-        chosen = AutosavepointOptions.of(declared)
-        return lambda run_id, _report: autosavepoint(open_entry(opened.store, root, opened.entry), chosen, run_id, now)
+def _forecast(table: ReadTable) -> str:
+    same = unchanged_since(table)
+    return f"nothing: nothing changed since savepoint {same}" if same else "makes a savepoint of the table as it is now"
 
-    return run_on_table(root, table, "AUTOSAVEPOINT", options, asked, on_progress, prepared)
+
+AUTOSAVEPOINT = ServiceDefinition("AUTOSAVEPOINT", AutosavepointOptions.of, _work, lambda: Autosaved, _forecast)
+autosavepoint_table = AUTOSAVEPOINT.run

@@ -16,8 +16,8 @@ from functools import cache, lru_cache
 from itertools import takewhile
 
 from deployer.live.services import trigger_of
-from deployer.services.compact.own_plan import merged_files, own_plan, small_files
-from deployer.services.registry import RUNNERS
+from deployer.services.compact.own_plan import merged_files, small_files
+from deployer.services.registry import SERVICES
 from deployer.services.runs.records import runs_of
 from deployer.services.runs.runner import INTERRUPTED
 from deployer.specs.model import Trigger
@@ -87,7 +87,7 @@ def watched(state: TableState) -> Iterator[tuple[Service, Trigger]]:
         return
     for service in state.services.values():
         trigger = trigger_of(service)
-        if service.kind not in RUNNERS or trigger is None or service.paused:
+        if service.kind not in SERVICES or trigger is None or service.paused:
             continue
         if not any(run.service == service.kind and run.is_open for run in state.runs.values()):
             yield service, trigger
@@ -163,10 +163,10 @@ def _by_condition(state: TableState, service: Service, trigger: Trigger, deleted
 def condition(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
     """The condition of the trigger that holds, in words; empty when none does.
 
-    None of COMPACT holds while it would rewrite nothing.
+    None holds while the service has nothing to rewrite, where its definition can plan that.
     """
-    why = _held(state, kind, trigger, deleted)
-    return why if why and (kind != "COMPACT" or own_plan(state, deleted())) else ""
+    why, pending = _held(state, kind, trigger, deleted), SERVICES[kind].pending
+    return why if why and (pending is None or pending(state, deleted())) else ""
 
 
 def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: DeletedRows) -> str:
@@ -220,11 +220,12 @@ def _written(state: TableState, last: Run | None) -> tuple[int, int]:
 
 
 def _share(state: TableState, kind: ServiceKind, deleted: Mapping[int, int]) -> float:
-    """Of the rows that are in files, those that are deleted; for COMPACT, those of them that it would drop."""
+    """The share of deleted rows in files; where the service plans what it rewrites, of those that it would drop."""
     gone = sum(deleted.values())
     if not gone:
         return 0.0
-    counted = sum(task.deleted for task in own_plan(state, deleted)) if kind == "COMPACT" else gone
+    pending = SERVICES[kind].pending
+    counted = sum(task.deleted for task in pending(state, deleted)) if pending is not None else gone
     return counted / (state.files.rows + gone)
 
 

@@ -10,9 +10,9 @@ from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.render.services import describe_trigger
 from deployer.services.compact.own_plan import small_files
+from deployer.services.registry import forecast
 from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import deleted_rows
-from deployer.services.triggers.forecast import foreseen
 from deployer.services.triggers.status import GRACE, ServiceStatus, service_statuses
 from deployer.state.model.data_file import File
 from deployer.state.model.entities import TableState
@@ -68,7 +68,7 @@ def services_report(table: ReadTable, now: int) -> ServicesReport:
 
     found = service_statuses(state, now, lambda: deleted, before)
     services = tuple(
-        ServiceReport(service, describe_trigger(trigger_of(service)), stands, foreseen(table, service))
+        ServiceReport(service, describe_trigger(trigger_of(service)), stands, forecast(table, service.kind))
         for stands in found
         for service in (state.services[stands.service],)
     )

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from deployer.live.services import fault_of, trigger_of
-from deployer.services.registry import RUNNERS
+from deployer.services.registry import SERVICES
 from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import DeletedRows, answers, condition, due_in, firing, next_firing
 from deployer.specs.model import Trigger
 from deployer.state.model.entities import TableState
-from deployer.state.model.services import EXCLUDES, Run, Service, ServiceKind
+from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.system.clock import utc
 
 GRACE = 3600.0  #: seconds for which what a trigger asked for may be late
@@ -79,7 +79,7 @@ def service_statuses(
     for service in state.services.values():
         trigger = trigger_of(service)
         last = next(iter(runs_of(state, service.kind)), None)
-        is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in RUNNERS
+        is_watched = trigger is not None and not service.paused and state.properties.online and service.kind in SERVICES
         found.append(
             ServiceStatus(
                 service.kind,
@@ -99,7 +99,7 @@ def service_statuses(
 
 def may_start(state: TableState, kind: ServiceKind) -> bool:
     """Whether a run that is queued could begin: none is running that it excludes."""
-    excluded = (kind, *EXCLUDES[kind])
+    excluded = (kind, *SERVICES[kind].exclusive_with)
     return not any(run.status == "RUNNING" and run.service in excluded for run in state.runs.values())
 
 

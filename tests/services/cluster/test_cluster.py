@@ -18,9 +18,9 @@ from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
+from deployer.services.registry import forecast
 from deployer.services.runs.records import runs_of
 from deployer.services.triggers.after_load import run_due_services
-from deployer.services.triggers.forecast import foreseen
 from deployer.specs.model import Storage
 from deployer.specs.types.arrow import arrow_schema
 from deployer.specs.values.keys import is_key_type
@@ -359,11 +359,11 @@ def test_a_load_clusters_what_is_due_and_services_say_so(lake: Lake) -> None:
     append(lake, flights(900), 3)
     assert run_due_services(lake.root, "flights") == []
     append(lake, flights(200, 900), 1)
-    assert foreseen(lake.open().opened, service).startswith("arranges by zorder over flight, delay: 4 of 4 files")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by zorder over flight, delay: 4 of 4 files")
     [done] = run_due_services(lake.root, "flights")
     assert (done.service, done.why, done.done.status) == ("CLUSTER", "1,100 rows written", "SUCCEEDED")
     check(lake, flights(1100))
-    assert foreseen(lake.open().opened, service) == "nothing: all files are clustered by zorder over flight, delay"
+    assert forecast(lake.open().opened, service.kind) == "nothing: all files are clustered by zorder over flight, delay"
     assert run_due_services(lake.root, "flights") == []
 
 

@@ -22,9 +22,9 @@ from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.outlook import outlook
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
+from deployer.services.registry import forecast
 from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.services.triggers.due import due_services
-from deployer.services.triggers.forecast import foreseen
 from deployer.state.model.entities import File
 from deployer.state.model.services import Service
 from tests.services.compact.test_compact import append
@@ -88,7 +88,7 @@ def test_nothing_is_written_where_nothing_can_improve(lake: Lake, name: str, *, 
     size = lake.open().opened.state.files.bytes // parts + 200
     service = attached(lake, {**options, "target_file_bytes": size, "incremental": incremental})
     version = lake.open().opened.state.lance_version
-    said = foreseen(lake.open().opened, service)
+    said = forecast(lake.open().opened, service.kind)
     assert said.startswith("nothing: all files") if is_known else "a run that finds the files in that order" in said
     for _ in range(2):
         watched = Watched(lake)
@@ -98,7 +98,7 @@ def test_nothing_is_written_where_nothing_can_improve(lake: Lake, name: str, *, 
         state = lake.open().opened.state
         assert (state.lance_version, state.files.count) == (version, parts)
         assert all(file.clustering for file in state.files)
-        assert foreseen(lake.open().opened, service).startswith("nothing: all files")
+        assert forecast(lake.open().opened, service.kind).startswith("nothing: all files")
 
 
 @pytest.mark.parametrize("keys", [(), KEYS], ids=["keyless", "keyed"])
@@ -110,20 +110,20 @@ def test_what_a_run_arranged_is_left_by_the_next_one_that_arranges_everything(
     append(lake, flights(3000), 6)
     options = {"columns": ["flight", "delay"], "curve": curve, "target_file_bytes": 10_000, "incremental": False}
     service = attached(lake, options)
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     assert run(lake).status == "SUCCEEDED"
     for _ in range(2):
-        assert foreseen(lake.open().opened, service).startswith("nothing: all files")
+        assert forecast(lake.open().opened, service.kind).startswith("nothing: all files")
         watched = Watched(lake)
         assert run(lake).status == "SKIPPED"
         watched.check()
     append(lake, flights(60, 3000), 1)
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     assert run(lake).status == "SUCCEEDED"
     lance.dataset(lake.open().opened.location).delete("flight < 100")
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     assert run(lake).status == "SUCCEEDED"
-    assert foreseen(lake.open().opened, service).startswith("nothing: all files")
+    assert forecast(lake.open().opened, service.kind).startswith("nothing: all files")
 
 
 def test_files_of_several_runs_are_arranged_again_although_all_are_marked(lake: Lake) -> None:
@@ -133,7 +133,7 @@ def test_files_of_several_runs_are_arranged_again_although_all_are_marked(lake: 
         append(lake, flights(1000, start), 1)
         assert cluster_table(lake.root, "flights", options).status == "SUCCEEDED"
     service = attached(lake, {**options, "incremental": False})
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     done = run(lake)
     assert done.status == "SUCCEEDED" and done.work.rows == 2000
     assert done.depth_after.of_all.average < done.depth_before.of_all.average
@@ -181,7 +181,7 @@ def test_deleted_rows_and_other_columns_are_work(lake: Lake) -> None:
     assert cluster_table(lake.root, "flights", {"columns": ["delay"]}).status == "SKIPPED"  # of one file
     lance.dataset(lake.open().opened.location).delete("delay < 30")
     service = attached(lake, {"columns": ["delay"], "incremental": False})
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     assert cluster_table(lake.root, "flights").status == "SUCCEEDED"
 
 
@@ -190,7 +190,7 @@ def test_files_that_are_not_in_the_order_of_the_keys_are_sorted(lake: Lake) -> N
     rows = flights(300)
     lance.write_dataset(rows, lake.open().opened.location, mode="append")  # others do not sort
     service = attached(lake, {})
-    assert foreseen(lake.open().opened, service).startswith("arranges by ")
+    assert forecast(lake.open().opened, service.kind).startswith("arranges by ")
     assert cluster_table(lake.root, "flights").status == "SUCCEEDED"
     assert all(file.sorted for file in lake.open().opened.state.files)
     assert compact_table(lake.root, "flights").status == "SKIPPED"
@@ -226,7 +226,7 @@ def test_a_run_does_what_was_foreseen(
         if deletes:
             lance.dataset(lake.open().opened.location).delete("flight < 100")
         for _ in range(2):
-            said = foreseen(lake.open().opened, service)
+            said = forecast(lake.open().opened, service.kind)
             done = run(lake)
             event(f"{said.split()[0]} {'unknown' if 'a run that finds' in said else 'known'}: {done.status}")
             if said.startswith("nothing"):

@@ -11,8 +11,7 @@ import pytest
 
 from deployer.files.json_values import JSON
 from deployer.services.api.attachments import create_service
-from deployer.services.registry import run_service
-from deployer.services.triggers.forecast import foreseen
+from deployer.services.registry import forecast, run_service
 from deployer.services.triggers.health import services_report
 from deployer.state.model.services import Service, ServiceKind
 from deployer.tables.append import open_appender
@@ -36,7 +35,7 @@ def attach(lake: Lake, kind: ServiceKind, options: dict[str, JSON]) -> Callable[
     """What its next run would do, asked when it is called."""
     service = Service(kind, "AUTOMATIC", {"commits": 1}, options)
     create_service(lake.store, lake.open().opened.entry.table_id, service)
-    return lambda: foreseen(lake.open().opened, service)
+    return lambda: forecast(lake.open().opened, service.kind)
 
 
 @pytest.mark.parametrize(
