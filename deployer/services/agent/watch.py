@@ -19,7 +19,7 @@ from deployer.datasets.dataset import dataset_location, latest_version
 from deployer.datasets.errors import as_deployer_error
 from deployer.errors import DeployerError
 from deployer.live.reader import READERS, live_instance, live_table, read_table
-from deployer.services.compact.own_plan import small_files
+from deployer.services.compact.planning import small_files
 from deployer.services.runs.records import dead_runs
 from deployer.services.triggers.due import Due, deleted_rows, due_in, retry_at, watched
 from deployer.services.triggers.status import GRACE, ServiceStatus, may_start, service_statuses

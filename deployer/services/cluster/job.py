@@ -15,15 +15,14 @@ from deployer.files.json_values import JSON
 from deployer.services.cluster.depth import Depth, overlap_depth
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.options import ClusterOptions
-from deployer.services.cluster.outlook import outlook
-from deployer.services.cluster.planning import Chosen, covered_leaf, plan_clusters
+from deployer.services.cluster.planning import Chosen, covered_leaf, outlook, plan_clusters
 from deployer.services.cluster.results import Clusteredness, TableClustered
 from deployer.services.cluster.sampling import FileSample, samples_of, survey
 from deployer.services.cluster.shuffle_task import HELD_BYTES, Shuffle, shuffled
 from deployer.services.cluster.sort_task import Arrange
 from deployer.services.cluster.whole_leaves import recorded, whole_leaves
-from deployer.services.compact.candidates import pieces_of
 from deployer.services.rewriting.executor import OnRows, in_driver, with_spark
+from deployer.services.rewriting.pieces import pieces_of
 from deployer.services.rewriting.run import Engine, RewriteRun, RewriteStats, TableStats, again, with_whole_indexes
 from deployer.services.rewriting.tasks import Piece, Task
 from deployer.specs.types.column_names import listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deployer.services.compact.options import CompactOptions
-from deployer.services.compact.own_plan import own_plan
+from deployer.services.compact.planning import own_plan
 from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.text.formatting import count, size
 

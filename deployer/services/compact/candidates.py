@@ -1,4 +1,4 @@
-"""The files of a table as planning sees them, and planned tasks as work: what is read from the dataset for both."""
+"""Plans COMPACT from an open dataset, and makes planned tasks into jobs with all that a process needs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deployer.datasets.clustering import Clustered, joined
-from deployer.services.compact.rewriting import Merge
-from deployer.services.compact.table_planning import plan_table
+from deployer.services.compact.merge_task import Merge
+from deployer.services.compact.planning import plan_table
 from deployer.services.rewriting.binary_copy import Copy, lance_tasks
 from deployer.services.rewriting.executor import Job
-from deployer.services.rewriting.run import by_indexes
-from deployer.services.rewriting.tasks import Piece, Sizes, Task
+from deployer.services.rewriting.pieces import pieces_of
+from deployer.services.rewriting.tasks import Sizes, Task
 from deployer.tables.open_table import ReadTable
 from deployer.tables.partitions.key_ranges import Ranges
 
@@ -23,30 +23,6 @@ if TYPE_CHECKING:
 def planned(table: ReadTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
     return plan_table(table.state, pieces_of(table, dataset, any_kind=any_kind), sizes)
-
-
-def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
-    """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
-    kinds = {} if any_kind else _kinds(table, dataset)
-    found = []
-    for fragment in dataset.get_fragments():
-        file = table.state.files.get(fragment.fragment_id)
-        if file is not None:
-            kind = kinds.get(fragment.fragment_id, "")
-            found.append(Piece(file, fragment.metadata.num_deletions, kind))
-    return found
-
-
-def _kinds(table: ReadTable, dataset: lance.LanceDataset) -> dict[int, str]:
-    """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
-    if not by_indexes(table, dataset):
-        return {}
-    indexes = [index for index in dataset.describe_indices() if not index.name.startswith("__lance_")]
-    kinds: dict[int, str] = {}
-    for segment in sorted((part for index in indexes for part in index.segments), key=lambda part: str(part.uuid)):
-        for number in segment.fragment_ids:
-            kinds[number] = f"{kinds.get(number, '')} {segment.uuid}"
-    return kinds
 
 
 def as_work(table: ReadTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:

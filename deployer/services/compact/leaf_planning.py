@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, is_due, is_small
-from deployer.state.model.entities import File, Partition
+from deployer.services.rewriting.pieces import joined_across, reach_of
+from deployer.services.rewriting.tasks import SMALL, Piece, Sizes, Task, chunks, is_due, is_small
+from deployer.state.model.entities import Partition
 
 UNSORTED_BYTES = 256_000_000  #: of files that are not in order, which a task holds in memory
 TIER_FACTOR = 4  #: files of one tier differ in weight by at most that factor
@@ -128,33 +129,3 @@ def _is_wanted(piece: Piece, sizes: Sizes) -> bool:
 
 def _why(piece: Piece) -> str:
     return "deleted rows" if piece.deleted else "not sorted"
-
-
-def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
-    """The places of the first and last leaf that can hold a row of it."""
-    found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
-    return (found[0], found[-1]) if found else (0, len(leaves) - 1)
-
-
-def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
-    """Files together that reach a leaf in common."""
-    found: list[tuple[int, int, list[Piece]]] = []
-    for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
-        if found and first <= found[-1][1]:
-            before = found[-1]
-            found[-1] = (before[0], max(before[1], last), [*before[2], piece])
-        else:
-            found.append((first, last, [piece]))
-    return found
-
-
-def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
-    """The pieces in their order, in parts of at most so many bytes unless one is larger."""
-    part: list[Piece] = []
-    for piece in pieces:
-        if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:
-            yield part
-            part = []
-        part.append(piece)
-    if part:
-        yield part

@@ -1,4 +1,4 @@
-"""What COMPACT does to a table: pure, from its files to tasks, each of which rewrites some of them.
+"""Tasks of services that rewrite files of a table, and the sizes that decide which files and how many. Pure.
 
 A file's size is its *weight*: the larger of its bytes and its live rows, each as a share of what a file is to have. A
 file below half a weight is small. Outputs of a task are even, so at least half a weight each unless there is one alone:
@@ -86,33 +86,6 @@ def files_of(rows: int, size: int, sizes: Sizes) -> int:
     return max(1, math.ceil(sizes.weight(rows, size) - 1e-9)) if rows else 0
 
 
-def plan_in_order(pieces: Sequence[Piece], leaf: str, sizes: Sizes) -> tuple[Task, ...]:
-    """Tasks for a table without order of its own: neighbours are joined, so that rows stay where they were.
-
-    `pieces` are all of the table's in the order of the dataset. Each task makes one file.
-    """
-    wanted = [is_small(piece, sizes) or is_due(piece, sizes) for piece in pieces]
-    runs = [run for run in _runs(pieces, wanted) if len(run) >= sizes.min_files or any(is_due(p, sizes) for p in run)]
-    first = min((run[0].file.fragment_id for run in runs), default=None)
-    if first is None:
-        return ()
-    # What follows gets new numbers, so that it still follows. A file that rows were deleted of cannot: it is rewritten.
-    place = next(i for i, piece in enumerate(pieces) if piece.file.fragment_id == first)
-    due = [is_due(piece, sizes) or (i > place and piece.deleted > 0) for i, piece in enumerate(pieces)]
-    wanted = [want or must for want, must in zip(wanted, due, strict=True)]
-    musts = {piece.file.fragment_id for piece, must in zip(pieces, due, strict=True) if must}
-    tasks = []
-    for run in _runs(pieces, wanted):
-        must = [piece for piece in run if piece.file.fragment_id in musts]
-        if len(run) < sizes.min_files and not must:
-            continue
-        for part in _filled(run, sizes):
-            deleted = sum(piece.deleted for piece in part)
-            if len(part) > 1 or part[0].file.fragment_id in musts:
-                tasks.append(Task.of(part, [leaf], "deleted rows" if deleted and len(part) == 1 else "small files"))
-    return tuple(tasks)
-
-
 def in_batches(tasks: Sequence[Task], portion_bytes: int) -> list[list[Task]]:
     """The tasks in their order, those of each portion committed together."""
     portions: list[list[Task]] = []
@@ -137,29 +110,13 @@ def is_due(piece: Piece, sizes: Sizes) -> bool:
     return piece.deleted > 0 and piece.deleted_share > sizes.max_deleted_share
 
 
-def _runs(pieces: Sequence[Piece], wanted: Sequence[bool]) -> Iterator[list[Piece]]:
-    """Neighbours that are wanted and of one kind."""
-    run: list[Piece] = []
-    for piece, want in zip(pieces, wanted, strict=True):
-        if run and (not want or piece.kind != run[-1].kind):
-            yield run
-            run = []
-        if want:
-            run.append(piece)
-    if run:
-        yield run
-
-
-def _filled(run: Sequence[Piece], sizes: Sizes) -> Iterator[list[Piece]]:
-    """Neighbours for one file each, which is never above a weight unless a single one is."""
+def chunks(pieces: Sequence[Piece], most: int) -> Iterator[list[Piece]]:
+    """The pieces in their order, in parts of at most so many bytes unless one is larger."""
     part: list[Piece] = []
-    rows = size = 0
-    for piece in run:
-        more = sizes.weight(rows + piece.file.rows, size + piece.live_bytes)
-        if part and more > 1:
+    for piece in pieces:
+        if part and sum(each.file.bytes for each in part) + piece.file.bytes > most:
             yield part
-            part, rows, size = [], 0, 0
+            part = []
         part.append(piece)
-        rows, size = rows + piece.file.rows, size + piece.live_bytes
     if part:
         yield part

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from itertools import takewhile
 
 from deployer.live.services import trigger_of
-from deployer.services.compact.own_plan import merged_files, small_files
+from deployer.services.compact.planning import merged_files, small_files
 from deployer.services.registry import SERVICES
 from deployer.services.runs.records import runs_of
 from deployer.services.runs.runner import INTERRUPTED

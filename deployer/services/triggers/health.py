@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deployer.errors import DeployerError
 from deployer.live.services import trigger_of
 from deployer.plan.render.services import describe_trigger
-from deployer.services.compact.own_plan import small_files
+from deployer.services.compact.planning import small_files
 from deployer.services.registry import forecast
 from deployer.services.runs.records import runs_of
 from deployer.services.triggers.due import deleted_rows

@@ -19,7 +19,7 @@ from deployer.files.json_values import JSON
 from deployer.services.api.attachments import create_service
 from deployer.services.cluster import cluster_table
 from deployer.services.cluster.layout import Arrangement
-from deployer.services.cluster.outlook import outlook
+from deployer.services.cluster.planning import outlook
 from deployer.services.cluster.results import TableClustered
 from deployer.services.compact import compact_table
 from deployer.services.registry import forecast

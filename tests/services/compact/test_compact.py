@@ -168,12 +168,12 @@ def test_files_across_the_leaves_of_a_split_are_parted(lake: Lake) -> None:
 
 
 def test_large_merges_are_streamed_and_cut_into_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deployer.services.compact import rewriting
+    from deployer.services.compact import merge_task
     from deployer.services.rewriting import sorted_runs as reading
 
     monkeypatch.setattr(reading, "HELD_BYTES", 0)
     monkeypatch.setattr(reading, "STREAM_BYTES", 5000)
-    monkeypatch.setattr(rewriting, "WINDOW_ROWS", 97)
+    monkeypatch.setattr(merge_task, "WINDOW_ROWS", 97)
     lake.table(splits=(("DL",),), sort_keys=("at",))
     rows = flights(5000)
     with closing(open_appender(lake.root, "air.flights")) as appender:

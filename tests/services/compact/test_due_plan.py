@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from deployer.files.json_values import JSON
 from deployer.services.api.attachments import create_service
 from deployer.services.compact import compact_table
-from deployer.services.compact.own_plan import own_sizes
-from deployer.services.compact.table_planning import plan_table
+from deployer.services.compact.planning import own_sizes, plan_table
 from deployer.services.rewriting.tasks import Piece
 from deployer.services.triggers.due import due_in, due_services
 from deployer.state.model.entities import Files, Job, TableProperties, TableState

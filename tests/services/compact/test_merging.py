@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deployer.datasets.sort_order import sorted_rows
 from deployer.services.cluster import sort_task as arranging
-from deployer.services.compact.rewriting import _taken
+from deployer.services.compact.merge_task import _taken
 from deployer.services.rewriting.executor import no_row_progress
 from deployer.services.rewriting.merging import merge_order
 

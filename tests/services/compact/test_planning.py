@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deployer.services.compact.leaf_planning import plan_by_leaf
+from deployer.services.compact.planning import plan_in_order
 from deployer.services.rewriting.tasks import (
     Piece,
     Sizes,
@@ -18,7 +19,6 @@ from deployer.services.rewriting.tasks import (
     Task,
     files_of,
     in_batches,
-    plan_in_order,
 )
 from deployer.state.model.entities import File, Partition
 

@@ -1,0 +1,65 @@
+"""The files of a table as the planning of rewrites has them: what the state and the dataset record of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deployer.services.rewriting.tasks import Piece
+from deployer.state.model.entities import File, Partition, TableState
+from deployer.tables.open_table import ReadTable
+from deployer.tables.partitions.sizes import leaf_of
+
+if TYPE_CHECKING:
+    import lance
+
+
+def pieces_of(table: ReadTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> list[Piece]:
+    """The recorded files that the dataset has, in its order. `any_kind`: all of one."""
+    kinds = {} if any_kind else _kinds(table, dataset)
+    found = []
+    for fragment in dataset.get_fragments():
+        file = table.state.files.get(fragment.fragment_id)
+        if file is not None:
+            kind = kinds.get(fragment.fragment_id, "")
+            found.append(Piece(file, fragment.metadata.num_deletions, kind))
+    return found
+
+
+def _kinds(table: ReadTable, dataset: lance.LanceDataset) -> dict[int, str]:
+    """Which parts of indexes have each fragment, where that parts what can be joined (see `by_indexes`)."""
+    from deployer.services.rewriting.run import by_indexes  # it sets up Lance for work on all cores
+
+    if not by_indexes(table, dataset):
+        return {}
+    indexes = [index for index in dataset.describe_indices() if not index.name.startswith("__lance_")]
+    kinds: dict[int, str] = {}
+    for segment in sorted((part for index in indexes for part in index.segments), key=lambda part: str(part.uuid)):
+        for number in segment.fragment_ids:
+            kinds[number] = f"{kinds.get(number, '')} {segment.uuid}"
+    return kinds
+
+
+def placed(state: TableState, piece: Piece) -> Piece:
+    """A piece in no leaf as a run has it, which first records files in the leaf that holds all of their keys."""
+    leaf = leaf_of(state, piece.file)
+    return piece if leaf is None else replace(piece, file=replace(piece.file, partition=leaf.partition_id))
+
+
+def reach_of(file: File, leaves: Sequence[Partition]) -> tuple[int, int]:
+    """The places of the first and last leaf that can hold a row of it."""
+    found = [i for i, leaf in enumerate(leaves) if file.overlaps(leaf.lower, leaf.upper)]
+    return (found[0], found[-1]) if found else (0, len(leaves) - 1)
+
+
+def joined_across(across: Iterable[tuple[int, int, Piece]]) -> list[tuple[int, int, list[Piece]]]:
+    """Files together that reach a leaf in common."""
+    found: list[tuple[int, int, list[Piece]]] = []
+    for first, last, piece in sorted(across, key=lambda each: (each[0], each[1], each[2].file.fragment_id)):
+        if found and first <= found[-1][1]:
+            before = found[-1]
+            found[-1] = (before[0], max(before[1], last), [*before[2], piece])
+        else:
+            found.append((first, last, [piece]))
+    return found
