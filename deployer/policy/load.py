@@ -15,6 +15,7 @@ from deployer.policy.isolated_rules import PythonRules
 from deployer.policy.model import Approval, Policies, Policy
 from deployer.policy.sql_rules import read_sql_rule
 from deployer.specs.yaml.nodes import MAX_BYTES
+from deployer.text.formatting import count
 
 FOLDER = "policies"  #: beside Pulumi.yaml
 MAX_FILES = 1_000
@@ -42,7 +43,7 @@ def load_policies(project: Path, ref: str = "", on_line: OnLine = _to_stderr) ->
     paths = sorted(folder.iterdir())
     if len(paths) > MAX_FILES:
         raise InvalidInput(
-            f"there are more than {MAX_FILES:,} files", where=folder, remedy="put rules into fewer files"
+            f"there are more than {count(MAX_FILES, 'file')}", where=folder, remedy="put rules into fewer files"
         )
     for path in paths:
         if path.suffix not in SUFFIXES or path.name.startswith("."):

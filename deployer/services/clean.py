@@ -20,7 +20,7 @@ from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.garbage import GRACE, Collected, collect
 from deployer.tables.collect.versions import OldVersions
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.formatting import count, size
+from deployer.text.formatting import count, duration, size
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def clean(
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:
         why = (
-            f"{count(before.versions, 'version')}: none is older than {_words(options.older_than)}, beyond the newest "
-            f"{options.keep_versions:,} and without a savepoint, tag, branch or running work, "
+            f"{count(before.versions, 'version')}: none is older than {duration(options.older_than)}, beyond the "
+            f"newest {options.keep_versions:,} and without a savepoint, tag, branch or running work, "
             "and no file is left that no version needs"
         )
     elif options.dry_run:
@@ -128,11 +128,6 @@ def clean(
         table.state.lance_version,
         time.monotonic() - started,
     )
-
-
-def _words(age: dt.timedelta) -> str:
-    hours = round(age.total_seconds() / 3600)
-    return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
 
 
 def _work(work: Work[CleanOptions]) -> Cleaned:

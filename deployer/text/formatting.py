@@ -1,6 +1,8 @@
-"""Numbers and sizes as people read them."""
+"""Numbers, sizes, durations and times as people read them."""
 
 from __future__ import annotations
+
+import datetime as dt
 
 from rich.filesize import decimal
 
@@ -18,3 +20,19 @@ def size(number: int) -> str:
 def about_size(number: int, *, about: bool) -> str:
     """`size`, marked where the bytes are reckoned: `about 1.5 MB`."""
     return f"about {size(number)}" if about else size(number)
+
+
+def duration(span: dt.timedelta) -> str:
+    """A span in whole days, else in hours: `7 days`, `36 hours`."""
+    hours = round(span.total_seconds() / 3600)
+    return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
+
+
+def percentage(share: float) -> str:
+    """A share of 1: `12.5%`."""
+    return f"{100 * share:.3g}%"
+
+
+def timestamp(ms: int) -> str:
+    """A moment in milliseconds since 1970, in UTC as ISO 8601: `2026-01-31T03:00:00Z`."""
+    return f"{dt.datetime.fromtimestamp(ms / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"

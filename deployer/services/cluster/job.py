@@ -35,8 +35,7 @@ from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.open_table import OpenTable
 from deployer.tables.partitions.key_ranges import Ranges
 from deployer.tables.partitions.split import place_files
-from deployer.text.formatting import count
-from deployer.text.formatting import size as size_words
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     import lance
@@ -106,12 +105,12 @@ def cluster(
 
 def _planned(table: OpenTable, arranging: _Arranging) -> RewriteStats:
     tasks = arranging.tasks(table, table.dataset(), any_kind=True)
-    rows, size = sum(task.rows for task in tasks), sum(task.bytes for task in tasks)
-    return RewriteStats(len(tasks), 0, 0, rows, sum(task.deleted for task in tasks), size)
+    rows, held = sum(task.rows for task in tasks), sum(task.bytes for task in tasks)
+    return RewriteStats(len(tasks), 0, 0, rows, sum(task.deleted for task in tasks), held)
 
 
 def _would(work: RewriteStats) -> str:
-    rewritten = f"{count(work.rows, 'row')}, {size_words(work.bytes_read)}"
+    rewritten = f"{count(work.rows, 'row')}, {size(work.bytes_read)}"
     return f"a dry run: {rewritten} in {count(work.tasks, 'task')} would be arranged"
 
 

@@ -25,8 +25,7 @@ from deployer.services.rewriting.tasks import Task, in_batches
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up, join_parts
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.formatting import count
-from deployer.text.formatting import size as size_words
+from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
     import lance
@@ -221,13 +220,13 @@ class RewriteRun:
 
 
 def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
-    size = sum(task.bytes for task in tasks)
-    amount = f"{count(len(tasks), 'task')}, {size_words(size)}"
+    read = sum(task.bytes for task in tasks)
+    amount = f"{count(len(tasks), 'task')}, {size(read)}"
     if wanted != "auto":
         return wanted, f"as asked for ({amount})"
-    if size <= SMALL_BYTES or len(tasks) == 1:
+    if read <= SMALL_BYTES or len(tasks) == 1:
         return "driver", f"{amount}: this process is quicker than a Spark job"
-    return "spark", f"{amount}: more than {size_words(SMALL_BYTES)}"
+    return "spark", f"{amount}: more than {size(SMALL_BYTES)}"
 
 
 def by_indexes(table: ReadTable, dataset: lance.LanceDataset) -> bool:

@@ -6,7 +6,6 @@ What a savepoint is of stays readable: the version of the dataset (`tables/colle
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Container, Iterable, Mapping
 from itertools import count
 from typing import cast
@@ -20,12 +19,13 @@ from deployer.state.model.services import Savepoint
 from deployer.state.store import StateStore
 from deployer.state.transactions.services import to_remove_savepoint, to_take_savepoint
 from deployer.system.clock import Clock
+from deployer.text.formatting import timestamp
 from deployer.text.visible import shortened
 
 
 def name_by_time(prefix: str, at: int, taken: Container[str]) -> str:
     """A name that says the moment `at` (ms) and is not taken: `auto-20300101T000000Z`, else with `-2` at its end."""
-    stem = f"{prefix}{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y%m%dT%H%M%SZ}"
+    stem = prefix + timestamp(at).replace("-", "").replace(":", "")
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(name for name in names if name not in taken)
 

@@ -26,7 +26,7 @@ from deployer.specs.values.schedules import firing_times, last_firing
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Run, Service, ServiceKind
 from deployer.tables.open_table import ReadTable
-from deployer.text.formatting import count, size
+from deployer.text.formatting import count, percentage, size, timestamp
 
 SCHEDULE = "schedule"  #: cause of the runs that a schedule asks for
 #: Minutes from the end of a run that failed to the next try, by how many failed one after the other; then the last.
@@ -138,8 +138,7 @@ def _next(schedule: str, timezone: str, minute: int) -> int | None:
 
 def answers(run: Run, at: int) -> bool:
     """Whether the run is for what a schedule asked at that time, or later."""
-    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
-    return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, when)
+    return run.queued_at >= at or run.run_id == scheduled_run_id(run.service, timestamp(at))
 
 
 def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) -> Due | None:
@@ -150,7 +149,7 @@ def _scheduled(state: TableState, service: Service, trigger: Trigger, now: int) 
     runs = [run for run in runs_of(state, kind) if answers(run, at)]
     if any(run.status in ("SUCCEEDED", "SKIPPED") or _cancelled(run) for run in runs):
         return None
-    when = f"{dt.datetime.fromtimestamp(at / 1000, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    when = timestamp(at)
     run_id = _next_id(state, kind) if runs else scheduled_run_id(kind, when)  # the first of it failed
     return Due(kind, f"the schedule's time {when}", run_id, at)
 
@@ -189,7 +188,7 @@ def _held(state: TableState, kind: ServiceKind, trigger: Trigger, deleted: Delet
         if merged >= trigger.small_files:
             return count(merged, "small file")
     if trigger.deleted_share is not None and (share := _share(state, kind, deleted())) >= trigger.deleted_share:
-        return f"{100 * share:.3g}% deleted rows"
+        return f"{percentage(share)} deleted rows"
     return ""
 
 
