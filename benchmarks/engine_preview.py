@@ -16,6 +16,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 PROGRAM = """
@@ -33,21 +34,29 @@ for number in range(int(os.environ["BENCH_RESOURCES"])):
 
 def work(step: str, folder: Path) -> None:
     """One process: runs `step` and prints how long the engine's part took."""
-    from pulumi.provider.experimental import provider as sdk
-
     from deployer.engine import StackRef, choose_engine, read_project
+    from deployer.engine.providers.inprocess import InProcess
+    from deployer.provider.provider import LakeProvider
+    from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
+    from deployer.provider.resources.run_context import Stores
 
-    class Things(sdk.Provider):
-        async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
-            old, new = request.old_state, request.new_inputs
-            names = [name for name, value in new.items() if name not in old or old[name].value != value.value]
-            return sdk.DiffResponse(changes=bool(names), diffs=names)
+    class Things(LakeProvider):
+        def check(
+            self, urn: str, news: Properties, secret: Collection[str] = ()
+        ) -> tuple[Properties, tuple[CheckFailure, ...]]:
+            return news, ()
 
-        async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
-            return sdk.CreateResponse(request.name, request.properties)
+        def diff(self, urn: str, olds: Properties, news: Properties) -> Difference:
+            return Difference({name: "update" for name, value in news.items() if olds.get(name) != value})
+
+        def create(self, urn: str, news: Properties, *, preview: bool = False) -> Resource:
+            return Resource("" if preview else urn.rpartition("::")[2], news, news)
+
+        def read(self, urn: str, id: str, inputs: Properties) -> Resource:
+            return Resource(id, inputs, inputs)
 
     project = read_project(folder)
-    engine = choose_engine(project, "embedded", {"bench": Things()})
+    engine = choose_engine(project, "embedded", {"bench": InProcess(Things(Stores(folder)))})
     started = time.perf_counter()
     if step == "up":
         count = sum(engine.up(StackRef(project, "dev")).summary.values())

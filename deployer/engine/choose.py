@@ -5,20 +5,22 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from deployer.engine.interfaces.engine import PROGRAM_PROCESS, Engine
 from deployer.engine.project.project import Project, StackRef
 from deployer.errors import InvalidInput, NotFound
 from deployer.isolation.process import prepare
 
+if TYPE_CHECKING:
+    from deployer.engine.interfaces.provider import Source
 
-def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Any] | None = None) -> Engine:
+
+def choose_engine(project: Project, prefer: str = "auto", providers: Mapping[str, Source] | None = None) -> Engine:
     """The official CLI when it is on PATH, else the embedded engine; `prefer` is `auto`, `embedded` or `cli`.
 
-    `providers` maps package names to providers that the embedded engine calls in this process: objects of the SDK's
-    class `pulumi.provider.experimental.Provider`, or what makes one without arguments (the class). The CLI starts
-    their plugin executables instead, which have to be installed.
+    `providers` maps package names to providers that the embedded engine calls in this process, or what makes one
+    without arguments. The CLI starts their plugin executables instead, which have to be installed.
     """
     if chosen_engine(project, prefer) == "cli":
         from deployer.engine.cli.engine import CliEngine

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.engine.interfaces.engine import PROGRAM_PROCESS, OnEvent, Operation, PlanResult, UpResult
+from deployer.engine.interfaces.provider import Source
 from deployer.engine.interfaces.refreshed import Refreshed
 from deployer.engine.persistence.backend import stack_files
 from deployer.engine.persistence.deployment import has_plaintext, open_deployment, to_deployment
@@ -43,12 +44,11 @@ from deployer.text import masking
 
 @dataclass(frozen=True)
 class EmbeddedEngine:
-    """Implements `Engine`. `providers` are called in this process, by package name: objects or classes of the SDK's
-    `pulumi.provider.experimental.Provider`; a class (or any function that makes one) is made anew for each run and
-    each configuration. Other packages are plugin executables.
+    """Implements `Engine`. `providers` are called in this process, by package name; what makes one is called for each
+    run and each configuration. Other packages are plugin executables.
     """
 
-    providers: Mapping[str, Any]
+    providers: Mapping[str, Source]
 
     def preview(
         self,

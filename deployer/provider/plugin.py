@@ -15,13 +15,14 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import grpc
 from pulumi.provider.experimental import provider as sdk
+from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2_grpc
@@ -32,6 +33,7 @@ from deployer.provider.callers import TOKEN_VARIABLE, AsyncGuard, Callers
 from deployer.provider.provider import LakeProvider
 from deployer.provider.resources import run_context as variables
 from deployer.provider.resources.deletions import Deletions
+from deployer.provider.resources.kind import UNKNOWN, DiffKind
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.unplanned import UnplannedRun
 from deployer.system.progress import describe_progress
@@ -92,6 +94,13 @@ def _project_dir() -> Path:
     return next((folder for folder in (here, *here.parents) if (folder / "Pulumi.yaml").is_file()), here)
 
 
+_DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
+    "add": sdk.PropertyDiffKind.ADD,
+    "delete": sdk.PropertyDiffKind.DELETE,
+    "update": sdk.PropertyDiffKind.UPDATE,
+}
+
+
 class _Served(sdk.Provider):
     """The provider as the SDK's servicer calls it; work is done in threads, so that its event loop stays free."""
 
@@ -99,34 +108,101 @@ class _Served(sdk.Provider):
         self._provider = provider
 
     async def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        return self._provider.check_config(request)
+        return sdk.CheckResponse(request.new_inputs, None)
 
     async def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
-        return self._provider.diff_config(request)
+        return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
 
     async def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        return self._provider.configure(request)
+        # secrets are taken to be refused: a lake's log and its catalogs keep in clear what declares it
+        return sdk.ConfigureResponse(accept_secrets=True, accept_outputs=False, supports_preview=True)
 
     async def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        return await asyncio.to_thread(self._provider.check, request)
+        secret = [name for name, value in request.new_inputs.items() if _has_secret(value)]
+        inputs, failures = await asyncio.to_thread(
+            self._provider.check, request.urn, {} if secret else _plain(request.new_inputs), secret
+        )
+        return sdk.CheckResponse(
+            _properties(inputs), [sdk.CheckFailure(failure.property, failure.reason) for failure in failures]
+        )
 
     async def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
-        return self._provider.diff(request)
+        found = self._provider.diff(request.urn, _plain(request.old_state), _plain(request.new_inputs))
+        return sdk.DiffResponse(
+            changes=found.changed,
+            replaces=list(found.replaces),
+            stables=[],
+            delete_before_replace=found.delete_before_replace,
+            diffs=list(found.names),
+            detailed_diff={path: sdk.PropertyDiff(_DIFF_KINDS[kind], True) for path, kind in found.detailed.items()},
+        )
 
     async def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
-        return await asyncio.to_thread(self._provider.create, request)
+        made = await asyncio.to_thread(
+            self._provider.create, request.urn, _plain(request.properties), preview=request.preview
+        )
+        return sdk.CreateResponse(made.id, _properties(made.outputs))
 
     async def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
-        return await asyncio.to_thread(self._provider.read, request)
+        found = await asyncio.to_thread(self._provider.read, request.urn, request.resource_id, _plain(request.inputs))
+        if found is None:
+            return sdk.ReadResponse(None, {}, {})
+        return sdk.ReadResponse(found.id, _properties(found.outputs), _properties(found.inputs))
 
     async def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
-        return await asyncio.to_thread(self._provider.update, request)
+        updated = await asyncio.to_thread(
+            self._provider.update, request.urn, request.resource_id, _plain(request.news), preview=request.preview
+        )
+        return sdk.UpdateResponse(_properties(updated.outputs))
 
     async def delete(self, request: sdk.DeleteRequest) -> None:
-        await asyncio.to_thread(self._provider.delete, request)
+        await asyncio.to_thread(self._provider.delete, request.urn, request.resource_id, _plain(request.properties))
 
     async def cancel(self) -> None:
         self._provider.cancel()
+
+
+def _has_secret(value: PropertyValue) -> bool:
+    if value.is_secret:
+        return True
+    match value.value:
+        case None | str() | bool() | float() | int() | Computed():
+            return False
+        case Mapping() as mapping:
+            return any(map(_has_secret, mapping.values()))
+        case items:
+            return any(map(_has_secret, items))  # type: ignore[arg-type]
+
+
+def _plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    return {key: _plain_value(value) for key, value in properties.items()}
+
+
+def _plain_value(value: PropertyValue) -> Any:
+    match value.value:
+        case None | str() | bool() as plain:
+            return plain
+        case float() | int() as number:
+            return int(number) if number == int(number) else number
+        case Computed():
+            return UNKNOWN
+        case Mapping() as mapping:
+            return _plain(mapping)
+        case items:
+            return [_plain_value(item) for item in items]  # type: ignore[union-attr]
+
+
+def _properties(plain: Mapping[str, Any]) -> dict[str, PropertyValue]:
+    return {key: _property(value) for key, value in plain.items()}
+
+
+def _property(value: Any) -> PropertyValue:
+    if isinstance(value, Mapping):
+        return PropertyValue(_properties(value))
+    if isinstance(value, list | tuple):
+        return PropertyValue([_property(item) for item in value])
+    # UNKNOWN stays the string that it is on the wire: the SDK's servicer cannot marshal its own Computed
+    return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)
 
 
 class _Status:

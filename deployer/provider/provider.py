@@ -1,20 +1,16 @@
-"""The provider `lake` of Pulumi's protocol: hands each request to the kind of its resource.
+"""The provider `lake` of Pulumi's protocol, on plain values: hands each request to the kind of its resource.
 
-Its methods are those of the SDK's `Provider`, without `async`: they work on the thread that calls them. The embedded
-engine calls them as they are; `pulumi-resource-lake` serves them over gRPC, each call in a thread of its own.
+Its methods work on the thread that calls them. The embedded engine calls them as they are; `pulumi-resource-lake`
+serves them over gRPC (`deployer.provider.plugin`), each call in a thread of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from pulumi.provider.experimental import provider as sdk
-from pulumi.provider.experimental.property_value import Computed, PropertyValue
+from collections.abc import Callable, Collection, Mapping
 
 from deployer.errors import InvalidInput, Refused
 from deployer.provider.resources.instance import InstanceKind
-from deployer.provider.resources.kind import UNKNOWN, DiffKind, Kind
+from deployer.provider.resources.kind import CheckFailure, Difference, Kind, Properties, Resource
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.resources.table import TableKind
 from deployer.provider.unplanned import UnplannedRun
@@ -23,17 +19,12 @@ from deployer.system.progress import OnProgress
 
 KINDS: Mapping[str, Kind] = {INSTANCE_TYPE: InstanceKind(), TABLE_TYPE: TableKind()}
 
-_DIFF_KINDS: Mapping[DiffKind, sdk.PropertyDiffKind] = {
-    "add": sdk.PropertyDiffKind.ADD,
-    "delete": sdk.PropertyDiffKind.DELETE,
-    "update": sdk.PropertyDiffKind.UPDATE,
-}
-
 
 class LakeProvider:
-    """Instances and tables as Pulumi resources. Safe for threads."""
+    """Instances and tables as Pulumi resources. Safe for threads.
 
-    resumes_creates = True  #: a create that was cut off is gone on with by the next one
+    Properties are plain JSON values, without secrets: `check` is told which inputs have any, and refuses them.
+    """
 
     def __init__(self, stores: Stores, unplanned: UnplannedRun | None = None) -> None:
         """`unplanned` judges the run by the project's policies; None where a plan of deployer has been judged."""
@@ -42,69 +33,49 @@ class LakeProvider:
         #: Told the URN, what is being done, parts done, of how many, and what these are; set by who runs the provider.
         self.on_progress: Callable[[str, str, int, int | None, str], None] = lambda *_: None
 
-    def check_config(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        return sdk.CheckResponse(request.new_inputs, None)
-
-    def diff_config(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
-        return sdk.DiffResponse(changes=False, replaces=[], stables=[], delete_before_replace=False, diffs=[])
-
-    def configure(self, request: sdk.ConfigureRequest) -> sdk.ConfigureResponse:
-        # secrets are taken to be refused: a lake's log and its catalogs keep in clear what declares it
-        return sdk.ConfigureResponse(accept_secrets=True, accept_outputs=False, supports_preview=True)
-
-    def check(self, request: sdk.CheckRequest) -> sdk.CheckResponse:
-        if secret := [name for name, value in request.new_inputs.items() if _has_secret(value)]:
+    def check(
+        self, urn: str, news: Properties, secret: Collection[str] = ()
+    ) -> tuple[Properties, tuple[CheckFailure, ...]]:
+        """The inputs in canonical form, and why they are refused. `secret`: inputs that are or hold secrets."""
+        if secret:
             reason = "it is secret, or holds a secret, and a lake keeps in clear what declares it: leave the secret out"
-            return sdk.CheckResponse(request.new_inputs, [sdk.CheckFailure(name, reason) for name in sorted(secret)])
-        if refusals := self._refusals(request.urn):
-            return sdk.CheckResponse(request.new_inputs, [sdk.CheckFailure("", reason) for reason in refusals])
-        inputs, failures = _kind(request.urn).check(_plain(request.new_inputs))
+            return news, tuple(CheckFailure(name, reason) for name in sorted(secret))
+        if refusals := self._refusals(urn):
+            return news, tuple(CheckFailure("", reason) for reason in refusals)
+        inputs, failures = _kind(urn).check(news)
         if not failures and self.stores.declared is not None:
-            failures = self.stores.declared.check(address_of(request.urn) or "", inputs)
-        return sdk.CheckResponse(
-            _properties(inputs), [sdk.CheckFailure(failure.property, failure.reason) for failure in failures]
-        )
+            failures = self.stores.declared.check(address_of(urn) or "", inputs)
+        return inputs, failures
 
-    def diff(self, request: sdk.DiffRequest) -> sdk.DiffResponse:
-        found = _kind(request.urn).diff(_plain(request.old_state), _plain(request.new_inputs))
-        detailed = {path: sdk.PropertyDiff(_DIFF_KINDS[kind], True) for path, kind in found.detailed.items()}
-        return sdk.DiffResponse(
-            changes=found.changed,
-            replaces=list(found.replaces),
-            stables=[],
-            delete_before_replace=found.delete_before_replace,
-            diffs=sorted({path.split("[")[0].split(".")[0] for path in found.detailed}),
-            detailed_diff=detailed,
-        )
+    def diff(self, urn: str, olds: Properties, news: Properties) -> Difference:
+        """What differs between the outputs that the resource has and new inputs."""
+        return _kind(urn).diff(olds, news)
 
-    def create(self, request: sdk.CreateRequest) -> sdk.CreateResponse:
-        kind, news = _kind(request.urn), _plain(request.properties)
-        if request.preview:
-            return sdk.CreateResponse("", _properties(kind.preview(news)))
-        made = kind.create(self.stores, request.urn, news, self._tell(request.urn))
-        return sdk.CreateResponse(made.id, _properties(made.outputs))
+    def create(self, urn: str, news: Properties, *, preview: bool = False) -> Resource:
+        """The resource that was made; in a preview one without an id."""
+        kind = _kind(urn)
+        if preview:
+            return Resource("", news, kind.preview(news))
+        return kind.create(self.stores, urn, news, self._tell(urn))
 
-    def read(self, request: sdk.ReadRequest) -> sdk.ReadResponse:
-        kind, inputs = _kind(request.urn), _plain(request.inputs)
-        found = kind.read(self.stores, request.resource_id, inputs)
-        if found is None:
-            return sdk.ReadResponse(None, {}, {})
-        return sdk.ReadResponse(found.id, _properties(found.outputs), _properties(found.inputs))
+    def read(self, urn: str, id: str, inputs: Properties) -> Resource | None:
+        """The live resource; None when it is gone. `inputs` are empty for an import."""
+        return _kind(urn).read(self.stores, id, inputs)
 
-    def update(self, request: sdk.UpdateRequest) -> sdk.UpdateResponse:
-        kind, news = _kind(request.urn), _plain(request.news)
-        if request.preview:
-            return sdk.UpdateResponse(_properties(kind.preview(news)))
-        updated = kind.update(self.stores, request.resource_id, news, self._tell(request.urn))
-        return sdk.UpdateResponse(_properties(updated.outputs))
+    def update(self, urn: str, id: str, news: Properties, *, preview: bool = False) -> Resource:
+        """The resource with the new inputs."""
+        kind = _kind(urn)
+        if preview:
+            return Resource(id, news, kind.preview(news))
+        return kind.update(self.stores, id, news, self._tell(urn))
 
-    def delete(self, request: sdk.DeleteRequest) -> None:
-        kind, outputs = _kind(request.urn), _plain(request.properties)
-        if refusals := self._refusals(request.urn, deletes=True):
-            raise Refused("; ".join(refusals), where=address_of(request.urn))
+    def delete(self, urn: str, id: str, outputs: Properties) -> None:
+        kind = _kind(urn)
+        if refusals := self._refusals(urn, deletes=True):
+            raise Refused("; ".join(refusals), where=address_of(urn))
         if self.stores.declared is not None:
-            self.stores.declared.refuse_deletion(address_of(request.urn) or "", outputs)
-        kind.delete(self.stores, request.urn, request.resource_id, outputs)
+            self.stores.declared.refuse_deletion(address_of(urn) or "", outputs)
+        kind.delete(self.stores, urn, id, outputs)
 
     def _refusals(self, urn: str, *, deletes: bool = False) -> tuple[str, ...]:
         """Why the policies refuse the run. What they judged is from then on what the program may register."""
@@ -128,46 +99,3 @@ def _kind(urn: str) -> Kind:
             f"the provider lake has no resource type {type_of(urn)}", where=urn, remedy=f"use one of {', '.join(KINDS)}"
         )
     return found
-
-
-def _has_secret(value: PropertyValue) -> bool:
-    if value.is_secret:
-        return True
-    match value.value:
-        case None | str() | bool() | float() | int() | Computed():
-            return False
-        case Mapping() as mapping:
-            return any(map(_has_secret, mapping.values()))
-        case items:
-            return any(map(_has_secret, items))  # type: ignore[arg-type]
-
-
-def _plain(properties: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    return {key: _plain_value(value) for key, value in properties.items()}
-
-
-def _plain_value(value: PropertyValue) -> Any:
-    match value.value:
-        case None | str() | bool() as plain:
-            return plain
-        case float() | int() as number:
-            return int(number) if number == int(number) else number
-        case Computed():
-            return UNKNOWN
-        case Mapping() as mapping:
-            return _plain(mapping)
-        case items:
-            return [_plain_value(item) for item in items]  # type: ignore[union-attr]
-
-
-def _properties(plain: Mapping[str, Any]) -> dict[str, PropertyValue]:
-    return {key: _property(value) for key, value in plain.items()}
-
-
-def _property(value: Any) -> PropertyValue:
-    if isinstance(value, Mapping):
-        return PropertyValue(_properties(value))
-    if isinstance(value, list | tuple):
-        return PropertyValue([_property(item) for item in value])
-    # UNKNOWN stays the string that it is on the wire: the SDK's servicer cannot marshal its own Computed
-    return PropertyValue(float(value) if isinstance(value, int) and not isinstance(value, bool) else value)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pulumi
 
-from deployer.provider.resources.inputs import table_inputs
+from deployer.provider.resources.inputs import instance_inputs, table_inputs
 from deployer.provider.urn import INSTANCE_TYPE, TABLE_TYPE
 from deployer.specs.model import InstanceSpec, TableSpec
-from deployer.specs.serialized.specs import instance_to_json
 
 
 class Instance(pulumi.CustomResource):
@@ -17,7 +16,7 @@ class Instance(pulumi.CustomResource):
 
     def __init__(self, spec: InstanceSpec, opts: pulumi.ResourceOptions | None = None, *, prefix: str = "") -> None:
         """`prefix` begins the resource's name, where a program has instances of one name."""
-        super().__init__(INSTANCE_TYPE, f"{prefix}{spec.name}", instance_to_json(spec), opts)
+        super().__init__(INSTANCE_TYPE, f"{prefix}{spec.name}", instance_inputs(spec), opts)
 
 
 class Table(pulumi.CustomResource):

@@ -13,6 +13,7 @@ import pytest
 
 from deployer.live import reader
 from deployer.provider.provider import LakeProvider
+from deployer.provider.resources.kind import Properties, Resource
 from deployer.state import open_store
 from tests.cli.conftest import Deployer
 from tests.projects import table
@@ -98,10 +99,10 @@ def test_a_table_that_moved_since_the_plan_is_left_alone(
     edit(project)
     real = LakeProvider.update
 
-    def update(self: LakeProvider, request: object) -> object:
-        if not request.preview:  # type: ignore[attr-defined]
+    def update(self: LakeProvider, urn: str, id: str, news: Properties, *, preview: bool = False) -> Resource:
+        if not preview:
             move(project)
-        return real(self, request)  # type: ignore[arg-type]
+        return real(self, urn, id, news, preview=preview)
 
     monkeypatch.setattr(LakeProvider, "update", update)
     ran = deployer("up", "--yes")
@@ -134,11 +135,11 @@ def test_destroy_leaves_a_table_alone_that_moved_since_the_plan(
     assert deployer("up", "--yes").code == 0
     real, moved = LakeProvider.delete, list[str]()
 
-    def delete(self: LakeProvider, request: object) -> object:
-        if "air.flights" in request.urn:  # type: ignore[attr-defined]
-            moved.append(request.urn)  # type: ignore[attr-defined]
+    def delete(self: LakeProvider, urn: str, id: str, outputs: Properties) -> None:
+        if "air.flights" in urn:
+            moved.append(urn)
             move(project)
-        return real(self, request)  # type: ignore[arg-type]
+        real(self, urn, id, outputs)
 
     monkeypatch.setattr(LakeProvider, "delete", delete)
     ran = deployer("destroy", "--yes")

@@ -20,6 +20,7 @@ from deployer.engine import Event, PlanResult, Project, StackRef, UpResult, choo
 from deployer.engine.project.backend_url import open_backend
 from deployer.storage.objects import ObjectStore
 from tests.engine.provider_files import FileProvider, files_of, log_of
+from tests.engine.sdk_client import SdkClient
 
 PRELUDE = """
 import pulumi
@@ -69,7 +70,7 @@ class Lab:
         return StackRef(self.project(), "dev")
 
     def engine(self) -> Any:
-        providers = {"files": lambda: FileProvider(self.root)} if self.in_process else {}
+        providers = {"files": lambda: SdkClient(FileProvider(self.root))} if self.in_process else {}
         return choose_engine(self.project(), "embedded", providers)
 
     def up(self, text: str | None = None, **options: Any) -> UpResult:

@@ -28,8 +28,9 @@ RUN = textwrap.dedent(
     from deployer.engine import StackRef, choose_engine, read_project
     from deployer.errors import DeployerError
     from tests.engine.provider_files import FileProvider
+    from tests.engine.sdk_client import SdkClient
     project = read_project(Path(sys.argv[1]))
-    engine = choose_engine(project, "embedded", {"files": lambda: FileProvider(Path(sys.argv[1]) / "root")})
+    engine = choose_engine(project, "embedded", {"files": lambda: SdkClient(FileProvider(Path(sys.argv[1]) / "root"))})
     try:
         engine.up(StackRef(project, "dev"), on_event=lambda event: print(type(event).__name__, flush=True))
     except DeployerError as error:

@@ -16,6 +16,7 @@ from deployer.errors import Conflict, Corrupt
 from deployer.system import failpoints
 from tests.engine.conftest import CHECKPOINT, PRELUDE, Lab, backend_url_of, check_state, lab_in
 from tests.engine.provider_files import FileProvider
+from tests.engine.sdk_client import SdkClient
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.engine.test_crash", "deployer.engine.embedded"])
@@ -44,7 +45,7 @@ def run_up(folder: Path, root: Path, failpoint: str, aws: dict[str, str]) -> Non
     failpoints._SETTING = failpoint
     failpoints._passed.clear()
     project = read_project(folder)
-    engine = choose_engine(project, "embedded", {"files": lambda: FileProvider(root)})
+    engine = choose_engine(project, "embedded", {"files": lambda: SdkClient(FileProvider(root))})
     engine.up(StackRef(project, "dev"), parallel=4)
 
 

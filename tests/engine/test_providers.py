@@ -10,6 +10,7 @@ from deployer.engine import Diagnostic, choose_engine
 from deployer.errors import EngineFailed
 from tests.engine.conftest import Lab
 from tests.engine.provider_files import FileProvider
+from tests.engine.sdk_client import SdkClient
 from tests.engine.test_steps import ops
 
 FILES = """
@@ -102,7 +103,7 @@ def test_a_deleted_provider_goes_after_its_resources(lab: Lab) -> None:
 
 def test_one_object_takes_one_configuration(lab: Lab) -> None:
     lab.program(FILES + 'File("a"); File("b", opts=Opts(provider=Files("p", note="other")))')
-    engine = choose_engine(lab.project(), "embedded", {"files": FileProvider(lab.root)})
+    engine = choose_engine(lab.project(), "embedded", {"files": SdkClient(FileProvider(lab.root))})
     with pytest.raises(EngineFailed, match="configured in two ways"):
         engine.up(lab.stack())
 

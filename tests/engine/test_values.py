@@ -15,10 +15,10 @@ from deployer.engine.program.service import RefusedCall
 from deployer.engine.values import values as v
 from deployer.engine.values.assets import hashed, with_hashes
 from deployer.engine.values.property_paths import contains, parse_path, with_old_values
-from deployer.engine.values.property_values import from_property, to_property
 from deployer.engine.values.resource import ResourceState
 from deployer.engine.values.snapshot import in_dependency_order
 from deployer.errors import NotFound, Refused
+from tests.engine.sdk_client import from_property, to_property
 
 SCALARS = (
     st.none()

@@ -1,4 +1,4 @@
-"""The provider's answers, on real instances and tables, through the SDK's request objects."""
+"""The provider's answers, on real instances and tables."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from pulumi.provider.experimental import provider as sdk
 
 from deployer.errors import Conflict, DeployerError, InvalidInput, Refused
-from deployer.provider.provider import LakeProvider, _plain, _properties
+from deployer.provider.provider import LakeProvider
 from deployer.provider.resources.deletions import DELETIONS_VARIABLE, Deletions
 from deployer.provider.resources.inputs import table_inputs
-from deployer.provider.resources.kind import UNKNOWN
+from deployer.provider.resources.kind import UNKNOWN, Difference
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.urn import address_of, owner_of, type_of
 from deployer.specs.serialized.specs import instance_to_json
@@ -32,34 +31,32 @@ TABLE_INPUTS = table_inputs(FLIGHTS, INSTANCE.root)
 
 
 class Asked:
-    """A provider asked with plain values; answers as plain values."""
+    """A provider and its stores; answers as tuples."""
 
     def __init__(self, folder: Path, allow_destroy: tuple[str, ...] = ()) -> None:
         self.stores = Stores(folder, allow_destroy)
         self.provider = LakeProvider(self.stores)
 
     def check(self, urn: str, inputs: dict[str, Any]) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        found = self.provider.check(sdk.CheckRequest(urn, {}, _properties(inputs), b""))
-        return _plain(found.inputs or {}), [(item.property, item.reason) for item in found.failures or ()]
+        found, failures = self.provider.check(urn, inputs)
+        return dict(found), [(item.property, item.reason) for item in failures]
 
     def create(self, urn: str, inputs: dict[str, Any], preview: bool = False) -> tuple[str, dict[str, Any]]:
-        made = self.provider.create(sdk.CreateRequest(urn, _properties(inputs), 0, preview))
-        return made.resource_id or "", _plain(made.properties or {})
+        made = self.provider.create(urn, inputs, preview=preview)
+        return made.id, dict(made.outputs)
 
     def read(self, urn: str, id: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        found = self.provider.read(sdk.ReadRequest(urn, id, {}, _properties(inputs)))
-        return found.resource_id or "", _plain(found.inputs), _plain(found.properties)
+        found = self.provider.read(urn, id, inputs)
+        return (found.id, dict(found.inputs), dict(found.outputs)) if found else ("", {}, {})
 
-    def diff(self, urn: str, olds: dict[str, Any], news: dict[str, Any]) -> sdk.DiffResponse:
-        request = sdk.DiffRequest(urn, "id", _properties(olds), _properties(news), [])
-        return self.provider.diff(request)
+    def diff(self, urn: str, olds: dict[str, Any], news: dict[str, Any]) -> Difference:
+        return self.provider.diff(urn, olds, news)
 
     def update(self, urn: str, id: str, news: dict[str, Any]) -> dict[str, Any]:
-        request = sdk.UpdateRequest(urn, id, {}, _properties(news), 0, [], False)
-        return _plain(self.provider.update(request).properties or {})
+        return dict(self.provider.update(urn, id, news).outputs)
 
     def delete(self, urn: str, id: str, outputs: dict[str, Any]) -> None:
-        self.provider.delete(sdk.DeleteRequest(urn, id, _properties(outputs), 0))
+        self.provider.delete(urn, id, outputs)
 
 
 @pytest.fixture
@@ -82,7 +79,7 @@ def add_row(table: lance.LanceDataset) -> None:
 def test_what_is_created_reads_back_as_it_was_declared(asked: Asked) -> None:
     id, outputs = asked.create(TABLE_URN, TABLE_INPUTS)
     assert asked.read(TABLE_URN, id, TABLE_INPUTS) == (id, TABLE_INPUTS, outputs)
-    assert not asked.diff(TABLE_URN, outputs, TABLE_INPUTS).changes
+    assert not asked.diff(TABLE_URN, outputs, TABLE_INPUTS).changed
     assert asked.read(INSTANCE_URN, "demo", INSTANCE_INPUTS) == ("demo", INSTANCE_INPUTS, INSTANCE_INPUTS)
 
 

@@ -11,8 +11,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from pulumi.provider.experimental import provider as sdk
-from pulumi.provider.experimental.property_value import PropertyValue
 
 from deployer.cli.main import run
 from deployer.engine import Diagnostic, Event, StackRef, read_project
@@ -153,8 +151,7 @@ def test_a_lake_that_cannot_be_planned_is_refused(pulumi: Pulumi) -> None:
 def test_a_program_registers_what_was_judged(pulumi: Pulumi) -> None:
     pulumi.put(rules_yaml=OWNERS + approval("required-tags", "table/air.flights"))
     provider = LakeProvider(Stores(pulumi.folder), UnplannedRun(pulumi.folder, lambda _: None))
-    root = {"name": PropertyValue("demo"), "root": PropertyValue("lakes/other")}
-    failures = provider.check(sdk.CheckRequest(URN, {}, root, b"")).failures or []
+    _, failures = provider.check(URN, {"name": "demo", "root": "lakes/other"})
     [reason] = [each.reason for each in failures]
     assert "the program registers it otherwise than the specs declare it: " in reason and "root" in reason
 

@@ -12,6 +12,7 @@ import boto3
 import pytest
 
 from deployer.engine import StackRef, choose_engine, read_project
+from deployer.engine.providers.inprocess import InProcess
 from deployer.provider.provider import LakeProvider
 from deployer.provider.resources.run_context import Stores
 from deployer.state import open_reader
@@ -153,7 +154,7 @@ def test_a_program_declares_several_lakes(on_aws: MakeProject) -> None:
     run_by(project, example("Several lakes", 0))
     stack = StackRef(read_project(project), "dev")
     stores = Stores(project)
-    engine = choose_engine(stack.project, "embedded", {"lake": LakeProvider(stores)})
+    engine = choose_engine(stack.project, "embedded", {"lake": InProcess(LakeProvider(stores))})
     result = engine.up(stack)
     assert not [each for each in result.operations if each.op not in ("create", "read")]
 
@@ -175,5 +176,5 @@ def test_a_program_declares_several_lakes(on_aws: MakeProject) -> None:
     roots = [result.outputs[name] for name in ("root", "eu_root")]
     assert roots == [f"s3://{bucket_of(project)}/demo", f"s3://{other}/demo"]
 
-    again = choose_engine(stack.project, "embedded", {"lake": LakeProvider(Stores(project))}).preview(stack)
+    again = choose_engine(stack.project, "embedded", {"lake": InProcess(LakeProvider(Stores(project)))}).preview(stack)
     assert {each.op for each in again.operations} <= {"same", "refresh", "read"}

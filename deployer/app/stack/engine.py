@@ -68,14 +68,15 @@ def stores_for(
 
 def engine_with(workspace: Workspace, lake: Lake, stores: Stores) -> Engine:
     settle_temporary_folder()
-    from deployer.provider.provider import LakeProvider  # it loads Pulumi's SDK, which an empty plan can do without
+    from deployer.engine.providers.inprocess import InProcess  # it loads what an empty plan can do without
+    from deployer.provider.provider import LakeProvider
     from deployer.provider.resources import run_context as variables
 
     os.environ[variables.ALLOW_DESTROY_VARIABLE] = ",".join(sorted(stores.allow_destroy))
     os.environ[variables.OUTPUTS_VARIABLE] = ""
     os.environ[variables.DELETE_SAVEPOINTS_VARIABLE] = "1" if stores.delete_savepoints else ""
     os.environ[variables.NEW_STATE_VARIABLE] = "1" if stores.new_state else ""
-    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": LakeProvider(stores)})
+    return choose_engine(workspace.project, lake.instance.engine, providers={"lake": InProcess(LakeProvider(stores))})
 
 
 def allow_deletions(stores: Stores, deletions: Deletions) -> None:

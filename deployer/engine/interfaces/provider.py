@@ -1,6 +1,7 @@
 """A provider as the engine sees it: Pulumi's provider protocol on plain values.
 
-Two implementations: `InProcess` calls a provider object in this process, `RemoteProvider` an executable over gRPC.
+Two implementations: `InProcess` calls the project's own provider in this process, `RemoteProvider` an executable over
+gRPC.
 """
 
 from __future__ import annotations
@@ -107,3 +108,13 @@ class ProviderClient(Protocol):
     def delete(self, urn: str, id_: str, old_inputs: Properties, outputs: Properties, timeout: float) -> None: ...
     def invoke(self, token: str, args: Properties) -> Invoked: ...
     def close(self) -> None: ...
+
+
+class ProcessClient(ProviderClient, Protocol):
+    """A client of a provider that runs in this process."""
+
+    on_progress: OnStepProgress  #: set by the engine
+
+
+#: A client for the whole run, or what makes one for each configuration (a class, a function).
+Source = ProcessClient | Callable[[], ProcessClient]

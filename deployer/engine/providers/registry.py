@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from deployer.engine.interfaces.provider import Checked, Diffed, Features, OnStepProgress, ProviderClient
+from deployer.engine.interfaces.provider import Checked, Diffed, Features, OnStepProgress, ProviderClient, Source
 from deployer.engine.project.project import Project
 from deployer.engine.providers.plugin_search import find_plugin
 from deployer.engine.providers.process import PluginProcess, Report
@@ -19,11 +19,6 @@ from deployer.engine.values.urns import package_of
 from deployer.engine.values.values import Properties, contains_secret, contains_unknown
 from deployer.errors import EngineFailed
 
-if TYPE_CHECKING:
-    pass
-
-#: A provider object for the whole run, or what makes one for each configuration (a class, a function).
-Source = "Provider | Callable[[], Provider]"
 _ENGINE_KEYS = ("version", "__internal", "pluginDownloadURL")
 
 
@@ -64,7 +59,7 @@ class Providers:
     def __init__(
         self,
         project: Project,
-        sources: Mapping[str, Any],
+        sources: Mapping[str, Source],
         engine_address: Callable[[], str],
         report: Report,
         progress: OnStepProgress,
@@ -152,9 +147,9 @@ class Providers:
             executable = find_plugin(package, self._project.plugins, self._project.dir, version)
             process = PluginProcess(executable, self._engine_address(), self._project.dir, self._report)
             return RemoteProvider(process, self._project.program_folder)
-        from deployer.engine.providers.inprocess import InProcess
-
-        return InProcess(source() if callable(source) else source, self._progress)
+        client = source() if callable(source) else source
+        client.on_progress = self._progress
+        return client
 
     def _refuse_second_configuration(self, package: str) -> None:
         source = self._sources.get(package)

@@ -7,10 +7,9 @@ from functools import cache
 from typing import Any
 
 from deployer.errors import Refused
-from deployer.provider.resources.inputs import ROOT, table_inputs
+from deployer.provider.resources.inputs import ROOT, instance_inputs, table_inputs
 from deployer.provider.resources.kind import UNKNOWN, CheckFailure, Properties
 from deployer.specs.model import Lake
-from deployer.specs.serialized.specs import instance_to_json
 
 
 class Declared:
@@ -50,7 +49,7 @@ class Declared:
     def _all_inputs(self) -> Mapping[str, Mapping[str, Any]]:
         instance = self._lake.instance
         tables = {table.address: table_inputs(table, instance.root) for table in self._lake.tables}
-        return {instance.address: instance_to_json(instance), **tables}
+        return {instance.address: instance_inputs(instance), **tables}
 
 
 def _allowed(name: str, declared: Any) -> tuple[Any, ...]:

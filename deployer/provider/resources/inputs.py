@@ -12,8 +12,9 @@ from typing import Any
 
 from deployer.errors import InvalidInput
 from deployer.files.json_documents import NotADocument, read_document
-from deployer.specs.model import TableSpec
-from deployer.specs.serialized.specs import table_from_json, table_to_json
+from deployer.specs.model import InstanceSpec, TableSpec
+from deployer.specs.schema.services import plain
+from deployer.specs.serialized.specs import instance_to_json, table_from_json, table_to_json
 from deployer.specs.validation.plain_values import text
 
 ROOT = "root"
@@ -23,8 +24,13 @@ COLUMNS = "columns"
 def table_inputs(spec: TableSpec, root: Any) -> dict[str, Any]:
     """The inputs that declare `spec`; `root` may be an output of the instance."""
     form = table_to_json(spec)
-    columns = json.dumps(form[COLUMNS], ensure_ascii=False, separators=(",", ":"))
-    return {**form, COLUMNS: columns, ROOT: root}
+    form[COLUMNS] = json.dumps(form[COLUMNS], ensure_ascii=False, separators=(",", ":"))
+    return {**plain(form), ROOT: root}
+
+
+def instance_inputs(spec: InstanceSpec) -> dict[str, Any]:
+    """The inputs that declare `spec`; `instance_from_json` is the inverse."""
+    return dict(plain(instance_to_json(spec)))
 
 
 def table_of(inputs: Mapping[str, Any]) -> TableSpec:

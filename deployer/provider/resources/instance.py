@@ -5,11 +5,12 @@ from __future__ import annotations
 from deployer.errors import NotFound
 from deployer.live.reader import live_instance
 from deployer.plan.diff.lakes import diff
+from deployer.provider.resources.inputs import instance_inputs
 from deployer.provider.resources.kind import CheckFailure, Difference, Properties, Resource
 from deployer.provider.resources.property_paths import property_paths
 from deployer.provider.resources.run_context import Stores
 from deployer.provider.urn import owner_of
-from deployer.specs.serialized.specs import instance_from_json, instance_to_json
+from deployer.specs.serialized.specs import instance_from_json
 from deployer.specs.validation.plain_values import text
 from deployer.system.progress import OnProgress
 from deployer.tables.admin.instance import create_instance, delete_instance, update_instance
@@ -22,7 +23,7 @@ class InstanceKind:
         missing = tuple(
             CheckFailure(name, f"an instance needs `{name}`") for name in ("name", "root") if not news.get(name)
         )
-        return (news, missing) if missing else (instance_to_json(instance_from_json(news)), ())
+        return (news, missing) if missing else (instance_inputs(instance_from_json(news)), ())
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds == news:
@@ -46,7 +47,7 @@ class InstanceKind:
         live = live_instance(state)
         if live is None:
             return None
-        found = instance_to_json(live)
+        found = instance_inputs(live)
         return Resource(live.name, found, found)
 
     def update(self, stores: Stores, id: str, news: Properties, on_progress: OnProgress) -> Resource:

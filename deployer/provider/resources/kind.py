@@ -39,6 +39,11 @@ class Difference:
     def changed(self) -> bool:
         return bool(self.detailed or self.replaces)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The properties that the paths lead into."""
+        return tuple(sorted({path.split("[")[0].split(".")[0] for path in self.detailed}))
+
 
 @dataclass(frozen=True, slots=True)
 class Resource:
