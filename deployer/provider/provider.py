@@ -42,9 +42,10 @@ class LakeProvider:
             return news, tuple(CheckFailure(name, reason) for name in sorted(secret))
         if refusals := self._refusals(urn):
             return news, tuple(CheckFailure("", reason) for reason in refusals)
-        inputs, failures = _kind(urn).check(news)
-        if not failures and self.stores.declared is not None:
-            failures = self.stores.declared.check(address_of(urn) or "", inputs)
+        kind, declared = _kind(urn), self.stores.declared
+        inputs, failures = kind.check(news)
+        if not failures:  # what the specs declare has been through their rules
+            failures = declared.check(address_of(urn) or "", inputs) if declared is not None else kind.faults(inputs)
         return inputs, failures
 
     def diff(self, urn: str, olds: Properties, news: Properties) -> Difference:

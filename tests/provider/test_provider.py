@@ -217,13 +217,14 @@ def test_deleting_what_is_gone_is_done(asked: Asked) -> None:
         pytest.param({**TABLE_INPUTS, "columns": "a int32"}, "columns", "cannot be read", id="no-json"),
         pytest.param({**TABLE_INPUTS, "database": "../.."}, "database", "is not a name", id="path-as-name"),
         pytest.param({**TABLE_INPUTS, "name": "a/b"}, "name", "is not a name", id="slash-in-name"),
-        pytest.param({**TABLE_INPUTS, "sort_keys": ["nope"]}, "sort_keys", "no column 'nope'", id="unknown-key"),
+        pytest.param({**TABLE_INPUTS, "sort_keys": ["nope"]}, "sort_keys", "no column `nope`", id="unknown-key"),
         pytest.param(
             {**TABLE_INPUTS, "row_keys": ["delay"], "partitions": {}}, "row_keys", "may be null", id="nullable-key"
         ),
         pytest.param(
-            {**TABLE_INPUTS, "row_keys": [], "partitions": {}, "unique": True}, "unique", "need row keys", id="unique"
+            {**TABLE_INPUTS, "row_keys": [], "partitions": {}, "unique": True}, "unique", "has no row keys", id="unique"
         ),
+        pytest.param({**TABLE_INPUTS, "row_keys": ["nope"]}, "row_keys", "no column `nope`", id="unknown-row-key"),
         pytest.param({**TABLE_INPUTS, "sort_keys": ["gate"]}, "sort_keys", "has no order", id="unordered-key"),
     ],
 )

@@ -17,7 +17,7 @@ from deployer.plan.graph.build import Spec
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.saved.file import Moved, SavedPlan, facts, moved, read_plan, write_plan
 from deployer.plan.saved.seal import PlanSigner, SavedAs, checking_key, expected_digest
-from deployer.provider.resources.checks import check_names, check_table
+from deployer.provider.resources.checks import check_table
 from deployer.specs.model import Lake
 from deployer.text import masking
 
@@ -104,8 +104,7 @@ def _faults(lake: Lake) -> Iterator[str]:
     """What the rules of specs refuse in a plan's tables, which anybody may have written."""
     seen = set[str]()
     for table in lake.tables:
-        names = {"database": table.database, "name": table.name}
-        yield from (f"{table.address}: {found.reason}" for found in (*check_names(names), *check_table(table)))
+        yield from (f"{table.address}: {found.reason}" for found in check_table(table))
         if table.address in seen:
             yield f"{table.address} is there twice"
         seen.add(table.address)

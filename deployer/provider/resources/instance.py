@@ -25,6 +25,9 @@ class InstanceKind:
         )
         return (news, missing) if missing else (instance_inputs(instance_from_json(news)), ())
 
+    def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
+        return ()
+
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds == news:
             return Difference({})

@@ -58,7 +58,10 @@ class Kind(Protocol):
     """One kind of resource."""
 
     def check(self, news: Properties) -> tuple[Properties, tuple[CheckFailure, ...]]:
-        """The inputs in canonical form, and everything that is wrong with them."""
+        """The inputs in canonical form, and what makes them none of the kind's."""
+
+    def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
+        """What the rules of specs refuse in canonical inputs."""
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         """What differs between the outputs that the resource has and new inputs, by the planner's own comparison."""

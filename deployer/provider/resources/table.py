@@ -43,10 +43,12 @@ class TableKind:
         if misnamed := tuple(check_names(news)):
             return news, misnamed
         try:
-            spec = table_of(news)
-            return table_inputs(spec, news[ROOT]), tuple(check_table(spec))
+            return table_inputs(table_of(news), news[ROOT]), ()
         except DeployerError as error:
             return news, (CheckFailure(COLUMNS, f"a table cannot be read from these inputs: {error}"),)
+
+    def faults(self, inputs: Properties) -> tuple[CheckFailure, ...]:
+        return tuple(check_table(table_of(inputs)))
 
     def diff(self, olds: Properties, news: Properties) -> Difference:
         if olds.get("status") == "deleting":

@@ -58,7 +58,7 @@ def table_document(spec: TableSpec) -> dict[str, Any]:
     form["columns"] = [column_document(column) for column in spec.columns]
     if spec.split_points:
         by_name = {column.name: column for column in spec.columns}
-        keys = [by_name[name] for name in spec.row_keys]
+        keys = [by_name[name] for name in spec.row_keys if name in by_name]  # rules may not have been checked
         form["partitions"] |= {"split_points": [split_point_document(point, keys) for point in spec.split_points]}
     if spec.services:
         form["services"] = {service.name: service_document(service) for service in spec.services}

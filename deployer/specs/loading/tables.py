@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from deployer.errors import Position, Problem
 from deployer.specs.declarations.column_sources import check_sources
@@ -17,6 +18,7 @@ from deployer.specs.rules import Rule
 from deployer.specs.sources.files import Document
 from deployer.specs.types.lance_support import NEWER, newer_findings
 from deployer.specs.types.types import Blob, Column, Dictionary, Scalar, children, format_type
+from deployer.specs.validation.validate import check_shape
 from deployer.specs.values.durations import PATTERN, canonical
 from deployer.specs.values.keys import instead_of, is_key_type
 from deployer.specs.yaml.nodes import Node
@@ -87,6 +89,29 @@ def read_table(document: Document, schemas: Schemas, defaults: Defaults, problem
         unique=unique,
         sources=Places(lambda: _places(document, composed.columns, defaults)),
     )
+
+
+def problems_of_table(form: Mapping[str, Any]) -> list[Problem]:
+    """What specs could not say of a table that comes from elsewhere: `form` is its document as plain values.
+
+    The place of a problem is the property that it is in as the file, and the item of a list as the line.
+    """
+    node = Node({name: _placed(value, name) for name, value in form.items()}, "", 1, 1)
+    problems: list[Problem] = []
+    if shape := check_shape(node, problems):
+        document, schemas = Document(node, *shape), Schemas({}, False, problems)
+        read_table(document, schemas, Defaults(None, None), problems)
+    return list(dict.fromkeys(problems))
+
+
+def _placed(value: Any, name: str, line: int = 1) -> Node:
+    match value:
+        case Mapping():
+            return Node({key: _placed(item, name, line) for key, item in value.items()}, name, line, 1)
+        case list() | tuple():
+            return Node([_placed(item, name, number) for number, item in enumerate(value, 1)], name, line, 1)
+        case _:
+            return Node(value, name, line, 1)
 
 
 def read_tags(document: Document) -> Mapping[str, str]:

@@ -160,9 +160,9 @@ def _column_twice(plan: dict[str, Any]) -> None:
 
 ODD_PLANS: Mapping[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "table_twice": (_twice, "is there twice"),
-    "column_twice": (_column_twice, "two columns have the same name"),
+    "column_twice": (_column_twice, "column `id` is already in table `air.flights`"),
     "name_is_a_path": (lambda plan: plan["desired"]["tables"][0].update(name="../../x"), "plan"),
-    "key_is_not_there": (lambda plan: plan["desired"]["tables"][0].update(row_keys=["x"]), "no column 'x'"),
+    "key_is_not_there": (lambda plan: plan["desired"]["tables"][0].update(row_keys=["x"]), "no column `x`"),
     "stack_is_a_path": (lambda plan: plan.update(stack="lakes/../../x"), "`stack` is"),
     "stack_is_missing": (lambda plan: plan.pop("stack"), "`stack` is missing"),
     "read_is_a_list": (lambda plan: plan.update(read=[1]), "`read` is a list"),
