@@ -443,22 +443,18 @@ ColumnChange = (
 )
 IndexChange = CreateIndex | DropIndex | RebuildIndex | RenameIndex
 ServiceChange = CreateService | DeleteService | ChangeTrigger | ChangeServiceOptions | MoveServiceToCluster
-TableChange = (
-    CreateTable
-    | DeleteTable
-    | RenameTable
+RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
+PropertyChange = SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
+#: What can change of a table that exists and stays.
+TableAlteration = (
+    RenameTable
     | ColumnChange
-    | ChangeRowKeys
+    | RewriteChange
     | SetUnique
-    | ChangeSortKeys
-    | ChangeSplitPoints
     | ChangeLeafLimit
-    | ChangeStorage
     | IndexChange
     | ServiceChange
-    | SetOnline
-    | SetDeletionProtection
-    | ChangeDescription
-    | ChangeTags
+    | PropertyChange
 )
+TableChange = CreateTable | DeleteTable | TableAlteration
 Change = InstanceChange | TableChange

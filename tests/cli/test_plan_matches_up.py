@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from deployer.errors import InvalidSpecs
 from deployer.plan.render.changes import describe
+from deployer.plan.stages import Stage
 from deployer.specs.editing.write import lake_to_yaml
 from deployer.specs.loading.lake import load_lake
 from deployer.specs.model import Cluster, InstanceSpec, TableSpec
@@ -139,13 +140,13 @@ class Project:
         self.plans: list[dict[str, Any]] = []
         self.names = list(NAMES)
         self.applied: list[tuple[str, str]] = []
-        real = admin._apply
+        real = admin._execute
 
-        def apply(store: Any, root: str, live: Any, spec: TableSpec, change: Any, *more: Any) -> None:
-            real(store, root, live, spec, change, *more)
-            self.applied.append((change.address, describe(change)))
+        def execute(stage: Stage, *more: Any) -> None:
+            real(stage, *more)
+            self.applied += [(change.address, describe(change)) for change in stage.changes]
 
-        monkeypatch.setattr(admin, "_apply", apply)
+        monkeypatch.setattr(admin, "_execute", execute)
 
     def play(self, each: Round) -> None:
         for name, number, choice in each.manual:

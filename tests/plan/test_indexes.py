@@ -13,7 +13,7 @@ from deployer.errors import Position
 from deployer.plan import diff, make_plan
 from deployer.plan.assess.risk import Risk
 from deployer.plan.changes import CreateIndex, DropIndex, IndexChange, RebuildIndex, RenameColumn, RenameIndex
-from deployer.plan.diff.indexes import index_changes
+from deployer.plan.diff.indexes import diff_indexes
 from deployer.plan.planning.cause import cause
 from deployer.plan.render.json_form import plan_as_json
 from deployer.plan.render.terminal import plan_as_tree
@@ -133,7 +133,7 @@ RENAMES: Mapping[str, tuple[list[IndexSpec], list[IndexSpec], list[str]]] = {
 def test_an_index_that_has_only_another_name_is_renamed(case: str) -> None:
     live, desired, expected = RENAMES[case]
     told = []
-    for change in index_changes("table/air.flights", live, desired):
+    for change in diff_indexes("table/air.flights", live, desired):
         match change:
             case CreateIndex(index=index):
                 told.append(f"create {index.name}")

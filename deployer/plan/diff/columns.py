@@ -26,7 +26,7 @@ from deployer.specs.types.types import Column, ColumnType, FixedSizeList, ListOf
 def diff_columns(
     address: str, live: Sequence[Column], desired: Sequence[Column], parent: ColumnPath = ()
 ) -> Iterator[ColumnChange]:
-    """Changes that turn `live` into `desired`, in the order in which they can be applied; drops go anywhere behind.
+    """Changes that turn `live` into `desired`; `deployer.plan.stages` gives them their order among all of a table's.
 
     A desired column is the live one of its name, else the live one that its `renamed_from` names, else new.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from deployer.plan.changes import (
     ColumnChange,
@@ -17,18 +17,10 @@ from deployer.plan.changes import (
 from deployer.specs.model import IndexSpec
 
 
-@dataclass(frozen=True, slots=True)
-class IndexDiff:
-    """Changes of indexes: `dropped` go before columns do, `built` come after the changes of columns."""
-
-    dropped: tuple[DropIndex, ...]
-    built: tuple[CreateIndex | RebuildIndex | RenameIndex, ...]
-
-
 def diff_indexes(
     address: str, live: Iterable[IndexSpec], desired: Sequence[IndexSpec], columns: Sequence[ColumnChange] = ()
-) -> IndexDiff:
-    """What differs between two tables' indexes, whose columns change by `columns`.
+) -> tuple[IndexChange, ...]:
+    """What differs between two tables' indexes, whose columns change by `columns`; those to drop come first.
 
     An index follows its column's new name. One that then has only another name than a declared one is renamed, as one
     that is named after its column.
@@ -41,13 +33,7 @@ def diff_indexes(
     existing |= {change.after.name: change.after for change in renames}
     wanted = {index.name for index in desired}
     dropped = tuple(DropIndex(address, index) for name, index in before.items() if name not in wanted)
-    return IndexDiff(dropped, (*renames, *_built(address, existing, desired)))
-
-
-def index_changes(address: str, live: Sequence[IndexSpec], desired: Sequence[IndexSpec]) -> tuple[IndexChange, ...]:
-    """All changes of indexes where columns stay as they are."""
-    found = diff_indexes(address, live, desired)
-    return (*found.dropped, *found.built)
+    return (*dropped, *renames, *_built(address, existing, desired))
 
 
 def _renames(address: str, existing: Mapping[str, IndexSpec], desired: Sequence[IndexSpec]) -> Iterator[RenameIndex]:

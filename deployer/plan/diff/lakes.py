@@ -5,7 +5,7 @@ The provider's diff and the preview both call `diff` and only translate what it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from deployer.plan.changes import (
     Change,
@@ -21,29 +21,24 @@ from deployer.plan.changes import (
     ChangeStateBackend,
     ChangeStorage,
     ChangeTags,
-    ColumnChange,
-    ConvertColumn,
     CreateInstance,
     CreateTable,
     DeleteInstance,
     DeleteTable,
-    DropColumn,
-    RelaxNullability,
     RenameColumn,
     RenameTable,
     SetDeletionProtection,
     SetOnline,
     SetUnique,
-    WidenColumn,
+    TableAlteration,
 )
 from deployer.plan.diff.columns import diff_columns
 from deployer.plan.diff.indexes import diff_indexes
 from deployer.plan.diff.services import service_changes
 from deployer.plan.graph.build import Spec
+from deployer.plan.stages import in_order
 from deployer.specs.model import InstanceSpec, TableSpec
 from deployer.specs.types.types import Column
-
-Keys = tuple[str, ...]
 
 
 def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tuple[Change, ...]:
@@ -66,7 +61,7 @@ def diff(live: Spec | None, desired: Spec | None, *, read: bool = False) -> tupl
         case InstanceSpec(), InstanceSpec():
             return tuple(_diff_instance(live, desired, read))
         case TableSpec(), TableSpec():
-            return tuple(_diff_table(live, desired))
+            return diff_tables(live, desired)
         case _:
             raise TypeError(f"cannot compare {type(live).__name__} with {type(desired).__name__}")
 
@@ -84,79 +79,49 @@ def _diff_instance(live: InstanceSpec, desired: InstanceSpec, read: bool) -> Ite
         yield ChangeClusters(address, live.clusters, desired.clusters)
     if live.notify != desired.notify:
         yield ChangeNotify(address, live.notify, desired.notify)
-    yield from _diff_words(live, desired)
+    yield from _diff_annotations(live, desired)
 
 
-def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[Change]:
+def diff_tables(live: TableSpec, desired: TableSpec) -> tuple[TableAlteration, ...]:
+    """Changes that turn the live table into the desired one, in the order of `deployer.plan.stages`."""
+    return in_order(_diff_table(live, desired), desired)
+
+
+def _diff_table(live: TableSpec, desired: TableSpec) -> Iterator[TableAlteration]:
     address = desired.address
     if live.full_name != desired.full_name:
         yield RenameTable(address, live.full_name, desired.full_name)
     columns = tuple(diff_columns(address, live.columns, desired.columns))
-    indexes = diff_indexes(address, live.indexes, desired.indexes, columns)
-    yield from indexes.dropped
+    yield from columns
     names = {each.column[0]: each.after for each in columns if isinstance(each, RenameColumn) and len(each.column) == 1}
     row_keys, sort_keys = (tuple(names.get(key, key) for key in keys) for keys in (live.row_keys, live.sort_keys))
-    first, with_keys, later = _around_keys(columns, row_keys, sort_keys, desired)
-    yield from first
-    yield from with_keys
-    if live.unique and not desired.unique:
-        yield SetUnique(address, False)
     if row_keys != desired.row_keys:
         kept = live.unique and desired.unique and not set(row_keys) <= set(desired.row_keys)
         yield ChangeRowKeys(address, row_keys, desired.row_keys, kept)
-    if desired.unique and not live.unique:
-        yield SetUnique(address, True, desired.row_keys)
+    if desired.unique != live.unique:
+        yield SetUnique(address, desired.unique, desired.row_keys if desired.unique else ())
     if sort_keys != desired.sort_keys:
         yield ChangeSortKeys(address, sort_keys, desired.sort_keys)
     if live.split_points != desired.split_points:
         types = {column.name: column.type for column in desired.columns}
-        told = row_keys == desired.row_keys or desired.split_points
+        comparable = row_keys == desired.row_keys or desired.split_points
         there = all(name in types for name in desired.row_keys)  # others may have dropped a key's column
-        keys = tuple(Column(name, types[name]) for name in desired.row_keys if told and there)
+        keys = tuple(Column(name, types[name]) for name in desired.row_keys if comparable and there)
         yield ChangeSplitPoints(address, live.split_points, desired.split_points, keys)
     if live.max_rows_per_leaf != desired.max_rows_per_leaf:
         yield ChangeLeafLimit(address, live.max_rows_per_leaf, desired.max_rows_per_leaf)
     if live.storage != desired.storage:
         yield ChangeStorage(address, live.storage, desired.storage)
-    yield from later
-    yield from indexes.built
+    yield from diff_indexes(address, live.indexes, desired.indexes, columns)
     yield from service_changes(address, live.services, desired.services)
     if live.online != desired.online:
         yield SetOnline(address, desired.online)
     if live.deletion_protection != desired.deletion_protection:
         yield SetDeletionProtection(address, desired.deletion_protection)
-    yield from _diff_words(live, desired)
+    yield from _diff_annotations(live, desired)
 
 
-def _around_keys(
-    columns: Iterable[ColumnChange], row_keys: Keys, sort_keys: Keys, desired: TableSpec
-) -> tuple[list[ColumnChange], list[ColumnChange], list[ColumnChange]]:
-    """Changes of columns to make before those of keys, with them in one rewrite, and after them.
-
-    The type of a column stays while rows are in its order; a row key is never null. Columns are dropped last: until
-    then nothing is lost, keys do not want them any more, and no table or struct is left without any column.
-    """
-    first: list[ColumnChange] = []
-    with_keys: list[ColumnChange] = []
-    later: list[ColumnChange] = []
-    drops: list[ColumnChange] = []
-    for change in columns:
-        name = change.column[0] if len(change.column) == 1 else ""
-        match change:
-            case DropColumn():
-                drops.append(change)
-            case WidenColumn() if name in row_keys and name in desired.row_keys:
-                with_keys.append(change)
-            case WidenColumn() | ConvertColumn() | RelaxNullability() if name in row_keys or (
-                name in sort_keys and name not in (*desired.row_keys, *desired.sort_keys)
-            ):
-                later.append(change)
-            case _:
-                first.append(change)
-    return first, with_keys, [*later, *drops]
-
-
-def _diff_words(live: Spec, desired: Spec) -> Iterator[Change]:
+def _diff_annotations(live: Spec, desired: Spec) -> Iterator[ChangeDescription | ChangeTags]:
     if live.description != desired.description:
         yield ChangeDescription(desired.address, live.description, desired.description)
     if live.tags != desired.tags:

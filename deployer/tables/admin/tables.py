@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from deployer.datasets.errors import storage_errors
 from deployer.datasets.storage.options import storage_options
@@ -18,8 +18,9 @@ from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.declared_properties import declare, declared_properties
 from deployer.live.model import LiveTable
 from deployer.plan import changes as c
+from deployer.plan import stages as s
 from deployer.plan.assess.unsupported import kept_keys, refusal, refuse_unsupported
-from deployer.plan.diff.lakes import diff
+from deployer.plan.diff.lakes import diff_tables
 from deployer.specs.model import TableSpec
 from deployer.specs.types.arrow import arrow_schema
 from deployer.state.commits import Part
@@ -32,7 +33,7 @@ from deployer.state.log.updates import (
     SetTableStatus,
 )
 from deployer.state.model.declared_properties import MAX_ROWS_PER_LEAF, UNIQUE
-from deployer.state.model.entities import INSTANCE_LOG, TableEntry
+from deployer.state.model.entities import INSTANCE_LOG, JSON, TableEntry
 from deployer.state.model.location import new_location
 from deployer.state.store import StateStore
 from deployer.state.transactions.tables import to_register, to_rename
@@ -41,9 +42,7 @@ from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.admin.deletion import delete_table, remove_unfinished
 from deployer.tables.admin.services import apply_service_change, first_services
 from deployer.tables.indexes.apply import apply_index_change, settle_indexes
-from deployer.tables.inspect.protection import (
-    require_as_planned,
-)
+from deployer.tables.inspect.protection import require_as_planned
 from deployer.tables.inspect.recorded import recorded_table
 from deployer.tables.partitions.split_points import declared_partitions
 from deployer.tables.schema.apply import apply_column_change
@@ -123,10 +122,10 @@ def update_table(
     `renamed`: a plan showed that this is the table, whatever its name is. Without that, a table whose name `spec` does
     not know may differ by that name alone.
 
-    Each change is complete on its own: a failure leaves those before it done and the others to the next call. What is
-    too much for one process is rewritten by `with_spark`, where it is given; a table with rows is rewritten by
-    `elsewhere`, where that is. `planned_with` is the table that a plan was made of: raises Conflict when it is declared
-    otherwise by now. Its rows may be others.
+    Changes are made in the stages of `deployer.plan.stages`. Each change is complete on its own: after a failure, the
+    next call makes those that are left. `with_spark`, where given, rewrites what is too much for one process;
+    `elsewhere`, where given, rewrites a table with rows. `planned_with` is the table that a plan was made of: raises
+    Conflict when its declaration has changed since; its rows may have.
     """
     entry = store.instance().tables.get(table_id)
     if entry is None or entry.status != "active":
@@ -134,7 +133,7 @@ def update_table(
     live = recorded_table(store, root, entry)
     if planned_with is not None:
         require_as_planned(planned_with, live.spec)
-    changes = diff(live.spec, spec)
+    changes = diff_tables(live.spec, spec)
     if (
         not renamed
         and entry.full_name not in (spec.full_name, spec.former_name)
@@ -155,7 +154,7 @@ def update_table(
         )
 
         live = redeclare_empty(store, root, live, spec, changes)
-        changes = diff(live.spec, spec)
+        changes = diff_tables(live.spec, spec)
 
     def rewrite() -> None:
         if elsewhere is not None and live.statistics.rows:
@@ -165,10 +164,8 @@ def update_table(
 
         rewrite_table(store, root, table_id, spec, with_spark, on_progress)
 
-    for change in changes:
-        _apply(store, root, live, spec, change, rewrite, on_progress)
-    if changes and spec.indexes:
-        settle_indexes(store, root, table_id, spec, on_progress)
+    for stage in s.stages(changes, spec):
+        _execute(stage, store, root, live.table_id, spec, rewrite, on_progress)
 
 
 def _register(store: StateStore, spec: TableSpec) -> TableEntry:
@@ -207,80 +204,65 @@ def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.Lanc
         )
 
 
-def _apply(
+def _execute(
+    stage: s.Stage,
     store: StateStore,
     root: str,
-    live: LiveTable,
+    table_id: str,
     spec: TableSpec,
-    change: c.Change,
     rewrite: Callable[[], None],
     on_progress: OnProgress,
 ) -> None:
-    """Apply one change, on the way to `spec`, that `refuse_unsupported` let through."""
-    if isinstance(change, c.ServiceChange):
-        apply_service_change(store, live.table_id, change)
-        return
-    match change:
-        case c.WidenColumn(column=(name,)) if name in spec.row_keys and name in _row_keys(store, live):
-            rewrite()
-        case (
-            c.AddColumn()
-            | c.DropColumn()
-            | c.RenameColumn()
-            | c.WidenColumn()
-            | c.ConvertColumn()
-            | c.RelaxNullability()
-            | c.TightenNullability()
-            | c.ReorderColumns()
-            | c.ChangeColumnDescription()
-            | c.ChangeColumnDefault()
-            | c.ChangeColumnSource()
-        ):
-            apply_column_change(store, root, live.table_id, spec, change, on_progress)
-        case c.RenameTable():
+    """Execute one stage on the way to `spec`, whose changes `refuse_unsupported` let through."""
+    match stage:
+        case s.RenameTable():
             store.commit(
                 INSTANCE_LOG,
-                [RenameTable(live.table_id, spec.database, spec.name)],
-                to_rename(live.table_id, spec.database, spec.name),
+                [RenameTable(table_id, spec.database, spec.name)],
+                to_rename(table_id, spec.database, spec.name),
             )
-        case c.ChangeRowKeys() | c.ChangeSortKeys() | c.ChangeSplitPoints() | c.ChangeStorage():
-            rewrite()  # the first of them does what all of them say
-        case c.SetUnique(unique=True):
-            declare_unique(store, root, live.table_id, change)
-        case c.SetUnique():
-            declare(store, live.table_id, {UNIQUE: None})
-        case c.ChangeLeafLimit(after=limit):
-            declare(store, live.table_id, {MAX_ROWS_PER_LEAF: limit})
-        case c.CreateIndex() | c.DropIndex() | c.RebuildIndex() | c.RenameIndex():
-            apply_index_change(store, root, live.table_id, change, on_progress)
+        case s.DropIndexes(changes):
+            for drop in changes:
+                apply_index_change(store, root, table_id, drop, on_progress)
+        case s.EvolveSchema(columns) | s.EvolveFormerKeys(columns) | s.DropColumns(columns):
+            for column in columns:
+                apply_column_change(store, root, table_id, spec, column, on_progress)
+        case s.DropUnique():
+            declare(store, table_id, {UNIQUE: None})
+        case s.RewriteTable():
+            rewrite()
+        case s.SetConstraints(constraints):
+            for constraint in constraints:
+                match constraint:
+                    case c.SetUnique():
+                        declare_unique(store, root, table_id, constraint)
+                    case c.ChangeLeafLimit(after=limit):
+                        declare(store, table_id, {MAX_ROWS_PER_LEAF: limit})
+                    case _:
+                        assert_never(constraint)
+        case s.BuildIndexes(indexes):
+            for index in indexes:
+                apply_index_change(store, root, table_id, index, on_progress)
+            settle_indexes(store, root, table_id, spec, on_progress)
+        case s.ChangeServices(services):
+            for service in services:
+                apply_service_change(store, table_id, service)
+        case s.SetProperties(properties):
+            for change in properties:
+                store.commit(table_id, [SetTableProperties(_property(change))])
+        case _:
+            assert_never(stage)
+
+
+def _property(change: c.PropertyChange) -> dict[str, JSON]:
+    match change:
         case c.SetOnline(online=online):
-            _set(store, live, online=online)
+            return {"online": online}
         case c.SetDeletionProtection(protected=protected):
-            _set(store, live, deletion_protection=protected)
+            return {"deletion_protection": protected}
         case c.ChangeDescription(after=description):
-            _set(store, live, description=description)
+            return {"description": description}
         case c.ChangeTags(after=tags):
-            _set(store, live, tags=dict(tags))
-        case (
-            c.CreateTable()
-            | c.DeleteTable()
-            | c.CreateInstance()
-            | c.DeleteInstance()
-            | c.ChangeRoot()
-            | c.ChangeStateBackend()
-            | c.ChangeEngine()
-            | c.ChangeClusters()
-            | c.ChangeNotify()
-        ):
-            raise TypeError(f"{type(change).__name__} is not a change of a live table that can be applied")
+            return {"tags": dict(tags)}
         case _:
             assert_never(change)
-
-
-def _row_keys(store: StateStore, live: LiveTable) -> tuple[str, ...]:
-    """As they are called by now."""
-    return store.table(live.table_id).properties.row_keys
-
-
-def _set(store: StateStore, live: LiveTable, **changes: Any) -> None:
-    store.commit(live.table_id, [SetTableProperties(changes)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 from deployer.datasets.indexes import live_indexes
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.plan import changes as c
-from deployer.plan.diff.indexes import index_changes
+from deployer.plan.diff.indexes import diff_indexes
 from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import build_index, drop_index
 from deployer.tables.indexes.rename import rename_index
@@ -37,5 +37,5 @@ def settle_indexes(
 ) -> None:
     """Build what the spec has and the table lacks, such as an index that went with a column's old type."""
     live = live_indexes(refresh(store, root, table_id))
-    for change in index_changes(spec.address, live, spec.indexes):
+    for change in diff_indexes(spec.address, live, spec.indexes):
         apply_index_change(store, root, table_id, change, on_progress)
