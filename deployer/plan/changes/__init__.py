@@ -1,0 +1,146 @@
+"""What can change in a lake: one frozen class for each kind of change, in one closed union.
+
+A change says what is different, never how it is applied (deployer.tables) or how it is shown
+(deployer.plan.render.changes). `kind` is the name of the class in JSON, in policies and in docs/changes.md: it stays
+when the class is renamed. `address` is the resource; `column` is the path of names from the table's top-level column to
+the nested field.
+"""
+
+from __future__ import annotations
+
+from deployer.plan.changes.columns import (
+    AddColumn,
+    ChangeColumnDefault,
+    ChangeColumnDescription,
+    ChangeColumnSource,
+    ColumnChange,
+    ColumnPath,
+    ConvertColumn,
+    DropColumn,
+    RelaxNullability,
+    RenameColumn,
+    ReorderColumns,
+    TightenNullability,
+    WidenColumn,
+)
+from deployer.plan.changes.indexes import (
+    CreateIndex,
+    DropIndex,
+    IndexChange,
+    RebuildIndex,
+    RenameIndex,
+)
+from deployer.plan.changes.instance import (
+    ChangeClusters,
+    ChangeEngine,
+    ChangeNotify,
+    ChangeRoot,
+    ChangeStateBackend,
+    CreateInstance,
+    DeleteInstance,
+)
+from deployer.plan.changes.services import (
+    ChangeServiceOptions,
+    ChangeTrigger,
+    CreateService,
+    DeleteService,
+    MoveServiceToCluster,
+    ServiceChange,
+)
+from deployer.plan.changes.table import (
+    ChangeDescription,
+    ChangeLeafLimit,
+    ChangeRowKeys,
+    ChangeSortKeys,
+    ChangeSplitPoints,
+    ChangeStorage,
+    ChangeTags,
+    CreateTable,
+    DeleteTable,
+    RenameTable,
+    SetDeletionProtection,
+    SetOnline,
+    SetUnique,
+    SplitPoints,
+)
+
+__all__ = [
+    "AddColumn",
+    "Change",
+    "ChangeClusters",
+    "ChangeColumnDefault",
+    "ChangeColumnDescription",
+    "ChangeColumnSource",
+    "ChangeDescription",
+    "ChangeEngine",
+    "ChangeLeafLimit",
+    "ChangeNotify",
+    "ChangeRoot",
+    "ChangeRowKeys",
+    "ChangeServiceOptions",
+    "ChangeSortKeys",
+    "ChangeSplitPoints",
+    "ChangeStateBackend",
+    "ChangeStorage",
+    "ChangeTags",
+    "ChangeTrigger",
+    "ColumnChange",
+    "ColumnPath",
+    "ConvertColumn",
+    "CreateIndex",
+    "CreateInstance",
+    "CreateService",
+    "CreateTable",
+    "DeleteInstance",
+    "DeleteService",
+    "DeleteTable",
+    "DropColumn",
+    "DropIndex",
+    "IndexChange",
+    "InstanceChange",
+    "MoveServiceToCluster",
+    "PropertyChange",
+    "RebuildIndex",
+    "RelaxNullability",
+    "RenameColumn",
+    "RenameIndex",
+    "RenameTable",
+    "ReorderColumns",
+    "RewriteChange",
+    "ServiceChange",
+    "SetDeletionProtection",
+    "SetOnline",
+    "SetUnique",
+    "SplitPoints",
+    "TableAlteration",
+    "TableChange",
+    "TightenNullability",
+    "WidenColumn",
+]
+
+InstanceChange = (
+    CreateInstance
+    | DeleteInstance
+    | ChangeRoot
+    | ChangeStateBackend
+    | ChangeEngine
+    | ChangeClusters
+    | ChangeNotify
+    | ChangeDescription
+    | ChangeTags
+)
+RewriteChange = WidenColumn | ChangeRowKeys | ChangeSortKeys | ChangeSplitPoints | ChangeStorage
+PropertyChange = SetOnline | SetDeletionProtection | ChangeDescription | ChangeTags
+#: What can change of a table that exists and stays.
+TableAlteration = (
+    RenameTable
+    | ColumnChange
+    | RewriteChange
+    | SetUnique
+    | ChangeLeafLimit
+    | IndexChange
+    | ServiceChange
+    | PropertyChange
+)
+TableChange = CreateTable | DeleteTable | TableAlteration
+Change = InstanceChange | TableChange

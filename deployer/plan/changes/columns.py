@@ -1,0 +1,138 @@
+"""Changes of columns. `column` is the path of names from the table's top-level column to the nested field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deployer.specs.types.types import Column, ColumnType
+
+ColumnPath = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    """`after` names the sibling that it follows in the spec, None for the first."""
+
+    kind = "AddColumn"
+
+    address: str
+    column: ColumnPath
+    definition: Column
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    kind = "DropColumn"
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class RenameColumn:
+    """`column` is the path before; `after` the new last name."""
+
+    kind = "RenameColumn"
+
+    address: str
+    column: ColumnPath
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class WidenColumn:
+    """Every value of `before` is a value of `after`."""
+
+    kind = "WidenColumn"
+
+    address: str
+    column: ColumnPath
+    before: ColumnType
+    after: ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertColumn:
+    """Some values of `before` may have no value of `after`; `using` is the SQL expression that gives the new ones."""
+
+    kind = "ConvertColumn"
+
+    address: str
+    column: ColumnPath
+    before: ColumnType
+    after: ColumnType
+    using: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RelaxNullability:
+    kind = "RelaxNullability"
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class TightenNullability:
+    kind = "TightenNullability"
+    address: str
+    column: ColumnPath
+
+
+@dataclass(frozen=True, slots=True)
+class ReorderColumns:
+    """`before` and `after` order the columns that both sides have, under the struct `column` (empty: the table)."""
+
+    kind = "ReorderColumns"
+
+    address: str
+    column: ColumnPath
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumnDescription:
+    kind = "ChangeColumnDescription"
+    address: str
+    column: ColumnPath
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumnDefault:
+    """The SQL expression for rows that come without the column; empty: they get null."""
+
+    kind = "ChangeColumnDefault"
+
+    address: str
+    column: ColumnPath
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeColumnSource:
+    """The name that the column has in files; None: its own."""
+
+    kind = "ChangeColumnSource"
+
+    address: str
+    column: ColumnPath
+    before: str | None
+    after: str | None
+
+
+ColumnChange = (
+    AddColumn
+    | DropColumn
+    | RenameColumn
+    | WidenColumn
+    | ConvertColumn
+    | RelaxNullability
+    | TightenNullability
+    | ReorderColumns
+    | ChangeColumnDescription
+    | ChangeColumnDefault
+    | ChangeColumnSource
+)

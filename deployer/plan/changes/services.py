@@ -1,0 +1,63 @@
+"""Changes of a table's services."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployer.specs.model import ServiceSpec, Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class CreateService:
+    kind = "CreateService"
+    address: str
+    service: ServiceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteService:
+    kind = "DeleteService"
+    address: str
+    service: ServiceSpec
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTrigger:
+    """When a service runs; None: on demand only. `service` is its kind."""
+
+    kind = "ChangeTrigger"
+
+    address: str
+    service: str
+    before: Trigger | None
+    after: Trigger | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeServiceOptions:
+    """`before_raw` and `after_raw`: whether the options are texts that nobody checked."""
+
+    kind = "ChangeServiceOptions"
+
+    address: str
+    service: str
+    before: Mapping[str, object]
+    after: Mapping[str, object]
+    before_raw: bool = False
+    after_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MoveServiceToCluster:
+    """None: the cluster that jobs of the table have otherwise."""
+
+    kind = "MoveServiceToCluster"
+
+    address: str
+    service: str
+    before: str | None
+    after: str | None
+
+
+ServiceChange = CreateService | DeleteService | ChangeTrigger | ChangeServiceOptions | MoveServiceToCluster

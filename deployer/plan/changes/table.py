@@ -1,0 +1,134 @@
+"""Changes of a table, its keys, storage and properties. Instances have descriptions and tags too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deployer.specs.model import KeyValue, Storage, TableSpec
+from deployer.specs.types.types import Column
+
+SplitPoints = tuple[tuple[KeyValue, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    kind = "CreateTable"
+    address: str
+    spec: TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTable:
+    """`name` is the table's `database.name` where that is not the one of its address: somebody renamed it."""
+
+    kind = "DeleteTable"
+
+    address: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    """A new name or another database; `before` and `after` are `database.name`."""
+
+    kind = "RenameTable"
+
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRowKeys:
+    """`unique`: no two rows may have the same new keys, which the old ones do not show."""
+
+    kind = "ChangeRowKeys"
+
+    address: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetUnique:
+    """Whether no two rows may have the same row keys; `keys` are those keys where they may not."""
+
+    kind = "SetUnique"
+
+    address: str
+    unique: bool
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSortKeys:
+    kind = "ChangeSortKeys"
+    address: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSplitPoints:
+    kind = "ChangeSplitPoints"
+    address: str
+    before: SplitPoints
+    after: SplitPoints
+    keys: tuple[Column, ...] = ()  #: names and types of the row keys that split points have values of
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLeafLimit:
+    """How many rows a leaf may hold before it is split after a load; None: no limit."""
+
+    kind = "ChangeLeafLimit"
+
+    address: str
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeStorage:
+    kind = "ChangeStorage"
+    address: str
+    before: Storage
+    after: Storage
+
+
+@dataclass(frozen=True, slots=True)
+class SetOnline:
+    kind = "SetOnline"
+    address: str
+    online: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetDeletionProtection:
+    kind = "SetDeletionProtection"
+    address: str
+    protected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDescription:
+    """The description of a table or an instance."""
+
+    kind = "ChangeDescription"
+
+    address: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTags:
+    """The tags of a table or an instance."""
+
+    kind = "ChangeTags"
+
+    address: str
+    before: Mapping[str, str]
+    after: Mapping[str, str]
