@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.compact import compared, make, timing
 from benchmarks.report import print_heading, print_ratio, print_table
-from deployer.specs.values.sizes import bytes_of
+from deployer.text.units import parse_size
 
 COLUMNS = ["dest", "time_hour"]
 ZORDER, HILBERT, KEYED, DELTA = (
@@ -158,10 +158,10 @@ def main() -> None:
     parser.add_argument("--where", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        one(given.one, given.where, bytes_of(given.target))
+        one(given.one, given.where, parse_size(given.target))
         return
     if given.read:
-        read(given.read, given.where, bytes_of(given.target))
+        read(given.read, given.where, parse_size(given.target))
         return
     folder = Path(tempfile.mkdtemp(prefix="deployer-bench-"))
     try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal, cast
 
 from deployer.specs.serialized.specs import storage_from_json
-from deployer.specs.values.durations import hours_of
 from deployer.state.model.entities import TableState
 from deployer.state.model.location import Location
+from deployer.text.units import parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class FormerDataset:
 
 
 def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
-    """Those that the table has. Raises InvalidInput when what it declares to keep them for is no length of time."""
+    """The table's former datasets. Raises InvalidInput when its `keep_replaced_for` is not a valid duration."""
     found = [each for each in state.datasets if each.status in ("retired", "writing")]
     return tuple(
         FormerDataset(
@@ -52,4 +53,5 @@ def former_datasets(state: TableState) -> tuple[FormerDataset, ...]:
 
 def kept_ms(state: TableState) -> int:
     """How long a table's retired datasets are kept, in milliseconds."""
-    return hours_of(storage_from_json(state.properties.storage).keep_replaced_for) * 3_600_000
+    kept_for = parse_duration(storage_from_json(state.properties.storage).keep_replaced_for)
+    return kept_for // timedelta(milliseconds=1)

@@ -13,14 +13,14 @@ from deployer.datasets.storage.places import dataset_uri
 from deployer.files.json_values import JSON
 from deployer.services.definition import ServiceDefinition, Work, options_of
 from deployer.specs.schema.services import all_options, declared_options
-from deployer.specs.values.durations import hours_of
 from deployer.state.model.services import Figures, FinalStatus
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.tables.admin.deletion import stored
 from deployer.tables.collect.garbage import GRACE, Collected, collect
 from deployer.tables.collect.versions import OldVersions
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
-from deployer.text.formatting import count, duration, size
+from deployer.text.formatting import count, size
+from deployer.text.units import describe_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CleanOptions:
     def of(declared: Mapping[str, Any]) -> CleanOptions:
         """From options of the service, as specs write them; those that are left out have their defaults."""
         options = all_options("CLEAN", declared_options("CLEAN", declared))
-        age = dt.timedelta(hours=hours_of(options["older_than"]))
+        age = parse_duration(options["older_than"])
         return CleanOptions(age, options["keep_versions"], options["dry_run"])
 
 
@@ -107,7 +107,7 @@ def clean(
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:
         why = (
-            f"{count(before.versions, 'version')}: none is older than {duration(options.older_than)}, beyond the "
+            f"{count(before.versions, 'version')}: none is older than {describe_duration(options.older_than)}, beyond the "
             f"newest {options.keep_versions:,} and without a savepoint, tag, branch or running work, "
             "and no file is left that no version needs"
         )

@@ -11,8 +11,8 @@ from deployer.errors import InvalidInput
 from deployer.specs.rules import Rule
 from deployer.specs.types.column_names import NameFault, name_fault, path_fault
 from deployer.specs.types.parser import BadType, read_type
-from deployer.specs.values.sizes import bytes_of
 from deployer.specs.values.target_server import server_of
+from deployer.text.units import parse_size
 
 
 class FormatFault(NamedTuple):
@@ -35,7 +35,7 @@ def _column_name(fault_of: Callable[[str], NameFault | None], text: object, labe
 
 def _size(size: object, label: str) -> FormatFault | None:
     try:
-        bytes_of(size)
+        parse_size(size)
     except InvalidInput as error:
         return FormatFault(f"{label} cannot be `{size}`", error.remedy)
     return None

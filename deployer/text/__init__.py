@@ -1,1 +1,1 @@
-"""Text that people read: formatted numbers, escapes of what others wrote, masks of secrets."""
+"""Text that people read and write: numbers, sizes and durations, escapes of what others wrote, masks of secrets."""

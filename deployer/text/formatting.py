@@ -1,4 +1,4 @@
-"""Numbers, sizes, durations and times as people read them."""
+"""Numbers, sizes and times as people read them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ def size(number: int) -> str:
 def about_size(number: int, *, about: bool) -> str:
     """`size`, marked where the bytes are reckoned: `about 1.5 MB`."""
     return f"about {size(number)}" if about else size(number)
-
-
-def duration(span: dt.timedelta) -> str:
-    """A span in whole days, else in hours: `7 days`, `36 hours`."""
-    hours = round(span.total_seconds() / 3600)
-    return count(hours, "hour") if hours % 24 else count(hours // 24, "day")
 
 
 def percentage(share: float) -> str:

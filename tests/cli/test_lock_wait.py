@@ -87,4 +87,4 @@ def test_it_is_refused_when_the_time_is_over(
 def test_a_length_of_time_has_a_unit(project: Path, deployer: Deployer, text: str) -> None:
     ran = deployer("up", "--yes", f"--lock-timeout={text}")
     assert ran.code == 1
-    assert f"--lock-timeout: '{text}' is no length of time; write it as 90s, 5m or 1h" in ran.err
+    assert f"--lock-timeout: '{text}' is not a valid duration; write it as 90s, 5m or 1h" in ran.err

@@ -34,7 +34,7 @@ def test_bad_input_is_said(loaded: Run) -> None:  # noqa: F811
     for arguments, words in (
         (("create", "one"), "there is a savepoint one already (air.flights)"),
         (("create", "a/b"), "a savepoint cannot be called 'a/b'"),
-        (("create", "two", "--expires", "soon"), "'soon' is no length of time"),
+        (("create", "two", "--expires", "soon"), "'soon' is not a valid duration"),
         (("create", "two", "--table", "flihgts"), "did you mean"),
         (("delete", "two"), "there is no savepoint two; there are one"),
     ):

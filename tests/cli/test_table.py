@@ -308,7 +308,7 @@ REFUSED: dict[str, tuple[tuple[str, ...], int, str]] = {
     "two things at once": (("split", "flights", "--dry-run", "--write-spec"), 1, "give one of them"),
     "no partition": (("files", "flights", "--partition", "x"), 1, "there is no partition 'x'"),
     "too short a grace": (("gc", "--grace", "0h"), 1, "--grace 0h is too short"),
-    "no length of time": (("gc", "--grace", "soon"), 1, "--grace: 'soon' is no length of time"),
+    "no length of time": (("gc", "--grace", "soon"), 1, "--grace: 'soon' is not a valid duration"),
     "versions younger than the grace": (("gc", "--versions-older-than", "1d"), 3, "for the grace period at least"),
     "a table that is there": (("add", "air.planes", "--column", "id:int64"), 1, "the specs declare it already"),
     "no such type": (("add", "air.x", "--column", "id:int65"), 1, "unknown type `int65`; did you mean int64?"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deployer.engine.program.requests import parse_duration
+from deployer.engine.program.requests import timeout_seconds
 from deployer.engine.program.service import RefusedCall
 from deployer.engine.values import values as v
 from deployer.engine.values.assets import hashed, with_hashes
@@ -123,13 +123,13 @@ def test_ignored_changes_take_the_old_values(
 
 @pytest.mark.parametrize(("text", "seconds"), [("5m", 300.0), ("1h30m", 5400.0), ("1.5s", 1.5), ("250ms", 0.25)])
 def test_durations(text: str, seconds: float) -> None:
-    assert parse_duration(text) == seconds
+    assert timeout_seconds(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["5", "m", "5 m", "five"])
 def test_bad_durations_are_refused(text: str) -> None:
-    with pytest.raises(RefusedCall, match="is no duration"):
-        parse_duration(text)
+    with pytest.raises(RefusedCall, match="is not a valid duration"):
+        timeout_seconds(text)
 
 
 def test_assets_have_the_hash_of_their_contents(tmp_path: Path) -> None:

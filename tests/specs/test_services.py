@@ -19,7 +19,7 @@ from deployer.specs.serialized.service_options import options_from_text
 from deployer.specs.serialized.services import service_from_json, service_to_json
 from deployer.specs.serialized.specs import table_from_json, table_to_json
 from deployer.specs.values.schedules import firing_times
-from deployer.specs.values.sizes import bytes_of, format_size
+from deployer.text.units import exact_size, parse_size
 
 
 def lake(folder: Path, services: str, of_all: str = "{}") -> Lake:
@@ -171,8 +171,8 @@ def test_a_service_is_never_an_empty_mapping(kind: str) -> None:
 
 def test_sizes_in_words_are_exact() -> None:
     for size in (1, 999, 1000, 1024, 256_000_000, 2**31, 1_234_567, 2**50):
-        assert bytes_of(format_size(size)) == size
-    assert [format_size(size) for size in (256_000_000, 2**30, 1_234_567)] == ["256MB", "1GiB", "1234567"]
+        assert parse_size(exact_size(size)) == size
+    assert [exact_size(size) for size in (256_000_000, 2**30, 1_234_567)] == ["256MB", "1GiB", "1234567"]
 
 
 def test_a_schedule_keeps_its_zones_clock() -> None:

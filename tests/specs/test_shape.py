@@ -26,9 +26,9 @@ from deployer.specs.validation.faults import Shape, definition_shape
 from deployer.specs.validation.messages import KEYWORDS, shape_problems
 from deployer.specs.validation.plain_values import as_node
 from deployer.specs.validation.validate import check_shape
-from deployer.specs.values.sizes import bytes_of
 from deployer.specs.values.target_server import server_of
 from deployer.specs.yaml.nodes import Node, parse_yaml
+from deployer.text.units import parse_size
 
 TESTS = Path(__file__).parent
 SPECS = TESTS.parents[1] / "specs"
@@ -43,7 +43,7 @@ def _is_column_type(value: object) -> bool:
 
 @formats.checks("bytes", raises=InvalidInput)
 def _is_size(value: object) -> bool:
-    return not isinstance(value, str) or bytes_of(value) > 0
+    return not isinstance(value, str) or parse_size(value) > 0
 
 
 @formats.checks("server-uri", raises=InvalidInput)

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from deployer.app.stack.engine import held
-from deployer.app.stack.lengths_of_time import seconds_of
 from deployer.app.workspace import Workspace
 from deployer.console.output import note
 from deployer.errors import Conflict
 from deployer.specs.model import Lake
+from deployer.text.units import OPTION_DURATION, parse_duration
 
 _POLL = (0.2, 0.6)  #: seconds between two looks at the lock, by chance, so that several who wait do not meet
 
@@ -23,7 +23,9 @@ def held_in_time(workspace: Workspace, lake: Lake, timeout: str | None) -> Itera
 
     Raises Conflict, naming who has it, when the time is over, and at once without a `timeout`.
     """
-    end = time.monotonic() + seconds_of(timeout, "--lock-timeout") if timeout is not None else None
+    end = None
+    if timeout is not None:
+        end = time.monotonic() + parse_duration(timeout, OPTION_DURATION, option="--lock-timeout").total_seconds()
     with ExitStack() as stack:
         said = ""
         while True:

@@ -47,24 +47,24 @@ def agent(
     from contextlib import closing, nullcontext
 
     from deployer.app.lake_root import root_to_read
-    from deployer.app.stack.lengths_of_time import seconds_of
     from deployer.cli.agent.log import AgentLog
     from deployer.cli.agent.signals import obeyed
     from deployer.errors import Interrupted, InvalidInput
     from deployer.services.agent.agent import Agent, Settings
     from deployer.services.agent.serving import address_of, served
     from deployer.state import open_store
+    from deployer.text.units import OPTION_DURATION, parse_duration
 
     if root is not None and (project is not None or specs is not None):
         raise InvalidInput("--root is for where there is no project", remedy="leave out --project and --specs")
     if not once and listen != "off":
         address_of(listen)  # bad words are said before anything is opened
-    between = seconds_of(every, "--every") if every is not None else None
+    between = parse_duration(every, OPTION_DURATION, option="--every").total_seconds() if every is not None else None
     if between == 0:
         raise InvalidInput("--every: an agent cannot look all the time", remedy="give 1s or more")
-    late = seconds_of(grace, "--grace")
+    late = parse_duration(grace, OPTION_DURATION, option="--grace").total_seconds()
     root = root or root_to_read(project, stack, specs)
-    settings = Settings(float(between or (60 if "://" in root else 5)), parallel, float(late))
+    settings = Settings(between or (60.0 if "://" in root else 5.0), parallel, late)
     gc.set_threshold(700, 10, 10)  # commands seldom look for cycles: this one lives long
     log = AgentLog(as_json=as_json)
     with closing(open_store(root)) as store:

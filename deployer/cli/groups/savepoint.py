@@ -54,25 +54,26 @@ def create(
     Tables that cannot be read are left out, and the exit code is 1. A table that `--table` names has to be readable.
     """
     from contextlib import closing
+    from datetime import timedelta
 
     from deployer.app.lake_root import root_to_read
     from deployer.cli.summaries.unreadable import as_json_rows, note_unreadable
     from deployer.console.output import print_json, stdout
     from deployer.services.savepoints.tagged import make_savepoint
-    from deployer.specs.values.durations import hours_of
     from deployer.state import open_store
     from deployer.state.model.times import as_document
     from deployer.system.clock import Clock
     from deployer.text.formatting import count
+    from deployer.text.units import parse_duration
 
-    hours = None if expires is None else hours_of(expires)
+    kept_for = None if expires is None else parse_duration(expires)
     root = root_to_read(project, stack, specs)
     with closing(open_store(root)) as store:
         entries = chosen_entries(store, table)
         broken = [] if table else _unreadable(store, root)
         left_out = {each.table_id for each in broken}
         entries = [each for each in entries if each.table_id not in left_out]
-        until = None if hours is None else Clock().now() + hours * 3_600_000
+        until = None if kept_for is None else Clock().now() + kept_for // timedelta(milliseconds=1)
         taken = make_savepoint(store, root, entries, name, expires_at=until, note=note)
     if as_json:
         tables = [{"table": each.full_name} | as_document(taken[each.table_id]) for each in entries]

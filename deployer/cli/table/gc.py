@@ -106,17 +106,14 @@ def _entries(store: StateStore, names: list[str], owner: str) -> tuple[list[Tabl
 
 def _length(text: str | None, option: str) -> dt.timedelta | None:
     from deployer.errors import InvalidInput
-    from deployer.specs.values.durations import hours_of
+    from deployer.text.units import parse_duration
 
     if text is None:
         return None
-    try:
-        hours = hours_of(text)
-    except InvalidInput as error:
-        raise InvalidInput(f"{option}: {error.what}", remedy=error.remedy) from None
-    if hours < 1:
+    length = parse_duration(text, option=option)
+    if length < dt.timedelta(hours=1):
         raise InvalidInput(f"{option} {text} is too short", remedy="loads that run would lose files: give 1h at least")
-    return dt.timedelta(hours=hours)
+    return length
 
 
 def _print(done: Collected, *, dry_run: bool) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,7 @@ from deployer.engine.values.goal import Alias, Goal, Registered
 from deployer.engine.values.urns import is_provider_type, is_reference, is_urn
 from deployer.engine.values.values import contains_secret, from_struct, from_value, has_special, to_struct
 from deployer.errors import InvalidInput
-
-_DURATION = re.compile(r"(\d+(?:\.\d*)?)(h|ms|m|s|us|µs|ns)")
-_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+from deployer.text.units import GO_DURATION, parse_duration
 
 
 def goal_of(request: Any, require_secrets: Callable[[], None], folder: Path) -> Goal:
@@ -114,15 +111,15 @@ def _alias(alias: Any) -> Alias:
 
 def _timeouts(found: Any) -> dict[str, float]:
     texts = {"create": found.create, "update": found.update, "delete": found.delete}
-    return {name: parse_duration(text) for name, text in texts.items() if text}
+    return {name: timeout_seconds(text) for name, text in texts.items() if text}
 
 
-def parse_duration(text: str) -> float:
+def timeout_seconds(text: str) -> float:
     """Seconds of a duration as Go writes it: `5m`, `1h30m`, `1.5s`."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise RefusedCall(f"{text!r} is no duration; write it like `5m` or `1h30m`", grpc.StatusCode.INVALID_ARGUMENT)
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    try:
+        return parse_duration(text, GO_DURATION).total_seconds()
+    except InvalidInput as error:
+        raise RefusedCall(str(error), grpc.StatusCode.INVALID_ARGUMENT) from None
 
 
 def _position(request: Any) -> str:

@@ -14,7 +14,8 @@ from deployer.plan.changes import (
 )
 from deployer.specs.model import ServiceSpec, Trigger
 from deployer.specs.schema.services import option_document
-from deployer.specs.values import sizes
+from deployer.text.formatting import count
+from deployer.text.units import exact_size
 
 UNCHECKED = "options unchecked"
 
@@ -47,11 +48,9 @@ def describe_trigger(trigger: Trigger | None) -> str:
     if trigger is None:
         return "on demand"
     found = [f"at {trigger.schedule} {trigger.timezone}"] if trigger.schedule else []
-    after = [
-        f"{number:,} {what}{'' if number == 1 else 's'}" for number, what in _counted(trigger) if number is not None
-    ]
+    after = [count(number, what) for number, what in _counted(trigger) if number is not None]
     if trigger.bytes is not None:
-        after.append(sizes.format_size(trigger.bytes))
+        after.append(exact_size(trigger.bytes))
     if trigger.deleted_share is not None:
         after.append(f"{100 * trigger.deleted_share:.4g}% deleted rows")
     return ", or ".join([*found, *([f"after {' or '.join(after)}"] if after else [])])

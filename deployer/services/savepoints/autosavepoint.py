@@ -13,11 +13,11 @@ from deployer.services.definition import ServiceDefinition, Work
 from deployer.services.savepoints.savepoints import expire_savepoints, name_by_time, remove_savepoint
 from deployer.services.savepoints.tagged import make_savepoint
 from deployer.specs.schema.services import all_options, declared_options
-from deployer.specs.values.durations import hours_of
 from deployer.state.model.entities import TableState
 from deployer.state.model.services import Figures, FinalStatus, Savepoint
 from deployer.tables.inspect.savepoint_tags import settle_tags
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
+from deployer.text.units import parse_duration
 
 PREFIX = "auto-"  #: of the names; others are nobody's but those who made them
 
@@ -33,7 +33,7 @@ class AutosavepointOptions:
     def of(declared: Mapping[str, Any]) -> AutosavepointOptions:
         """From options of the service, as specs write them; those that are left out have their defaults."""
         options = all_options("AUTOSAVEPOINT", declared_options("AUTOSAVEPOINT", declared))
-        return AutosavepointOptions(dt.timedelta(hours=hours_of(options["expires_after"])), options["keep"])
+        return AutosavepointOptions(parse_duration(options["expires_after"]), options["keep"])
 
 
 @dataclass(frozen=True, slots=True)

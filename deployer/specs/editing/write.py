@@ -27,9 +27,9 @@ from deployer.specs.types.types import (
     children,
     format_type,
 )
-from deployer.specs.values import sizes
 from deployer.specs.values.key_times import PER_SECOND
 from deployer.specs.yaml.nodes import resolve_plain
+from deployer.text.units import exact_size
 from deployer.text.visible import is_visible, visible_yaml
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,7 +70,7 @@ def service_document(service: ServiceSpec) -> dict[str, Any]:
     """A service as a spec has it: sizes as people write them."""
     form = service_to_json(service)
     if "bytes" in form.get("trigger", {}):
-        form["trigger"]["bytes"] = sizes.format_size(form["trigger"]["bytes"])
+        form["trigger"]["bytes"] = exact_size(form["trigger"]["bytes"])
     if not service.unsafe_raw and "options" in form:
         form["options"] = {name: option_document(service.kind, name, each) for name, each in form["options"].items()}
     return form

@@ -19,13 +19,13 @@ from deployer.specs.sources.files import Document
 from deployer.specs.types.lance_support import NEWER, newer_findings
 from deployer.specs.types.types import Blob, Column, Dictionary, Scalar, children, format_type
 from deployer.specs.validation.validate import check_shape
-from deployer.specs.values.durations import PATTERN, canonical
 from deployer.specs.values.keys import instead_of, is_key_type
 from deployer.specs.yaml.nodes import Node
 from deployer.specs.yaml.suggestions import nearest
 from deployer.sql.one_expression import NotOneExpression
 from deployer.sql.parsing import check_expression
 from deployer.state.model.location import RESERVED
+from deployer.text.units import SPEC_DURATION, canonical_duration
 
 LONGEST_EXPRESSION = 10_000  #: characters of the SQL of a column
 Report = Callable[[Position, Rule, str, str], None]
@@ -151,7 +151,7 @@ def _places(document: Document, columns: Sequence[Declared], defaults: Defaults)
 
 def _duration(value: object, default: str) -> str:
     """In canonical form; the JSON Schema has said what is wrong with any other text."""
-    return canonical(value) if isinstance(value, str) and re.fullmatch(PATTERN, value) else default
+    return canonical_duration(value) if isinstance(value, str) and re.fullmatch(SPEC_DURATION, value) else default
 
 
 def _storage(document: Document) -> Storage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from deployer.specs.values import durations, sizes
+from deployer.text import units
 
 Json = dict[str, Any]
 
@@ -52,15 +52,15 @@ def share(description: str, **more: Any) -> Json:
 
 
 def size(description: str, **more: Any) -> Json:
-    """A number of bytes, or text such as `256MB`; `sizes.bytes_of` reads both."""
+    """A number of bytes, or text such as `256MB`; `units.parse_size` reads both."""
     return {
         "type": ["string", "integer"],
         "format": "bytes",
         "description": description,
-        "pattern": sizes.PATTERN,
+        "pattern": units.SIZE,
         "patternErrorMessage": "write a size such as 256MB or 1GiB",
         "minimum": 1,
-        "maximum": sizes.LARGEST,
+        "maximum": units.LARGEST_SIZE,
         **more,
     }
 
@@ -68,7 +68,7 @@ def size(description: str, **more: Any) -> Json:
 def duration(description: str, **more: Any) -> Json:
     return text(
         description,
-        pattern=durations.PATTERN,
+        pattern=units.SPEC_DURATION,
         patternErrorMessage="write a number and d for days or h for hours, such as 7d",
         **more,
     )

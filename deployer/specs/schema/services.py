@@ -22,9 +22,8 @@ from deployer.specs.schema.parts import (
     text,
 )
 from deployer.specs.schema.targets import TARGET_SCHEMAS
-from deployer.specs.values.durations import canonical
-from deployer.specs.values.sizes import bytes_of, format_size
 from deployer.specs.yaml.suggestions import one_of
+from deployer.text.units import canonical_duration, exact_size, parse_size
 
 if TYPE_CHECKING:
     from deployer.state.model.services import ServiceKind
@@ -251,16 +250,16 @@ def canonical_option(kind: str, name: str, value: Any) -> Any:
 
 def _canonical(schema: Json, value: Any) -> Any:
     if schema.get("format") == "bytes":
-        return bytes_of(value)
+        return parse_size(value)
     if schema.get("pattern") == _KINDS["CLEAN"].options["older_than"]["pattern"]:
-        return canonical(value)
+        return canonical_duration(value)
     return plain(value)
 
 
 def option_document(kind: str, name: str, value: Any) -> Any:
     """A canonical value as people write it: sizes with their units."""
     of_size = name in option_names(kind) and option_schema(kind, name).get("format") == "bytes"
-    return format_size(value) if of_size and isinstance(value, int) else value
+    return exact_size(value) if of_size and isinstance(value, int) else value
 
 
 def plain(value: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Values in specs: keys, times, sizes, durations and schedules."""
+"""Values in specs: keys, times, schedules, roots and catalogs."""

@@ -33,6 +33,7 @@ from deployer.state.log.updates import (
     Update,
 )
 from deployer.state.model.entities import JSON, File
+from deployer.text.formatting import count
 
 _SHORT = 40  #: characters of a value beyond which only its property is named
 
@@ -62,7 +63,7 @@ def describe_update(update: Update) -> str:
         case CreateTable(properties, _, lance_version, partitions):
             keys = ", ".join(properties.row_keys) or "none"
             leaves = sum(each.is_leaf for each in partitions) or 1
-            return f"create the table: row keys {keys}, {_count(leaves, 'leaf', 'leaves')}{_of(None, lance_version)}"
+            return f"create the table: row keys {keys}, {count(leaves, 'leaf', 'leaves')}{_of(None, lance_version)}"
         case SetSchema(_, lance_version):
             return f"change the schema{_of(None, lance_version)}"
         case SetLanceVersion(lance_version):
@@ -73,13 +74,13 @@ def describe_update(update: Update) -> str:
             if not files:
                 return f"done{_of(job_id, lance_version)}"
             number = rows if job_id is not None else _rows(files)
-            return f"add {_count(len(files), 'file')} with {_count(number, 'row')}{_of(job_id, lance_version)}"
+            return f"add {count(len(files), 'file')} with {count(number, 'row')}{_of(job_id, lance_version)}"
         case FilesReplaced(removed, files, lance_version, job_id, kind):
-            into = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            into = f"{count(len(files), 'file')} with {count(_rows(files), 'row')}"
             what = f"{kind}: " if job_id is not None else ""
-            return f"{what}replace {_count(len(removed), 'file')} by {into}{_of(job_id, lance_version)}"
+            return f"{what}replace {count(len(removed), 'file')} by {into}{_of(job_id, lance_version)}"
         case FilesRemoved(removed, lance_version):
-            return f"remove {_count(len(removed), 'file')}{_of(None, lance_version)}"
+            return f"remove {count(len(removed), 'file')}{_of(None, lance_version)}"
         case CommitAbandoned(job_id):
             return f"give up the commit of job {job_id}"
         case PartitionSplit(partition_id, _, left_id, right_id):
@@ -87,14 +88,14 @@ def describe_update(update: Update) -> str:
         case RewriteStarted(dataset, location, _):
             return f"begin to rewrite the table into dataset {dataset} at {location}"
         case TableRewritten(dataset, _, _, lance_version, partitions, files):
-            tree = _count(sum(each.is_leaf for each in partitions) or 1, "leaf", "leaves")
-            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}, {tree}"
+            tree = count(sum(each.is_leaf for each in partitions) or 1, "leaf", "leaves")
+            what = f"{count(len(files), 'file')} with {count(_rows(files), 'row')}, {tree}"
             return f"swap in dataset {dataset}: {what}{_of(None, lance_version)}"
         case TableRestored(job_id, savepoint, _, _, lance_version, _, _, _, files):
-            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            what = f"{count(len(files), 'file')} with {count(_rows(files), 'row')}"
             return f"restore to {savepoint}: {what}{_of(job_id, lance_version)}"
         case TableRebuilt(lance_version, _, properties, _, files):
-            what = f"{_count(len(files), 'file')} with {_count(_rows(files), 'row')}"
+            what = f"{count(len(files), 'file')} with {count(_rows(files), 'row')}"
             keys = ", ".join(properties.row_keys) or "none"
             return f"rebuild the table from its dataset: row keys {keys}, {what}{_of(None, lance_version)}"
         case DatasetRemoved(dataset):
@@ -127,7 +128,3 @@ def _of(job_id: str | None, lance_version: int, of: str = "dataset version") -> 
 
 def _rows(files: Iterable[File]) -> int:
     return sum(file.rows for file in files)
-
-
-def _count(number: int, one: str, many: str | None = None) -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"

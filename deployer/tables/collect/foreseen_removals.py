@@ -18,10 +18,10 @@ from deployer.plan import changes as c
 from deployer.plan.model import Plan, ResourcePlan
 from deployer.plan.removals import Removal, RemovalKind
 from deployer.specs.model import Lake
-from deployer.specs.values.durations import hours_of
 from deployer.state.model.location import Location
 from deployer.tables.admin.deletion import stored
 from deployer.tables.rewrite.cleanup import came_late, is_due
+from deployer.text.units import parse_duration
 
 _REWRITING = (c.ChangeRowKeys, c.ChangeSortKeys, c.ChangeSplitPoints, c.ChangeStorage, c.WidenColumn)
 
@@ -42,7 +42,7 @@ def foreseen_removals(
     for address, table in sorted(live.tables.items()):
         if table.former:
             spec = declared.get(table.table_id, table.spec)
-            kept = hours_of(spec.storage.keep_replaced_for) * 3_600_000
+            kept = parse_duration(spec.storage.keep_replaced_for) // dt.timedelta(milliseconds=1)
             former = [replace(each, kept_until=max(each.kept_until, each.since + kept)) for each in table.former]
             table = replace(table, former=tuple(former))
             found += _of_table(root, address, table, by_live_address.get(address), now)
