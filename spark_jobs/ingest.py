@@ -18,12 +18,12 @@ from deployer.compute.spark.failures import job_failed
 from deployer.compute.spark.local import LocalCluster
 from deployer.compute.spark.progress import Tasks, run_job
 from deployer.compute.spark.session import job_session
+from deployer.datasets.commit.done_jobs import find_job
 from deployer.errors import DeployerError, Interrupted
 from deployer.services.triggers.after_load import run_due_services
 from deployer.state import open_store
 from deployer.system.progress import OnProgress, Progress, no_progress
 from deployer.system.signals import TERMINATED, Terminated, raising_terminated
-from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.files.model import Format, ReadOptions
 from deployer.tables.ingest.job import IngestRequest, IngestResult, ingest
 from deployer.tables.ingest.loading import Loaded, LoadPlan

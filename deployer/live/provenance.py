@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.indexes import INDEXES
-from deployer.datasets.recovery.unrecorded import metadata_at, transaction_of
+from deployer.datasets.lance_transactions import metadata_at, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of

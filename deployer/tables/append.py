@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.sort_order import Splitter
 from deployer.datasets.writer import Layout, Written, discard, write_stream
 from deployer.errors import CommitTimedOut, Conflict, InvalidInput, KeysTaken, NotFound
 from deployer.live.reader import has_unique_keys
 from deployer.state.model.entities import Job
-from deployer.tables.ingest.commit.append import Committed, commit_append
-from deployer.tables.ingest.commit.done_jobs import find_job
+from deployer.tables.ingest.commit.append import Appended, commit_append
 from deployer.tables.ingest.driver import Flushed, Held, hold
 from deployer.tables.ingest.keys.unique import Admission, TakenKeys, UniqueLoad, refuse_duplicates, with_places
 from deployer.tables.ingest.rows.bad_rows import BadRows, refusal
@@ -91,7 +91,7 @@ class Appender:
 
     def append(
         self, rows: Appendable, job_id: str | None = None, on_duplicate: Literal["reject", "skip"] = "reject"
-    ) -> Committed:
+    ) -> Appended:
         """Adds all rows as one version, or none. With a `job_id` that was done before, nothing is added.
 
         Where the table's row keys are unique, `on_duplicate="skip"` leaves rows out whose keys are there.
@@ -110,7 +110,7 @@ class Appender:
             dataset = self._opened()
             opened = self._target.opened
             if job_id and (job := find_job(opened.store, opened.root, opened.entry.table_id, job_id)):
-                return Committed(job, already_done=True)
+                return Appended(job, already_done=True)
             unique = UniqueLoad(TakenKeys.of(opened), on_duplicate) if has_unique_keys(opened.state) else None
             with contextlib.suppress(KeysTaken):
                 return self._appended(dataset, table, job_id or uuid.uuid4().hex, unique)
@@ -130,12 +130,12 @@ class Appender:
 
     def _appended(
         self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None
-    ) -> Committed:
+    ) -> Appended:
         opened = self._target.opened
         written, skipped = self._written(dataset, rows, unique)
         if not written:
             none = Job(job_id, "append", 0, int(dataset.version), 0)
-            return Committed(none, already_done=False, dataset=dataset, skipped=skipped)
+            return Appended(none, already_done=False, dataset=dataset, skipped=skipped)
         try:
             done = commit_append(
                 opened.store,

@@ -12,6 +12,7 @@ import lance
 import pytest
 
 from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.recovery import unrecorded
 from deployer.datasets.recovery.as_recorded import as_recorded
 from deployer.datasets.recovery.rollforward import current
@@ -170,7 +171,7 @@ def test_who_finds_versions_gone_that_others_recorded_reads_the_state_again(
 ) -> None:
     """A reader has an old state, and has just read what the versions since then are of, when they are cleaned away."""
     opened = lake.open().opened
-    read, cleaned = unrecorded.metadata_since, list[Cleaned]()
+    read, cleaned = metadata_since, list[Cleaned]()
     if records:
         lake.ingest(lake.file(flights(20, 100)), job_id="late")
         compact_table(lake.root, "flights")

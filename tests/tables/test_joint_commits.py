@@ -17,14 +17,14 @@ import lance
 import pyarrow as pa
 import pytest
 
+from deployer.datasets.lance_transactions import Append, commit_now
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.datasets.writer import write_sorted
 from deployer.errors import Conflict
 from deployer.state.backends import group_commit as line
 from deployer.state.backends.commit_requests import call
 from deployer.tables.append import Appender, open_appender
-from deployer.tables.ingest.commit.append import Committed
-from deployer.tables.ingest.commit.lance_append import append_to_lance
+from deployer.tables.ingest.commit.append import Appended
 from deployer.tables.ingest.commit.pending import Pending
 from deployer.tables.open_table import open_to_change
 from deployer.tables.verify.verify import verify
@@ -70,7 +70,7 @@ class Crowd:
     def requests(self, kind: str = "offer") -> list[Path]:
         return sorted(self.folder.glob(f"*.{kind}"))
 
-    def append(self, number: int, job_id: str = "", appender: Appender | None = None) -> Future[Committed]:
+    def append(self, number: int, job_id: str = "", appender: Appender | None = None) -> Future[Appended]:
         """Begins the append of a number in a thread, and returns when it waits."""
         appender = appender or open_appender(self.lake.root, "air.flights")
         before = len(self.requests())
@@ -311,7 +311,7 @@ def test_files_that_were_committed_twice_count_once(lake: Lake) -> None:
         if recorded_first:
             refresh(lake.store, lake.root, opened.entry.table_id)
         for _ in range(1 if recorded_first else 2):
-            append_to_lance(opened.location, lance.dataset(opened.location), [pending])
+            commit_now(opened.location, lance.dataset(opened.location), Append(pending.fragments), [pending.info])
         read = lake.open()
         assert set(read.opened.state.jobs) == {"job-0"} and read.count() == ROWS
         assert sorted_rows(read.scan().to_table()) == sorted_rows(flights(ROWS))  # who only reads leaves them there

@@ -74,7 +74,7 @@ def test_files_are_known_when_the_process_died_before_it_recorded_them(
     """The mark of the commit has them, too."""
     lake.table()
     path = lake.file(flights(10))
-    monkeypatch.setattr("deployer.tables.ingest.commit.append.recorded", lambda *_, **__: None)
+    monkeypatch.setattr("deployer.datasets.commit.protocol.recorded_at_once", lambda *_, **__: None)
     lake.ingest(path, job_id="daily")
     job = lake.open().opened.state.jobs["daily"]
     assert LoadedFiles.of_text(job.sources) == files_of(path)

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.commit_metadata import RESTORE, CommitMetadata
 from deployer.datasets.dataset import latest_version
+from deployer.datasets.lance_transactions import Restore, commit_now, metadata_at, metadata_since
 from deployer.datasets.recovery.past_version import state_at
-from deployer.datasets.recovery.unrecorded import metadata_at, metadata_since
-from deployer.datasets.storage.options import storage_options
 from deployer.errors import Corrupt, InvalidInput, NotFound
 from deployer.state.log.updates import TableRestored
 from deployer.state.model.entities import TableState
@@ -61,16 +60,8 @@ def commit_restore(
     location: str, dataset: lance.LanceDataset, version: int, run_id: str, savepoint: str, state_version: int
 ) -> None:
     """Makes the next version of the dataset hold what `version` does, with a mark that says all of it."""
-    import lance
-
-    base = int(dataset.version)
-    properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(base)}
-    transaction = lance.Transaction(
-        read_version=base,
-        operation=lance.LanceOperation.Restore(version),
-        transaction_properties=CommitMetadata(run_id, RESTORE, 0).to_properties() | properties,
-    )
-    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
+    properties = {STATE: str(state_version), SAVEPOINT: savepoint, BASE: str(int(dataset.version))}
+    commit_now(location, dataset, Restore(version), [CommitMetadata(run_id, RESTORE, 0)], properties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,18 +164,11 @@ def roll_restore(store: StateStore, dataset: lance.LanceDataset, state: TableSta
 
 def undo_restore(dataset: lance.LanceDataset) -> None:
     """Takes back the newest version, which is a restore."""
-    import lance
-
     version = int(dataset.version)
     if latest_version(dataset.uri) != version:
         return  # somebody was faster
     (info, *_) = metadata_at(dataset, version)
-    transaction = lance.Transaction(
-        read_version=version,
-        operation=lance.LanceOperation.Restore(version - 1),
-        transaction_properties=CommitMetadata(_undo_of(info.job_id), UNDO, 0).to_properties(),
-    )
-    lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(dataset.uri))
+    commit_now(dataset.uri, dataset, Restore(version - 1), [CommitMetadata(_undo_of(info.job_id), UNDO, 0)])
 
 
 def _undo_of(run_id: str) -> str:

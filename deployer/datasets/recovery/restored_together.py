@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 
 from deployer.datasets.commit_metadata import RESTORE
 from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.past_version import state_at
 from deployer.datasets.recovery.restored import (
     Stands,
@@ -30,7 +31,7 @@ from deployer.datasets.recovery.restored import (
     restored,
     undo_restore,
 )
-from deployer.datasets.recovery.unrecorded import metadata_at, missing_updates
+from deployer.datasets.recovery.unrecorded import missing_updates
 from deployer.errors import CommitTimedOut, Conflict, NotFound
 from deployer.state.commits import Part
 from deployer.state.log.requirements import TableHasStatus, TableRequirement

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.errors import OF_LANCE, as_deployer_error
+from deployer.datasets.lance_transactions import RemoveFragments, commit_now
 from deployer.datasets.recovery.as_recorded import newest_version, read_again
 from deployer.datasets.recovery.restored import roll_restore
 from deployer.datasets.recovery.restored_together import begun_together, is_restoring, settle_together
@@ -20,8 +21,6 @@ from deployer.state.transactions.tables import to_record
 from deployer.storage.envelope import FORGED
 
 if TYPE_CHECKING:
-    import lance
-
     from deployer.state.store import StateStore
 
 ATTEMPTS = 20  #: how often a roll-forward starts again because others keep committing
@@ -61,7 +60,8 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
                     continue
             dataset = open_dataset(location)
             if doubled := doubled_fragments(dataset, state):
-                _undo(dataset, sorted(doubled))
+                why = "rows of a job that had been committed before"
+                commit_now(location, dataset, RemoveFragments(sorted(doubled), why))
                 continue
             restored = roll_restore(store, dataset, state)
             if restored is not None:
@@ -81,10 +81,3 @@ def current(store: StateStore, root: str, entry: TableEntry, state: TableState) 
     raise CommitTimedOut(
         "others commit to the table faster than it can be read", where=f"table/{entry.full_name}", attempts=ATTEMPTS
     )
-
-
-def _undo(dataset: lance.LanceDataset, fragment_ids: list[int]) -> None:
-    import lance
-
-    operation = lance.LanceOperation.Delete([], fragment_ids, "rows of a job that had been committed before")
-    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)

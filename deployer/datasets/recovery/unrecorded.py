@@ -10,13 +10,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deployer.datasets.clustering import Clustered, clustered_fields
-from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile, commit_metadata_of
+from deployer.datasets.commit_metadata import RESTORE, CommitMetadata, CommittedFile
 from deployer.datasets.dataset import Fragment, field_ids, fragment_of, fragments_of, open_dataset, require_files
 from deployer.datasets.indexes import index_updates
 from deployer.datasets.key_ranges import KeyRange, fault_of_keys, key_kinds, key_range
+from deployer.datasets.lance_transactions import metadata_at, metadata_since, transaction_of
 from deployer.errors import DeployerError
 from deployer.specs.types.arrow import columns_of, stored_schema
 from deployer.state.log.updates import (
@@ -33,26 +34,6 @@ from deployer.state.model.entities import File, Partition, TableState
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
-
-
-def metadata_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
-    """Marks of our commits above that version, by the version that each made, in order."""
-    found = {each: metadata_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
-    return {each: infos for each, infos in found.items() if infos}
-
-
-def metadata_at(dataset: lance.LanceDataset, version: int) -> tuple[CommitMetadata, ...]:
-    """Marks of the commit that made the version; none where it is not ours, or not known any more."""
-    transaction = transaction_of(dataset, version)
-    return commit_metadata_of(transaction.transaction_properties) if transaction is not None else ()
-
-
-def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
-    """Lance's record of the commit that made the version; None when it is no longer kept."""
-    try:
-        return dataset.read_transaction(version)
-    except Exception:
-        return None
 
 
 def adopted_updates(dataset: lance.LanceDataset, state: TableState) -> list[TableUpdate]:

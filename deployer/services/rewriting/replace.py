@@ -1,34 +1,27 @@
-"""Commits rewritten fragments in the place of others: the intent in the log, then Lance, then the record in the log.
+"""Commits rewritten fragments in the place of others, by the protocol of `deployer.datasets.commit.protocol`.
 
-As `deployer.tables.ingest.commit.append` does for appends: a process that dies between two of these leaves either
-nothing in Lance, and the old fragments stand, or a commit whose mark tells everything, and whoever opens the table next
-records it. Appends are no conflict. What somebody else did to the same fragments is: theirs stands, and ours is thrown
-away.
+Appends are no conflict. What somebody else did to the same fragments is: theirs stands, and ours is thrown away.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.clustering import Clustered
+from deployer.datasets.commit.done_jobs import find_job
+from deployer.datasets.commit.protocol import Committed, Intent, Recorded, TableCommits
 from deployer.datasets.commit_metadata import CommitMetadata
-from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.lance_transactions import InDoubt, NotTaken, Replace, Rewritten
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.storage.options import storage_options
 from deployer.datasets.writer import Written
 from deployer.errors import Conflict, NotFound, OutcomeUnknown
-from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.state.model.entities import Job, TableEntry, TableState
 from deployer.state.transactions.tables import to_replace_files
 from deployer.system.failpoints import reached
-from deployer.tables.ingest.commit.append import recorded
-from deployer.tables.ingest.commit.done_jobs import find_job
-from deployer.tables.ingest.commit.lance_append import holds
 
 if TYPE_CHECKING:
     import lance
@@ -39,14 +32,6 @@ ATTEMPTS = 12  #: how often a commit is sent again after others committed what d
 _WAIT = (0.02, 2.0)  # seconds: the longest wait after the first attempt, and at all
 
 Fragments = Mapping[int, Any]  #: Lance's metadata by fragment id
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """Fragments as they were read, and what was written of all of their rows that are left."""
-
-    old: tuple[Any, ...]
-    new: tuple[Written, ...]
 
 
 def commit_rewritten(
@@ -74,26 +59,19 @@ def commit_rewritten(
     if now.dataset != entry.dataset:
         raise _moved(entry, "the table was rewritten meanwhile")
     old = {fragment.id: fragment for each in rewritten for fragment in each.old}
+    commits = TableCommits(store, root, entry)
     reached("services.replace.before-intent")
     try:
-        begun = store.commit(
-            entry.table_id,
-            [CommitStarted(job_id, kind, state.lance_version)],
-            to_replace_files(job_id, sorted(old), entry.dataset),
-        )
+        required = to_replace_files(job_id, sorted(old), entry.dataset)
+        intent = commits.begin([(job_id, kind)], state.lance_version, required)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
             return job
         raise _moved(entry, str(conflict)) from conflict
     reached("services.replace.before-lance")
-    try:
-        found = _committed(
-            store, root, entry, begun, job_id, kind, rewritten, old, read_version=read_version, keep_order=keep_order
-        )
-    except Conflict:
-        store.commit(entry.table_id, [CommitAbandoned(job_id)])
-        raise
-    if found is None:
+    with commits.abandoned_on_conflict(intent):
+        recorded = _committed(commits, intent, kind, rewritten, old, read_version=read_version, keep_order=keep_order)
+    if (found := recorded.jobs.get(job_id)) is None:
         raise OutcomeUnknown(
             "Lance took the commit, and it cannot be found again",
             where=f"table/{entry.full_name}",
@@ -103,56 +81,43 @@ def commit_rewritten(
 
 
 def _committed(
-    store: StateStore,
-    root: str,
-    entry: TableEntry,
-    state: TableState,
-    job_id: str,
+    commits: TableCommits,
+    intent: Intent,
     kind: str,
     rewritten: Sequence[Rewritten],
     old: Fragments,
     *,
     read_version: int,
     keep_order: bool,
-) -> Job | None:
-    """The job as it is recorded; None when Lance has it and the log does not say so.
+) -> Recorded:
+    """The commit as it is recorded.
 
     Loads on this machine wait for their turn meanwhile: in Lance they would lose race after race, or this would.
     """
-    import lance
-
-    location = dataset_location(root, entry)
+    store, entry, state = commits.store, commits.entry, intent.state
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(random.uniform(0, min(_WAIT[1], _WAIT[0] * 2**attempt)))  # noqa: S311 -- spreads writers
         with store.turn(entry.table_id) as turn:
             anew = attempt > 0 or turn.waited  # others have changed what this one knew
-            now, state = current(store, root, entry, store.table(entry.table_id) if anew else state)
+            now, state = current(store, commits.root, entry, store.table(entry.table_id) if anew else state)
             if now.dataset != entry.dataset:
                 raise _moved(entry, "the table was rewritten meanwhile")
-            dataset = open_dataset(location, state.lance_version)
+            dataset = open_dataset(commits.location, state.lance_version)
             if dataset.version != read_version:
                 _require_same(entry, dataset, old)
             groups = _in_place(entry, dataset, state, rewritten) if keep_order else list(rewritten)
-            gone = tuple(sorted(fragment.id for group in groups for fragment in group.old))
             made = [each for group in groups for each in group.new]
-            info = CommitMetadata(job_id, kind, sum(each.rows for each in made), tuple(each.marked for each in made))
-            transaction = lance.Transaction(
-                read_version=dataset.version,
-                operation=lance.LanceOperation.Rewrite([_group(each) for each in groups], []),
-                transaction_properties=info.to_properties(),
-            )
-            done: lance.LanceDataset | None = None
-            try:
-                done = lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-            except Exception as failure:
-                if not _happened(entry, location, int(dataset.version), transaction.uuid, failure):
-                    continue
+            rows = sum(each.rows for each in made)
+            info = CommitMetadata(intent.job_id, kind, rows, tuple(each.marked for each in made))
+            outcome = commits.send(commits.prepare(state, dataset, Replace(groups), [info]))
+            if not isinstance(outcome, Committed):
+                _require_repeatable(entry, outcome)
+                continue
             reached("services.replace.after-lance")
-            jobs = recorded(store, state, done, [info], gone)
-            found = jobs[job_id] if jobs is not None else find_job(store, root, entry.table_id, job_id)
+            recorded = commits.record(outcome)
             reached("services.replace.after-state")
-            return found
+            return recorded
     raise _moved(entry, "others commit to the table faster than it is compacted")
 
 
@@ -189,36 +154,21 @@ def _in_place(
     return groups
 
 
-def _group(rewritten: Rewritten) -> Any:
-    import lance
-    from lance.fragment import FragmentMetadata
-
-    new = []
-    for each in rewritten.new:
-        fragment = FragmentMetadata.from_json(json.dumps(each.metadata))
-        fragment.row_id_meta = each.row_ids or fragment.row_id_meta
-        new.append(fragment)
-    return lance.LanceOperation.RewriteGroup(list(rewritten.old), new)
-
-
-def _happened(entry: TableEntry, location: str, base: int, uuid: str, failure: Exception) -> bool:
-    """Whether a commit that raised was done; False when it is known not to be, so that it can be prepared again."""
-    try:
-        dataset = open_dataset(location)
-    except NotFound:
-        raise _moved(entry, "the table was removed meanwhile") from failure
-    if holds(dataset, base, uuid):
-        return True
+def _require_repeatable(entry: TableEntry, outcome: NotTaken | InDoubt) -> None:
+    """Raises what a commit that Lance does not have came to, unless it can be prepared again."""
+    failure = outcome.failure
     said = str(failure).splitlines()[0] if str(failure) else type(failure).__name__
-    if "conflict" in said.lower() or "concurrent" in said.lower():
-        return False
-    if "invalid user input" in said.lower():  # such as fragments that are in different parts of an index since
-        raise _moved(entry, f"Lance refuses it: {said}") from failure
-    raise OutcomeUnknown(
-        f"the commit to Lance failed, and whether it happened is not known: {said}",
-        where=f"table/{entry.full_name}",
-        remedy="run it again: whoever opens the table finds out",
-    ) from failure
+    match outcome:
+        case NotTaken(reason="removed"):
+            raise _moved(entry, "the table was removed meanwhile") from failure
+        case NotTaken(reason="invalid"):  # such as fragments that are in different parts of an index since
+            raise _moved(entry, f"Lance refuses it: {said}") from failure
+        case InDoubt():
+            raise OutcomeUnknown(
+                f"the commit to Lance failed, and whether it happened is not known: {said}",
+                where=f"table/{entry.full_name}",
+                remedy="run it again: whoever opens the table finds out",
+            ) from failure
 
 
 def _moved(entry: TableEntry, why: str) -> Conflict:

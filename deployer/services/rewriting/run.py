@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.indexes import observed_indexes
+from deployer.datasets.lance_transactions import Rewritten
 from deployer.datasets.writer import Written, discard
 from deployer.errors import Conflict
 from deployer.files.json_values import JSON
 from deployer.services.rewriting.binary_copy import with_sizes
 from deployer.services.rewriting.executor import OnRows
-from deployer.services.rewriting.replace import Rewritten, commit_rewritten
+from deployer.services.rewriting.replace import commit_rewritten
 from deployer.services.rewriting.tasks import Task, in_batches
 from deployer.system.progress import OnProgress, Progress
 from deployer.tables.indexes.build import catch_up, join_parts

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import dataset_location, open_dataset
 from deployer.datasets.index_sections import segment_details
 from deployer.datasets.indexes import Remembered, observed_indexes, remembered_indexes
+from deployer.datasets.lance_transactions import ChangeDataset, commit_now
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import NotFound
 from deployer.system.failpoints import reached
@@ -48,10 +49,7 @@ def rename_index(store: StateStore, root: str, table_id: str, name: str, after: 
 
 
 def _commit(dataset: lance.LanceDataset, location: str, before: str, after: str) -> None:
-    import lance
-
-    transaction = lance.Transaction(read_version=dataset.version, operation=_renaming(dataset, location, before, after))
-    lance.LanceDataset.commit(dataset, transaction)
+    commit_now(location, dataset, ChangeDataset(_renaming(dataset, location, before, after)))
 
 
 def _renaming(

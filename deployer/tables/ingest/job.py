@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from deployer.datasets.commit.done_jobs import find_job
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.writer import discard
 from deployer.errors import Conflict, DeployerError, InvalidInput, KeysTaken
@@ -18,7 +19,6 @@ from deployer.state.store import StateStore
 from deployer.system.progress import OnProgress, no_progress
 from deployer.tables.indexes.build import CaughtUp, catch_up
 from deployer.tables.ingest.commit.append import commit_append
-from deployer.tables.ingest.commit.done_jobs import find_job
 from deployer.tables.ingest.driver import load_in_driver
 from deployer.tables.ingest.duplicates import refused_duplicates, unique_load, with_duplicates_set_aside
 from deployer.tables.ingest.files.dialects import notes_on, with_dialects

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.commit_metadata import commit_metadata_of
 from deployer.datasets.dataset import open_dataset
-from deployer.datasets.recovery.unrecorded import metadata_since, transaction_of
+from deployer.datasets.lance_transactions import metadata_since, transaction_of
 from deployer.datasets.storage.refs import versions_of
 from deployer.errors import InvalidInput, NotFound
 from deployer.live.provenance import entries_of, has_index, index_builder, index_names

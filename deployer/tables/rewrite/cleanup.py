@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.recovery.unrecorded import metadata_since
+from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import remove_dataset, require_removable
 from deployer.errors import Conflict, Corrupt, DeployerError, NotFound

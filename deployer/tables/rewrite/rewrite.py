@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.recovery.unrecorded import metadata_since, missing_updates
+from deployer.datasets.lance_transactions import metadata_since
+from deployer.datasets.recovery.unrecorded import missing_updates
 from deployer.datasets.storage.places import dataset_uri
 from deployer.datasets.storage.removal import require_removable
 from deployer.errors import Conflict, Corrupt, Interrupted, NotFound, Refused

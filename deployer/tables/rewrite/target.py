@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.dataset import latest_version, open_dataset
 from deployer.datasets.errors import storage_errors
 from deployer.datasets.key_ranges import key_kinds
+from deployer.datasets.lance_transactions import Append, commit_now
 from deployer.datasets.storage.options import objects_at, storage_options
 from deployer.datasets.writer import Layout, Written
 from deployer.errors import NotFound
@@ -23,6 +24,9 @@ from deployer.specs.types.arrow import arrow_schema, arrow_type
 from deployer.state.model.declared_properties import SPLIT_POINTS
 from deployer.state.model.entities import JSON, TableState
 from deployer.tables.open_table import OpenTable
+
+if TYPE_CHECKING:
+    import lance
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,26 +157,16 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
 
     Files that an interrupted attempt left and nobody noted are removed first.
     """
-    import lance
-    from lance.fragment import FragmentMetadata
-
-    _remove_strays(location, written)
-    transaction = lance.Transaction(
-        read_version=latest_version(location),
-        operation=lance.LanceOperation.Append(
-            [FragmentMetadata.from_json(json.dumps(each.metadata)) for each in written]
-        ),
-        transaction_properties=CommitMetadata(
-            job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written)
-        ).to_properties(),
-    )
+    dataset = open_dataset(location)
+    _remove_strays(location, dataset, written)
+    info = CommitMetadata(job_id, "rewrite", sum(each.rows for each in written), tuple(each.marked for each in written))
     with storage_errors(location):
-        lance.LanceDataset.commit(location, transaction, storage_options=storage_options(location))
+        commit_now(location, dataset, Append([each.metadata for each in written]), [info])
 
 
-def _remove_strays(location: str, written: Sequence[Written]) -> None:
+def _remove_strays(location: str, dataset: lance.LanceDataset, written: Sequence[Written]) -> None:
     kept = {file["path"] for each in written for file in each.metadata["files"]}
-    for fragment in open_dataset(location).get_fragments():
+    for fragment in dataset.get_fragments():
         kept |= {file.path for file in fragment.metadata.files}
     objects = objects_at(location)
     found = objects.list("data")

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.errors import lance_errors
 from deployer.datasets.key_ranges import fault_of_keys
+from deployer.datasets.lance_transactions import metadata_since
 from deployer.datasets.recovery.rebuilt import RebuiltLog, Source, rebuilt_log
-from deployer.datasets.recovery.unrecorded import metadata_since
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, Corrupt, DeployerError, Interrupted, NotFound, Refused
 from deployer.live.declared_properties import declared_properties

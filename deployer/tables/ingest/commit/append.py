@@ -1,7 +1,4 @@
-"""Commits written fragments once: the intent in the log, then Lance, then the record in the log.
-
-A process that dies between two of these leaves either nothing in Lance, and the job can be run again, or a commit whose
-mark tells everything, and whoever opens the table next records it. The same job never adds its rows twice.
+"""Commits written fragments once, by the protocol of `deployer.datasets.commit.protocol`.
 
 Of processes on one machine that append to one table at once, the one that has the turn commits for those that wait
 (`deployer.state.backends.group_commit`): one version in Lance, with a mark for each, and one intent and one record in
@@ -13,27 +10,26 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import CommitMetadata
-from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.commit.done_jobs import find_job, undone_job
+from deployer.datasets.commit.protocol import Intent, TableCommits
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.lance_transactions import metadata_at
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current
-from deployer.datasets.recovery.unrecorded import appended, metadata_at
 from deployer.datasets.writer import Written
 from deployer.errors import Conflict, DeployerError, NotFound, OutcomeUnknown, Preempted
 from deployer.live.reader import has_unique_keys
 from deployer.state.backends.group_commit import Ticket
 from deployer.state.log.codec import decode, encode
 from deployer.state.log.requirements import JobNotDone
-from deployer.state.log.updates import CommitAbandoned, CommitStarted
-from deployer.state.model.entities import Job, TableEntry, TableState
-from deployer.state.transactions.tables import to_add_files, to_record
+from deployer.state.model.entities import Job, TableEntry
+from deployer.state.transactions.tables import to_add_files
 from deployer.system.failpoints import reached
 from deployer.tables.ingest.commit.batching import ALONE, LOOK, Other, alike, answered, taken
-from deployer.tables.ingest.commit.done_jobs import find_job, jobs_with, undone_job
 from deployer.tables.ingest.commit.lance_append import append_to_lance, fence_appends, has_fields, has_files, moved_on
 from deployer.tables.ingest.commit.pending import Pending
 from deployer.tables.ingest.commit.unique_keys import begin_alone
@@ -49,7 +45,7 @@ ATTEMPTS = 10  #: how often a commit is prepared again that Lance refused becaus
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class Appended:
     """What a job came to; `already_done`: an earlier run had committed it, and this one added nothing.
 
     `dataset` is as the commit left it, unless another process made the commit. `skipped` are rows that were left out,
@@ -73,7 +69,7 @@ def commit_append(
     dataset: lance.LanceDataset | None = None,
     sources: str = "",
     admission: Admission | None = None,
-) -> Committed:
+) -> Appended:
     """Makes the written fragments part of the table as one version of its dataset.
 
     `schema` is the table's (as the state has it) that the rows were made for. `dataset`, for a caller that appends
@@ -86,17 +82,18 @@ def commit_append(
     when Lance did not answer and the commit cannot be found: then nothing may be.
     """
     pending = Pending.of(job_id, kind, written, schema, entry.dataset, sources)
+    commits = TableCommits(store, root, entry)
     request = pending.to_bytes if admission is None else None
     lost = 0
     while True:
         try:
             with store.turn(entry.table_id, request) as turn:
-                if (done := _done_by_another(store, root, entry, pending, turn)) is not None:
+                if (done := _done_by_another(commits, pending, turn)) is not None:
                     return done
                 if turn.answer is None:
                     if admission is not None:
-                        return _commit_checked(store, root, entry, pending, schema, admission, turn)
-                    return _commit_append(store, root, entry, pending, schema, dataset, turn)
+                        return _commit_checked(commits, pending, schema, admission, turn)
+                    return _commit_append(commits, pending, schema, dataset, turn)
         except Preempted:
             lost, dataset = lost + 1, None
             if lost == ATTEMPTS:
@@ -104,181 +101,151 @@ def commit_append(
         request = None
 
 
-def _done_by_another(
-    store: StateStore, root: str, entry: TableEntry, pending: Pending, turn: Ticket
-) -> Committed | None:
+def _done_by_another(commits: TableCommits, pending: Pending, turn: Ticket) -> Appended | None:
     """What became of an append that another process took; None when it did not commit it, and will not."""
     if turn.answer is not None and turn.answer not in (ALONE, LOOK):
-        return Committed(decode(Job, json.loads(turn.answer)), already_done=False)
-    job_id, table_id = pending.job_id, entry.table_id
+        return Appended(decode(Job, json.loads(turn.answer)), already_done=False)
     with contextlib.suppress(NotFound):  # the commit will say so
         if turn.in_doubt or turn.answer == LOOK:
-            fence_appends(dataset_location(root, entry), job_id)
+            fence_appends(commits.location, pending.job_id)
         elif not turn.taker_gone:
             return None
-        if (job := find_job(store, root, table_id, job_id) or undone_job(store, table_id, job_id)) is not None:
-            return _known(store, job, already_done=not _is_of(pending, root, entry, job))
+        if (job := _found(commits, pending.job_id)) is not None:
+            return _known(commits, job, already_done=not _is_of(pending, commits.location, job))
     return None
 
 
-def _known(store: StateStore, job: Job, *, already_done: bool = True) -> Committed:
+def _found(commits: TableCommits, job_id: str) -> Job | None:
+    """A job that Lance may have, also one that a restore has undone since.
+
+    One that was undone was done, and in the log: a restore stands only on top of what is recorded.
+    """
+    store, table_id = commits.store, commits.entry.table_id
+    return find_job(store, commits.root, table_id, job_id) or undone_job(store, table_id, job_id)
+
+
+def _known(commits: TableCommits, job: Job, *, already_done: bool = True) -> Appended:
     """What a job in the log came to. Whoever committed it may be about to flush the log."""
-    store.flush()
-    return Committed(job, already_done)
+    commits.store.flush()
+    return Appended(job, already_done)
 
 
-def _is_of(pending: Pending, root: str, entry: TableEntry, job: Job) -> bool:
+def _is_of(pending: Pending, location: str, job: Job) -> bool:
     """Whether the job was done with these files, and not by another run with its own."""
-    infos = metadata_at(open_dataset(dataset_location(root, entry)), job.lance_version)
+    infos = metadata_at(open_dataset(location), job.lance_version)
     return not infos or any(info.files == pending.info.files for info in infos)
 
 
 def _commit_append(
-    store: StateStore,
-    root: str,
-    entry: TableEntry,
-    pending: Pending,
-    schema: bytes,
-    dataset: lance.LanceDataset | None,
-    turn: Ticket,
-) -> Committed:
-    job_id, location = pending.job_id, dataset_location(root, entry)
+    commits: TableCommits, pending: Pending, schema: bytes, dataset: lance.LanceDataset | None, turn: Ticket
+) -> Appended:
+    store, root, entry, job_id = commits.store, commits.root, commits.entry, pending.job_id
     if turn.waited:
         with contextlib.suppress(NotFound):  # the commit will say so
             store.table(entry.table_id)  # one read is less than a commit that was prepared on an old state
     if dataset is None:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if job := state.jobs.get(job_id):
-            return _known(store, job)
+            return _known(commits, job)
         if now.dataset != entry.dataset:
             raise _rewritten(entry)
-        dataset = open_dataset(location, state.lance_version)
+        dataset = open_dataset(commits.location, state.lance_version)
     reached("tables.commit.before-intent")
     others = [*alike(turn.requests(), pending)]
     try:
-        begun, others = _begun(store, entry, pending, schema, int(dataset.version), others)
+        intent, others = _begun(commits, pending, schema, int(dataset.version), others)
     except (Conflict, NotFound) as conflict:
         if not isinstance(conflict, NotFound) and (job := find_job(store, root, entry.table_id, job_id)):
-            return _known(store, job)
+            return _known(commits, job)
         if not isinstance(conflict, NotFound):
             state = store.table(entry.table_id)
             end_dead_restores(store, root, state)  # so that the next try is not kept off by one
             if turn.waited and job_id in state.intents:  # somebody else began it for this writer, and left it to it
                 with contextlib.suppress(Conflict, NotFound):
-                    store.commit(entry.table_id, [CommitAbandoned(job_id)])
+                    commits.abandon(job_id)
         raise _changed(entry, conflict) from conflict
-    if has_unique_keys(begun):
-        store.commit(entry.table_id, [CommitAbandoned(job_id)])
-        raise Conflict(
-            "the table's row keys became unique while rows were being written for it",
-            where=f"table/{entry.full_name}",
-            remedy="run the ingest again",
-        )
-    return _committed(store, root, entry, pending, dataset, begun, others, turn)
+    with commits.abandoned_on_conflict(intent):
+        if has_unique_keys(intent.state):
+            raise _conflict(entry, "the table's row keys became unique while rows were being written for it")
+    return _committed(commits, pending, dataset, intent, others, turn)
 
 
 def _commit_checked(
-    store: StateStore,
-    root: str,
-    entry: TableEntry,
-    pending: Pending,
-    schema: bytes,
-    admission: Admission,
-    turn: Ticket,
-) -> Committed:
+    commits: TableCommits, pending: Pending, schema: bytes, admission: Admission, turn: Ticket
+) -> Appended:
     """The commit of rows that are compared with the table's. It takes no rows of other writers along."""
     reached("tables.commit.before-intent")
     try:
-        begun = begin_alone(store, root, entry, pending, schema, admission)
+        begun = begin_alone(commits, pending, schema, admission)
     except NotFound as removed:
-        raise _changed(entry, removed) from removed
-    if begun.job is not None:
-        return _known(store, begun.job)
-    assert begun.dataset is not None and begun.state is not None  # noqa: S101
-    return _committed(store, root, entry, pending, begun.dataset, begun.state, [], turn)
-
-
-def _changed(entry: TableEntry, conflict: DeployerError) -> Conflict:
-    return Conflict(
-        f"the table was changed while rows were being written for it ({conflict.what})",
-        where=f"table/{entry.full_name}",
-        remedy="run the ingest again",
-    )
+        raise _changed(commits.entry, removed) from removed
+    if isinstance(begun, Job):
+        return _known(commits, begun)
+    intent, dataset = begun
+    return _committed(commits, pending, dataset, intent, [], turn)
 
 
 def _committed(
-    store: StateStore,
-    root: str,
-    entry: TableEntry,
+    commits: TableCommits,
     pending: Pending,
     dataset: lance.LanceDataset,
-    begun: TableState,
+    intent: Intent,
     others: list[Other],
     turn: Ticket,
-) -> Committed:
+) -> Appended:
     """The commit to Lance of an append whose intent is written, and of those of the others, and its record."""
-    job_id, location = pending.job_id, dataset_location(root, entry)
-    try:
+    store, location = commits.store, commits.location
+    with commits.abandoned_on_conflict(intent):
         _require_files(location, pending)
-        dataset = moved_on(dataset, begun)
-        _require_fields(dataset, pending, entry)
-    except Conflict:
-        store.commit(entry.table_id, [CommitAbandoned(job_id)])
-        raise
+        dataset = moved_on(dataset, intent.state)
+        _require_fields(dataset, pending, commits.entry)
     others = taken(location, dataset, others)
     with answered(others):
         reached("tables.commit.before-lance")
-        try:
-            made = append_to_lance(location, dataset, [pending, *(each.pending for each in others)])
-        except Conflict:
-            for each in others:
-                each.request.answer(ALONE)
-            store.commit(entry.table_id, [CommitAbandoned(job_id)])
-            raise
+        with commits.abandoned_on_conflict(intent):
+            try:
+                committed = append_to_lance(commits, intent, dataset, [pending, *(each.pending for each in others)])
+            except Conflict:
+                for each in others:
+                    each.request.answer(ALONE)
+                raise
         reached("tables.commit.after-lance")
-        infos = [pending.info, *(each.pending.info for each in others)]
-        # Where somebody else committed too, recording it is what anybody does who finds the log behind the dataset.
-        jobs = recorded(store, begun, made, infos, durable=False)
-        if jobs is None:
-            jobs = jobs_with(store, root, entry.table_id, {info.job_id for info in infos})
+        jobs = commits.record(committed, durable=False).jobs
         reached("tables.commit.after-state")
         turn.pass_on()  # whoever has it next needs no disk for what comes first
         store.flush()
         for each in others:
             if (job := jobs.get(each.pending.job_id)) is not None:
                 each.request.answer(json.dumps(encode(job)).encode())
-    own = jobs.get(job_id) or _found(store, root, entry, job_id)
-    return Committed(own, already_done=False, dataset=made)
+    own = jobs.get(pending.job_id) or _required(commits, pending.job_id)
+    return Appended(own, already_done=False, dataset=committed.dataset)
 
 
 def _begun(
-    store: StateStore, entry: TableEntry, own: Pending, schema: bytes, version: int, others: list[Other]
-) -> tuple[TableState, list[Other]]:
-    """The state with the intents, and those of the others that have one. A job that is done keeps nobody else off."""
+    commits: TableCommits, own: Pending, schema: bytes, version: int, others: list[Other]
+) -> tuple[Intent, list[Other]]:
+    """The intents of the append and of those of the others that have one. A job that is done keeps nobody else off."""
     while True:
-        started = [CommitStarted(each.job_id, each.info.kind, version) for each in (own, *(o.pending for o in others))]
-        required = to_add_files(own.job_id, schema, entry.dataset)
+        jobs = [(each.job_id, each.info.kind) for each in (own, *(other.pending for other in others))]
+        required = to_add_files(own.job_id, schema, commits.entry.dataset)
         required += [JobNotDone(each.pending.job_id) for each in others]
         try:
-            return store.commit(entry.table_id, started, required), others
+            return commits.begin(jobs, version, required), others
         except Conflict:
             if not others:
                 raise
-        done = store.table(entry.table_id).jobs
+        done = commits.store.table(commits.entry.table_id).jobs
         left = [each for each in others if each.pending.job_id not in done]
         others = left if len(left) < len(others) else []
 
 
-def _found(store: StateStore, root: str, entry: TableEntry, job_id: str) -> Job:
-    """A job that Lance may have, also one that a restore has undone since. Raises OutcomeUnknown when it is not found.
-
-    One that was undone was done, and in the log: a restore stands only on top of what is recorded.
-    """
-    job = find_job(store, root, entry.table_id, job_id) or undone_job(store, entry.table_id, job_id)
-    if job is not None:
-        store.flush()
+def _required(commits: TableCommits, job_id: str) -> Job:
+    """A job that Lance has taken. Raises OutcomeUnknown when it is not found."""
+    entry = commits.entry
+    if (job := _found(commits, job_id)) is not None:
+        commits.store.flush()
         return job
-    if store.table(entry.table_id).dataset != entry.dataset:
+    if commits.store.table(entry.table_id).dataset != entry.dataset:
         raise _rewritten(entry)  # Lance has the rows in the old dataset, where nobody reads them any more
     raise OutcomeUnknown(
         "whether Lance took the commit is not known: it cannot be found",
@@ -287,44 +254,21 @@ def _found(store: StateStore, root: str, entry: TableEntry, job_id: str) -> Job:
     )
 
 
-def recorded(
-    store: StateStore,
-    before: TableState,
-    made: lance.LanceDataset | None,
-    infos: Sequence[CommitMetadata],
-    removed: Sequence[int] = (),
-    *,
-    durable: bool = True,
-) -> Mapping[str, Job] | None:
-    """All jobs, with those of the marks recorded without reading anything, and with files in the place of those
-    `removed`; None when others committed since `before`. `durable` as the store's `commit` has it."""
-    if made is None or made.version != before.lance_version + 1:
-        return None
-    updates = appended(made, before, infos, removed)
-    if not updates:
-        return None
-    unchanged = to_record(before.lance_version, before.dataset)
-    try:
-        return store.commit(before.table_id, updates, unchanged, durable=durable).jobs
-    except (Conflict, NotFound):
-        return None
+def _conflict(entry: TableEntry, what: str) -> Conflict:
+    return Conflict(what, where=f"table/{entry.full_name}", remedy="run the ingest again")
+
+
+def _changed(entry: TableEntry, conflict: DeployerError) -> Conflict:
+    return _conflict(entry, f"the table was changed while rows were being written for it ({conflict.what})")
 
 
 def _rewritten(entry: TableEntry) -> Conflict:
-    return Conflict(
-        "the table was rewritten while rows were being written for it, which are not in it",
-        where=f"table/{entry.full_name}",
-        remedy="run the ingest again",
-    )
+    return _conflict(entry, "the table was rewritten while rows were being written for it, which are not in it")
 
 
 def _require_fields(dataset: lance.LanceDataset, pending: Pending, entry: TableEntry) -> None:
     if not has_fields(dataset, pending):
-        raise Conflict(
-            "the table's columns were replaced while rows were being written for it",
-            where=f"table/{entry.full_name}",
-            remedy="run the ingest again",
-        )
+        raise _conflict(entry, "the table's columns were replaced while rows were being written for it")
 
 
 def _require_files(location: str, pending: Pending) -> None:

@@ -7,14 +7,23 @@ import random
 import time
 import uuid
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from deployer.datasets.commit_metadata import FENCE, CommitMetadata, properties_of
+from deployer.datasets.commit.protocol import Committed, Intent, TableCommits
+from deployer.datasets.commit_metadata import FENCE, CommitMetadata
 from deployer.datasets.dataset import latest_version, open_dataset
-from deployer.datasets.errors import first_line, lost_races, message_of
-from deployer.datasets.recovery.unrecorded import metadata_since, transaction_of
-from deployer.datasets.storage.options import storage_options
-from deployer.errors import Conflict, NotFound, OutcomeUnknown, Preempted
+from deployer.datasets.errors import first_line, message_of
+from deployer.datasets.lance_transactions import (
+    Append,
+    Fence,
+    InDoubt,
+    NotTaken,
+    Taken,
+    metadata_since,
+    prepare,
+    send,
+)
+from deployer.errors import Conflict, OutcomeUnknown, Preempted
 from deployer.state.model.entities import TableState
 from deployer.tables.ingest.commit.pending import Pending
 
@@ -58,28 +67,36 @@ def has_files(location: str, pending: Pending) -> bool:
 
 
 def append_to_lance(
-    location: str, dataset: lance.LanceDataset, appends: Sequence[Pending]
-) -> lance.LanceDataset | None:
+    commits: TableCommits, intent: Intent, dataset: lance.LanceDataset, appends: Sequence[Pending]
+) -> Committed:
     """Commits all of the appends as one version, with a mark for each.
-
-    Gives the dataset as the commit left it; None where the commit raised and was found to be done.
 
     Raises Conflict when nothing was committed, OutcomeUnknown when nobody can tell; Preempted where nothing was
     committed because of a fence, or because somebody changed the schema.
     """
-    import lance
-
-    transaction = lance.Transaction(
-        read_version=int(dataset.version),
-        operation=lance.LanceOperation.Append([fragment for each in appends for fragment in each.to_lance()]),
-        transaction_properties=properties_of([each.info for each in appends]),
-    )
+    location = commits.location
+    fragments = [fragment for each in appends for fragment in each.fragments]
+    prepared = commits.prepare(intent.state, dataset, Append(fragments), [each.info for each in appends])
     for _ in range(ATTEMPTS):
-        try:
-            return lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-        except Exception as failure:
-            if _happened(location, transaction, failure, appends[0].job_id):
-                return None
+        match commits.send(prepared):
+            case Committed() as committed:
+                return committed
+            case NotTaken(reason="races lost"):
+                continue
+            case NotTaken(reason="removed", failure=failure):
+                what = "the table was removed while rows were being written for it"
+                raise Conflict(what, where=location) from failure
+            case NotTaken(reason="conflict", failure=failure):
+                kind = Preempted if getattr(failure, "retryable", False) else Conflict
+                what = f"Lance refused the commit: {first_line(failure)}"
+                raise kind(what, where=location, remedy="run the ingest again") from failure
+            case NotTaken(failure=failure) | InDoubt(failure=failure):
+                why = message_of(failure, location)
+                raise OutcomeUnknown(
+                    f"the commit to Lance failed, and whether it happened is not known: {why}",
+                    where=location,
+                    remedy=f"run the ingest again with --job-id {appends[0].job_id}: it adds nothing twice",
+                ) from failure
     raise Conflict(
         "others commit to the table faster than rows can be added to it",
         where=location,
@@ -87,66 +104,25 @@ def append_to_lance(
     )
 
 
-def _happened(location: str, transaction: Any, failure: Exception, job_id: str) -> bool:
-    """Whether a commit that raised was done, which Lance would do twice were it simply sent again; False when others
-    were always first."""
-    try:
-        dataset = open_dataset(location)
-    except NotFound:
-        raise Conflict("the table was removed while rows were being written for it", where=location) from failure
-    if holds(dataset, transaction.read_version, transaction.uuid):
-        return True
-    if lost_races(failure):
-        return False
-    if "conflict" in str(failure).lower():
-        kind = Preempted if getattr(failure, "retryable", False) else Conflict
-        raise kind(
-            f"Lance refused the commit: {first_line(failure)}", where=location, remedy="run the ingest again"
-        ) from failure
-    raise OutcomeUnknown(
-        f"the commit to Lance failed, and whether it happened is not known: {message_of(failure, location)}",
-        where=location,
-        remedy=f"run the ingest again with --job-id {job_id}: it adds nothing twice",
-    ) from failure
-
-
-def holds(dataset: lance.LanceDataset, base: int, uuid: str) -> bool:
-    """Whether a commit above version `base` was made by that transaction of Lance."""
-    found = (transaction_of(dataset, version) for version in range(base + 1, dataset.version + 1))
-    return any(transaction is not None and transaction.uuid == uuid for transaction in found)
-
-
 def fence_appends(location: str, job_id: str) -> None:
-    """Ends the chance of every append that was prepared until now, by whomever, to be committed.
-
-    Commits a projection onto all columns, which changes nothing. Lance refuses an append that was prepared before a
-    projection that does not promise to keep columns nullable, and such a projection that was prepared before an
-    append: an append is either there when this returns, or never will be.
+    """Ends the chance of every append that was prepared until now, by whomever, to be committed: an append is either
+    there when this returns, or never will be (see `Fence`).
 
     Raises NotFound where there is no dataset any more, OutcomeUnknown when others append without end.
     """
-    import lance
-
     newest = latest_version(location)
     for _ in range(FENCE_ATTEMPTS):
         dataset = open_dataset(location)
         if any(info.kind == FENCE for infos in metadata_since(dataset, newest).values() for info in infos):
             return
-        transaction = lance.Transaction(
-            read_version=int(dataset.version),
-            operation=lance.LanceOperation.Project(dataset.lance_schema),
-            transaction_properties=CommitMetadata(uuid.uuid4().hex, FENCE, 0).to_properties(),
-        )
-        try:
-            lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location))
-        except Exception as failure:
-            if holds(open_dataset(location), transaction.read_version, transaction.uuid):
+        transaction = prepare(dataset, Fence(), [CommitMetadata(uuid.uuid4().hex, FENCE, 0)])
+        match send(location, dataset, transaction):
+            case Taken():
                 return
-            if "conflict" not in str(failure).lower() and not lost_races(failure):
+            case NotTaken(reason="races lost" | "conflict" | "removed"):
+                time.sleep(random.uniform(0, _FENCE_WAIT))  # noqa: S311 -- spreads writers
+            case NotTaken(failure=failure) | InDoubt(failure=failure):
                 raise _unknown(message_of(failure, location), location, job_id) from failure
-            time.sleep(random.uniform(0, _FENCE_WAIT))  # noqa: S311 -- spreads writers
-        else:
-            return
     raise _unknown("others append without end", location, job_id)
 
 

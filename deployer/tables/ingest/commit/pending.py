@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
 from deployer.datasets.writer import Written
 from deployer.state.log.requirements import schema_fingerprint
-
-if TYPE_CHECKING:
-    from lance.fragment import FragmentMetadata
 
 FORMAT = 1
 
@@ -41,11 +38,6 @@ class Pending:
 
     def field_ids(self) -> set[int]:
         return {field for each in self.fragments for file in each["files"] for field in file["fields"]}
-
-    def to_lance(self) -> list[FragmentMetadata]:
-        from lance.fragment import FragmentMetadata
-
-        return [FragmentMetadata.from_json(json.dumps(each)) for each in self.fragments]
 
     def to_bytes(self) -> bytes:
         document = {

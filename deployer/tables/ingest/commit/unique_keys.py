@@ -8,15 +8,13 @@ at the rows that came, and begins when the first has ended.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from deployer.datasets.dataset import dataset_location, open_dataset
+from deployer.datasets.dataset import open_dataset
 from deployer.datasets.recovery.restored_together import end_dead_restores
 from deployer.datasets.recovery.rollforward import current
 from deployer.errors import Conflict
 from deployer.state.log.requirements import loads_under_way, schema_fingerprint
-from deployer.state.log.updates import CommitAbandoned, CommitStarted
 from deployer.state.transactions.tables import to_add_unique_files
 from deployer.system.clock import utc
 from deployer.tables.ingest.keys.unique import Admission
@@ -24,22 +22,12 @@ from deployer.tables.ingest.keys.unique import Admission
 if TYPE_CHECKING:
     import lance
 
-    from deployer.state.log.updates import TableUpdate
-    from deployer.state.model.entities import Job, TableEntry, TableState
-    from deployer.state.store import StateStore
+    from deployer.datasets.commit.protocol import Intent, TableCommits
+    from deployer.state.model.entities import Job, TableState
     from deployer.tables.ingest.commit.pending import Pending
 
 PATIENCE = 60.0  #: seconds that a load waits for others to end their commits
 DEAD_AFTER = 600_000  #: ms after which a commit under way is taken for one of a process that died
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """The dataset that the rows were compared with, and the state with the intent; or the job, when it is done."""
-
-    dataset: lance.LanceDataset | None = None
-    state: TableState | None = None
-    job: Job | None = None
 
 
 def dead_loads(state: TableState, now: int) -> list[str]:
@@ -48,30 +36,30 @@ def dead_loads(state: TableState, now: int) -> list[str]:
 
 
 def begin_alone(
-    store: StateStore, root: str, entry: TableEntry, pending: Pending, schema: bytes, admission: Admission
-) -> Begun:
-    """Writes the intent of a load into a table with unique keys.
+    commits: TableCommits, pending: Pending, schema: bytes, admission: Admission
+) -> tuple[Intent, lance.LanceDataset] | Job:
+    """Writes the intent of a load into a table with unique keys. Gives it with the dataset that the rows were compared
+    with; or the job, when it is done.
 
     Raises KeysTaken when a row of the load has a key that was added meanwhile; Conflict when the table was changed, or
     another load does not end.
     """
+    store, root, entry = commits.store, commits.root, commits.entry
     job_id, address, until = pending.job_id, f"table/{entry.full_name}", time.monotonic() + PATIENCE
     lost = 0
     while True:
         now, state = current(store, root, entry, store.table(entry.table_id))
         if (job := state.jobs.get(job_id)) is not None:
-            return Begun(job=job)
+            return job
         if now.dataset != entry.dataset or schema_fingerprint(state.schema) != schema_fingerprint(schema):
             what = "the table was changed while rows were being written for it"
             raise Conflict(what, where=address, remedy="run the ingest again")
-        dataset = open_dataset(dataset_location(root, entry), state.lance_version)
+        dataset = open_dataset(commits.location, state.lance_version)
         admission.check_again(state, dataset, address)
-        version = int(dataset.version)
         dead = [each for each in dead_loads(state, time.time_ns() // 1_000_000) if each != job_id]
-        updates: list[TableUpdate] = [*map(CommitAbandoned, dead), CommitStarted(job_id, pending.info.kind, version)]
         required = to_add_unique_files(job_id, schema, entry.dataset, state.lance_version, dead)
         try:
-            return Begun(dataset, store.commit(entry.table_id, updates, required))
+            return commits.begin([(job_id, pending.info.kind)], int(dataset.version), required, dead), dataset
         except Conflict as conflict:
             end_dead_restores(store, root, store.table(entry.table_id))
             if time.monotonic() > until:

@@ -1,0 +1,269 @@
+"""Transactions of Lance: what a commit does to a dataset, sending it, and the transactions that made past versions.
+
+Lance may have taken a commit that raised, and takes it twice when it is simply sent again. So `send` looks into the
+dataset before it says what became of a commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from deployer.datasets.commit_metadata import CommitMetadata, commit_metadata_of, properties_of
+from deployer.datasets.dataset import open_dataset
+from deployer.datasets.errors import first_line, lost_races
+from deployer.datasets.storage.options import storage_options
+from deployer.errors import NotFound
+
+if TYPE_CHECKING:
+    import lance
+
+    from deployer.datasets.writer import Written
+
+
+class Operation(Protocol):
+    """What a commit does to a dataset."""
+
+    @property
+    def removed(self) -> tuple[int, ...] | None:
+        """Ids of the fragments that the new ones replace. None: the commit does more than to add and remove fragments,
+        and what it did is read from the dataset."""
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        """The operation on that dataset as Lance has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Adds fragments, which are given as Lance's own JSON."""
+
+    fragments: Sequence[Mapping[str, Any]]
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        return ()
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+        from lance.fragment import FragmentMetadata
+
+        return lance.LanceOperation.Append([FragmentMetadata.from_json(json.dumps(each)) for each in self.fragments])
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """Fragments as they were read (Lance's metadata), and what was written of all of their rows that are left."""
+
+    old: tuple[Any, ...]
+    new: tuple[Written, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Puts new fragments in the place of old ones, group by group."""
+
+    groups: Sequence[Rewritten]
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        return tuple(sorted(fragment.id for group in self.groups for fragment in group.old))
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        return lance.LanceOperation.Rewrite([_group(each) for each in self.groups], [])
+
+
+def _group(rewritten: Rewritten) -> Any:
+    import lance
+    from lance.fragment import FragmentMetadata
+
+    new = []
+    for each in rewritten.new:
+        fragment = FragmentMetadata.from_json(json.dumps(each.metadata))
+        fragment.row_id_meta = each.row_ids or fragment.row_id_meta
+        new.append(fragment)
+    return lance.LanceOperation.RewriteGroup(list(rewritten.old), new)
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Makes the rows, columns and indexes those of an earlier version."""
+
+    version: int
+
+    @property
+    def removed(self) -> None:
+        return None
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        return lance.LanceOperation.Restore(self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Projects onto all columns, which changes nothing.
+
+    Lance refuses an append that was prepared before a projection that does not promise to keep columns nullable, and
+    such a projection that was prepared before an append.
+    """
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        return ()
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        return lance.LanceOperation.Project(dataset.lance_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFragments:
+    """Removes fragments; `why` is the predicate that Lance's record of the deletion shows."""
+
+    fragment_ids: Sequence[int]
+    why: str
+
+    @property
+    def removed(self) -> tuple[int, ...]:
+        return tuple(self.fragment_ids)
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        import lance
+
+        return lance.LanceOperation.Delete([], list(self.fragment_ids), self.why)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeDataset:
+    """An operation that was made for one version: of the schema, of a column's values, or of indexes."""
+
+    operation: lance.LanceOperation.BaseOperation
+
+    @property
+    def removed(self) -> None:
+        return None
+
+    def to_lance(self, dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+        return self.operation
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Lance has the commit. `dataset` is as the commit left it; None where the commit raised, and was found to be
+    done."""
+
+    dataset: lance.LanceDataset | None
+
+
+#: `races lost`: others were always first. `overtaken`: storage or Lance speaks of a concurrent change, and not of a
+#: conflict. `removed`: there is no dataset any more. `invalid`: Lance does not accept the operation.
+Reason = Literal["races lost", "conflict", "overtaken", "removed", "invalid"]
+
+
+@dataclass(frozen=True, slots=True)
+class NotTaken:
+    """Lance does not have the commit."""
+
+    reason: Reason
+    failure: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class InDoubt:
+    """The commit failed for another reason. Lance does not have it now, and may have it later."""
+
+    failure: Exception
+
+
+Outcome = Taken | NotTaken | InDoubt
+
+
+def prepare(
+    dataset: lance.LanceDataset,
+    operation: Operation,
+    metadata: Sequence[CommitMetadata] = (),
+    properties: Mapping[str, str] | None = None,
+) -> lance.Transaction:
+    """The transaction on top of the opened version. `properties` are further ones, beside the commit metadata."""
+    import lance
+
+    return lance.Transaction(
+        read_version=int(dataset.version),
+        operation=operation.to_lance(dataset),
+        transaction_properties={**(properties_of(metadata) if metadata else {}), **(properties or {})},
+    )
+
+
+def send(location: str, dataset: lance.LanceDataset, transaction: lance.Transaction) -> Outcome:
+    """Sends the transaction, and finds out what became of it. A transaction that was not taken may be sent again.
+
+    Raises DeployerError where the commit raised and the dataset cannot be read either.
+    """
+    import lance
+
+    try:
+        return Taken(lance.LanceDataset.commit(dataset, transaction, storage_options=storage_options(location)))
+    except Exception as failure:
+        return _outcome(location, transaction, failure)
+
+
+def _outcome(location: str, transaction: lance.Transaction, failure: Exception) -> Outcome:
+    try:
+        newest = open_dataset(location)
+    except NotFound:
+        return NotTaken("removed", failure)
+    if _holds(newest, transaction):
+        return Taken(None)
+    said, first = str(failure).lower(), first_line(failure).lower()
+    if lost_races(failure):
+        return NotTaken("races lost", failure)
+    if "conflict" in said:
+        return NotTaken("conflict", failure)
+    if "concurrent" in first:
+        return NotTaken("overtaken", failure)
+    return NotTaken("invalid", failure) if "invalid user input" in said else InDoubt(failure)
+
+
+def _holds(dataset: lance.LanceDataset, transaction: lance.Transaction) -> bool:
+    """Whether the transaction made one of the versions above the one that it was prepared on."""
+    found = (transaction_of(dataset, version) for version in range(transaction.read_version + 1, dataset.version + 1))
+    return any(each is not None and each.uuid == transaction.uuid for each in found)
+
+
+def commit_now(
+    location: str,
+    dataset: lance.LanceDataset,
+    operation: Operation,
+    metadata: Sequence[CommitMetadata] = (),
+    properties: Mapping[str, str] | None = None,
+) -> None:
+    """Commits on top of the opened version. Raises Lance's own failure unless Lance has the commit."""
+    outcome = send(location, dataset, prepare(dataset, operation, metadata, properties))
+    if not isinstance(outcome, Taken):
+        raise outcome.failure
+
+
+def metadata_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
+    """Metadata of our commits above that version, by the version that each made, in order."""
+    found = {each: metadata_at(dataset, each) for each in range(version + 1, dataset.version + 1)}
+    return {each: infos for each, infos in found.items() if infos}
+
+
+def metadata_at(dataset: lance.LanceDataset, version: int) -> tuple[CommitMetadata, ...]:
+    """Metadata of the commit that made the version; none where it is not ours, or not known any more."""
+    transaction = transaction_of(dataset, version)
+    return commit_metadata_of(transaction.transaction_properties) if transaction is not None else ()
+
+
+def transaction_of(dataset: lance.LanceDataset, version: int) -> Any:
+    """Lance's record of the commit that made the version; None when it is no longer kept."""
+    try:
+        return dataset.read_transaction(version)
+    except Exception:
+        return None
