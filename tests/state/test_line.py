@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,14 @@ def at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommitQueue]
     assert not list((tmp_path / "line").glob("*"))
 
 
+def offered_to(own: Ticket) -> list[CommitRequest]:
+    """What somebody offers to the one that has the turn, once that is there; nothing when it does not come."""
+    until = time.monotonic() + LONG
+    while not own.requests() and time.monotonic() < until:
+        time.sleep(0.001)
+    return own.requests()
+
+
 def beside(
     at: CommitQueue, does: Callable[[Callable[[], list[CommitRequest]]], None], offered: bytes = b"rows"
 ) -> Ticket:
@@ -39,8 +48,7 @@ def beside(
     with ThreadPoolExecutor(1) as threads:
         with at.turn() as own:
             waiting: Future[Ticket] = threads.submit(wait)
-            while not own.requests():
-                threading.Event().wait(0.001)
+            assert offered_to(own)
             does(own.requests)
         return waiting.result(LONG)
 
@@ -69,9 +77,7 @@ def test_who_has_the_turn_passes_it_on_and_answers_afterwards(at: CommitQueue) -
     def first() -> None:
         with at.turn() as own:
             begins.set()
-            while not own.requests():
-                threading.Event().wait(0.001)
-            [offer] = own.requests()
+            [offer] = offered_to(own)
             assert offer.take()
             own.pass_on()
             passed.set()
@@ -148,8 +154,7 @@ def test_who_waits_in_vain_takes_the_offer_back_or_is_in_doubt(
         with ThreadPoolExecutor(1) as threads, at.turn() as own:
             monkeypatch.setattr(line, "PATIENCE", LONG)
             waiting = threads.submit(wait)
-            while not own.requests():
-                threading.Event().wait(0.001)
+            assert offered_to(own)
             assert not taken or own.requests()[0].take()
             monkeypatch.setattr(line, "PATIENCE", 0)
             monkeypatch.setattr(line, "TAKEN_PATIENCE", 0.1)

@@ -20,6 +20,7 @@ from deployer.state.model.entities import TableState
 from deployer.state.snapshots.files import version_of
 from deployer.state.snapshots.retention import SnapshotPolicy
 from deployer.storage.objects import LocalObjects
+from tests.projects import REPOSITORY
 
 from .samples import TABLE, added, backend_of, creation, objects_at, snapshot_versions, store_at
 
@@ -156,24 +157,34 @@ def _wait_until_stopped(pid: int) -> None:
         time.sleep(0.01)
 
 
+#: Forks in a process of its own: threads of this one may hold locks, which a fork would wait for for ever.
+FORKING = """
+import os, sys
+from tests.state.samples import TABLE, added, backend_of, creation, store_at
+store = store_at(sys.argv[1])
+store.commit(TABLE, [creation()])
+backend = backend_of(store)
+inherited = backend._file._connection()
+child = os.fork()
+if child == 0:
+    try:
+        store.commit(TABLE, [added(2)])
+        shared = backend._file._connection() is inherited
+        store.close()
+        os._exit(1 if shared else 0)
+    finally:
+        os._exit(2)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+store.commit(TABLE, [added(3)])
+assert backend._file._connection() is inherited
+print(type(backend).__name__)
+"""
+
+
 def test_a_forked_child_uses_a_connection_of_its_own(tmp_path: Path) -> None:
-    store = store_at(tmp_path)
-    store.commit(TABLE, [creation()])
-    backend = backend_of(store)
-    assert isinstance(backend, SqliteBackend)
-    inherited = backend._file._connection()
-    child = os.fork()
-    if child == 0:
-        try:
-            store.commit(TABLE, [added(2)])
-            shared = backend._file._connection() is inherited
-            store.close()
-            os._exit(1 if shared else 0)
-        finally:
-            os._exit(2)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    store.commit(TABLE, [added(3)])
-    assert backend._file._connection() is inherited
+    command = [sys.executable, "-c", FORKING, str(tmp_path)]
+    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert (ran.returncode, ran.stdout) == (0, f"{SqliteBackend.__name__}\n"), ran.stderr
     assert [each.fragment_id for each in _state(str(tmp_path)).files] == [2, 3]
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -90,10 +91,11 @@ def test_transactions_over_several_logs_in_any_order_are_all_or_nothing(root: st
         store.close()
 
     torn: list[tuple[int, int]] = []
+    failed = threading.Event()
 
     def read() -> int:
         store, seen = store_at(root, policy=NEVER), 0
-        while seen < 25:
+        while seen < 25 and not failed.is_set():
             states = store.tables([TABLE, SECOND])
             versions = (states[TABLE].version, states[SECOND].version)
             if versions[0] != versions[1] or list(states[TABLE].files) != list(states[SECOND].files):
@@ -104,8 +106,12 @@ def test_transactions_over_several_logs_in_any_order_are_all_or_nothing(root: st
 
     with ThreadPoolExecutor(3) as threads:
         reader = threads.submit(read)
-        for writer in [threads.submit(write, number) for number in range(2)]:
-            writer.result()
+        try:
+            for writer in [threads.submit(write, number) for number in range(2)]:
+                writer.result()
+        except BaseException:
+            failed.set()  # or the reader would wait for it for ever
+            raise
         assert reader.result() == 25
     assert torn == []
 

@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import Deployer, Ran
 from tests.security.foreign.lake_damage import location_of
-from tests.security.foreign.test_readers_write_nothing import without_roots_rights
+from tests.security.foreign.test_readers_write_nothing import WITHOUT_ROOTS_RIGHTS, python
 
 pytestmark = pytest.mark.full
 
@@ -170,8 +169,7 @@ def in_a_process(project: Path, commands: Sequence[Sequence[str]]) -> list[tuple
     None prints a traceback.
     """
     ran = subprocess.run(
-        [sys.executable, "-c", RUN, json.dumps(commands)],
-        preexec_fn=without_roots_rights if os.getuid() == 0 else None,
+        python(RUN, json.dumps(commands), after=WITHOUT_ROOTS_RIGHTS if os.getuid() == 0 else ""),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=project,
         capture_output=True,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -209,11 +208,29 @@ for command in json.loads(sys.argv[1]):
 """
 
 
-def run_all(project: Path, commands: Sequence[Sequence[str]], before: Callable[[], None] | None) -> dict[str, int]:
+#: What a process does before it becomes the one that its arguments say. A `preexec_fn` would run in a fork of this
+#: process, where other threads may hold locks, such as that of the dynamic linker, which nobody gives back then.
+GO_ON = "import os, sys\nos.execv(sys.executable, [sys.executable, *sys.argv[1:]])\n"
+ON_A_FULL_DISK = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+#: What is run next has root's name, and not root's right to pass over the rights of files.
+WITHOUT_ROOTS_RIGHTS = """
+import ctypes
+drop, override, read_search, owner = 24, 1, 2, 3  # PR_CAPBSET_DROP, and capabilities of linux/capability.h
+for capability in (override, read_search, owner):
+    ctypes.CDLL(None).prctl(drop, capability, 0, 0, 0)
+"""
+
+
+def python(code: str, *arguments: str, after: str = "") -> list[str]:
+    """The command that runs Python code in a process that has done `after` before."""
+    command = [sys.executable, "-c", code, *arguments]
+    return [sys.executable, "-c", after + GO_ON, *command[1:]] if after else command
+
+
+def run_all(project: Path, commands: Sequence[Sequence[str]], before: str) -> dict[str, int]:
     """The exit codes of commands that run one after the other in a process of their own; none prints a traceback."""
     ran = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, json.dumps(commands)],
-        preexec_fn=before,
+        python(RUN_ALL, json.dumps(commands), after=before),
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=project,
         capture_output=True,
@@ -234,7 +251,7 @@ def test_rights_to_read_are_enough(project: Path, root: Path) -> None:
     try:
         for path, mode in (*((each, 0o444) for each in files), *((each, 0o555) for each in folders)):
             path.chmod(mode)
-        before = without_roots_rights if os.getuid() == 0 else None
+        before = WITHOUT_ROOTS_RIGHTS if os.getuid() == 0 else ""
         codes = run_all(project, [*READABLE, ("ingest", "flights", "flights.csv")], before)
     finally:
         for path in folders:
@@ -248,26 +265,12 @@ def test_rights_to_read_are_enough(project: Path, root: Path) -> None:
 def test_a_full_disk_is_enough(project: Path, root: Path) -> None:
     """No file may grow, those for temporary files included; commands that write one say so."""
     ahead(root)
-    codes = run_all(project, [*READABLE, ("ingest", "flights", "flights.csv"), ("up", "--yes")], on_a_full_disk)
+    codes = run_all(project, [*READABLE, ("ingest", "flights", "flights.csv"), ("up", "--yes")], ON_A_FULL_DISK)
     writing = {command for command in codes if "../" in command or command.startswith(("ingest", "up"))}
     assert codes.pop("drift") == codes.pop("state verify") == 2
     assert {command for command, code in codes.items() if code} - {"doctor"} == writing
     assert {codes[command] for command in writing} == {1}
     assert rows_recorded(root, "flights") == 3
-
-
-def on_a_full_disk() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
-def without_roots_rights() -> None:
-    """What is run next has root's name, and not root's right to pass over the rights of files."""
-    import ctypes
-
-    drop, override, read_search, owner = 24, 1, 2, 3  # PR_CAPBSET_DROP, and capabilities of linux/capability.h
-    for capability in (override, read_search, owner):
-        ctypes.CDLL(None).prctl(drop, capability, 0, 0, 0)
 
 
 #: What DynamoDB and S3 are asked by those who only read.

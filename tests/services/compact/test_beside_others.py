@@ -182,6 +182,7 @@ def test_a_paused_run_waits_until_it_is_resumed(lake: Lake, monkeypatch: pytest.
     with closing(open_store(lake.root)) as other:
         thread.start()
         while not other.table(table_id).services["COMPACT"].paused:
+            assert thread.is_alive()
             thread.join(0.01)
         thread.join(0.5)
         assert thread.is_alive() and not found
