@@ -20,7 +20,7 @@ from deployer.tables.collect.garbage import GRACE, Collected, collect
 from deployer.tables.collect.versions import OldVersions
 from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.formatting import count, size
-from deployer.text.units import describe_duration
+from deployer.text.units import describe_duration, parse_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def clean(
     nothing = not (removed.files or removed.versions or removed.jobs or removed.datasets or removed.savepoints)
     if nothing:
         why = (
-            f"{count(before.versions, 'version')}: none is older than {describe_duration(options.older_than)}, beyond the "
-            f"newest {options.keep_versions:,} and without a savepoint, tag, branch or running work, "
+            f"{count(before.versions, 'version')}: none is older than {describe_duration(options.older_than)}, "
+            f"beyond the newest {options.keep_versions:,} and without a savepoint, tag, branch or running work, "
             "and no file is left that no version needs"
         )
     elif options.dry_run:
