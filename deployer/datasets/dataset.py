@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from deployer.datasets.errors import as_deployer_error, is_of_lance, missing_file, refused_by_storage
+from deployer.datasets.errors import as_deployer_error, is_of_lance, missing_file, refused_by_storage, storage_errors
 from deployer.datasets.storage.options import manifest_names, objects_at, storage_options
 from deployer.errors import Corrupt, DeployerError, NotFound
 from deployer.state.model.entities import TableEntry
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
 _LARGEST = 2**64 - 1  # Lance names manifests by the distance from it, so that the newest is listed first
 
@@ -86,6 +87,24 @@ def open_dataset(location: str, version: int | None = None) -> lance.LanceDatase
         if not is_of_lance(failure):
             raise
         raise _explained(failure, location, version) from failure
+
+
+def create_dataset(
+    location: str, schema: pa.Schema, data_storage_version: str, *, stable_row_ids: bool
+) -> lance.LanceDataset:
+    """Creates a dataset without rows. Raises DeployerError for what storage refuses, and Lance's failure else."""
+    import lance
+    import pyarrow as pa
+
+    with storage_errors(location):
+        return lance.write_dataset(
+            pa.Table.from_batches([], schema),  # empty_table() fails for extension types in structs
+            location,
+            mode="create",
+            data_storage_version=data_storage_version,
+            enable_stable_row_ids=stable_row_ids,
+            storage_options=storage_options(location),
+        )
 
 
 def _require_files(location: str) -> None:

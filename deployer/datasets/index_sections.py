@@ -1,4 +1,4 @@
-"""What a version of a dataset says of its indexes' segments and pylance does not tell: their details, as bytes.
+"""Renames indexes. For that it reads what pylance does not tell of a version's index segments: their details, as bytes.
 
 A manifest ends with its message's position (8 bytes), the format's version (4) and a mark (4). The message names the
 position of the section of indexes. Both are preceded by their length (4 bytes). The messages are `Manifest`,
@@ -10,10 +10,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.dataset import manifest_of
+from deployer.datasets.lance_transactions import ChangeDataset
 from deployer.datasets.storage.options import objects_at
+
+if TYPE_CHECKING:
+    import lance
 
 Details = tuple[str, bytes]  #: the type's URL, and the message
 
@@ -32,6 +36,40 @@ def segment_details(location: str, version: int) -> Mapping[str, Details]:
         str(uuid.UUID(bytes=each.uuid.uuid)): (each.index_details.type_url, each.index_details.value)
         for each in section.indices
     }
+
+
+def rename_segments(location: str, dataset: lance.LanceDataset, before: str, after: str) -> ChangeDataset:
+    """The operation that gives the index `before` the name `after`.
+
+    pylance has no call for that. It is the commit that makes indexes, with the segments of the old name removed and
+    added under the new one. Whatever Lance knows of a segment goes with it, or the index would be ignored or lose its
+    parameters.
+    """
+    import lance
+    from lance.dataset import Index
+
+    details = segment_details(location, dataset.version)
+
+    def segments(name: str) -> list[Index]:
+        return [
+            Index(
+                uuid=segment.uuid,
+                name=name,
+                fields=described.fields,
+                dataset_version=segment.dataset_version_at_last_update,
+                fragment_ids=segment.fragment_ids,
+                index_version=segment.index_version,
+                created_at=segment.created_at,
+                base_id=segment.base_id,
+                index_details=details[str(segment.uuid)],
+                covering_fields=segment.covering_fields,
+            )
+            for described in dataset.describe_indices()
+            if described.name == before
+            for segment in described.segments
+        ]
+
+    return ChangeDataset(lance.LanceOperation.CreateIndex(segments(after), segments(before)))
 
 
 def _block(data: bytes, position: int) -> bytes:

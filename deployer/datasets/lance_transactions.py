@@ -249,6 +249,13 @@ def commit_now(
         raise outcome.failure
 
 
+def lance_release() -> str:
+    """The installed release of Lance; the JSON of fragments is that of one release."""
+    import lance
+
+    return str(lance.__version__)
+
+
 def metadata_since(dataset: lance.LanceDataset, version: int) -> dict[int, tuple[CommitMetadata, ...]]:
     """Metadata of our commits above that version, by the version that each made, in order."""
     found = {each: metadata_at(dataset, each) for each in range(version + 1, dataset.version + 1)}

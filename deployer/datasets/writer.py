@@ -194,6 +194,16 @@ def _written(metadata: Any, partition: str | None, keys: KeyRange | None, *, is_
     return Written(metadata.to_json(), partition, metadata.physical_rows, keys, is_sorted)
 
 
+def read_written(layout: Layout, written: Written, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    """Reads columns of a fragment's first file, in batches of so many rows."""
+    from lance.file import LanceFileReader
+
+    names, path = list(columns), f"{layout.location}/data/{written.path}"
+    reader = LanceFileReader(path, storage_options=storage_options(layout.location), columns=names)
+    for batch in reader.read_all(batch_size=batch_rows).to_batches():
+        yield batch.select(names)
+
+
 def discard(location: str, written: Sequence[Written]) -> None:
     """Removes files of fragments that are known not to be committed."""
     paths = [f"data/{file['path']}" for each in written for file in each.metadata["files"]]

@@ -32,8 +32,7 @@ from deployer.state.model.declared_properties import SPEC
 from deployer.state.model.entities import INSTANCE_LOG, TableEntry
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.state.reader import StateReader
 
 PLAIN_LANCE, SOMEBODY = "plain Lance", "somebody"
@@ -148,7 +147,7 @@ def index_names(transaction: Any) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(index.name for index in made), frozenset(index.name for index in dropped)
 
 
-def has_index(dataset: lance.LanceDataset, name: str, version: int) -> bool:
+def has_index(dataset: LanceDataset, name: str, version: int) -> bool:
     """Whether the dataset had the index in that version; True when the version is not kept, so that it may have had it.
 
     A commit that brings an index on vectors or on a field of a struct up to date only adds a part to it, and looks like

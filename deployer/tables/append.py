@@ -26,7 +26,7 @@ from deployer.tables.open_table import OpenTable, open_to_change
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 LISTED = 20  #: how many bad rows a refusal tells of
 ATTEMPTS = 10  #: how often rows are compared again because others added some with the same keys meanwhile
@@ -87,7 +87,7 @@ class Appender:
 
     def __init__(self, opened: OpenTable) -> None:
         self._target = _Target.of(opened)
-        self._dataset: lance.LanceDataset | None = None
+        self._dataset: LanceDataset | None = None
 
     def append(
         self, rows: Appendable, job_id: str | None = None, on_duplicate: Literal["reject", "skip"] = "reject"
@@ -116,7 +116,7 @@ class Appender:
                 return self._appended(dataset, table, job_id or uuid.uuid4().hex, unique)
         raise CommitTimedOut("others add rows with the same keys again and again", where=self._target.opened.address)
 
-    def _opened(self) -> lance.LanceDataset:
+    def _opened(self) -> LanceDataset:
         """The dataset at the version of the state, which is read again when others committed and cleaned that away."""
         for _ in range(ATTEMPTS):
             try:
@@ -129,7 +129,7 @@ class Appender:
         raise CommitTimedOut("others commit and clean faster than it opens", where=self._target.opened.address)
 
     def _appended(
-        self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None
+        self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, job_id: str, unique: UniqueLoad | None
     ) -> Appended:
         opened = self._target.opened
         written, skipped = self._written(dataset, rows, unique)
@@ -165,7 +165,7 @@ class Appender:
         self._target.opened.store.close()
 
     def _written(
-        self, dataset: lance.LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
+        self, dataset: LanceDataset, rows: pa.Table | pa.RecordBatch, unique: UniqueLoad | None
     ) -> tuple[list[Written], int]:
         """The rows as uncommitted fragments, those of each leaf apart, and how many duplicates were left out."""
         layout, ranges, splitter = self._target.layout, self._target.ranges, self._target.splitter

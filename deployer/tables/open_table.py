@@ -28,8 +28,7 @@ from deployer.state.reader import StateReader
 from deployer.state.store import StateStore
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.specs.model import KeyValue
     from deployer.specs.types.types import Column
 
@@ -99,7 +98,7 @@ class ReadTable:
         """The keys that part the leaves, ascending."""
         return [decode_key(self.kinds, leaf.lower) for leaf in self.state.leaves()[1:]]
 
-    def dataset(self, version: int | None = None) -> lance.LanceDataset:
+    def dataset(self, version: int | None = None) -> LanceDataset:
         """The dataset at the recorded version, or at the one given. Raises NotFound when that was cleaned away."""
         return open_dataset(self.location, self.state.lance_version if version is None else version)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.specs.types.types import Column
@@ -73,6 +73,13 @@ def reorder_columns(
     return _project(
         tree.with_siblings(parent, sorted(tree.siblings(parent), key=lambda f: place.get(f.name, len(place))))
     )
+
+
+def merge_columns(fragments: Sequence[Any], tree: FieldTree) -> lance.LanceOperation.BaseOperation:
+    """The schema of `tree`, for fragments that have files of new values beside their own."""
+    import lance
+
+    return lance.LanceOperation.Merge(fragments, tree.to_lance())
 
 
 def _altered(

@@ -12,19 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.datasets.clustering import Clustered, bounds_of
+from deployer.datasets.row_ids import ROW_ID, with_ids, without_ids
 from deployer.datasets.writer import Layout, Written, write_merged
 from deployer.errors import DeployerError
 from deployer.services.cluster.layout import Arrangement
 from deployer.services.cluster.quantile_ranks import Scale
 from deployer.services.rewriting.executor import OnRows
-from deployer.services.rewriting.row_ids import ROW_ID, with_ids, without_ids
 from deployer.services.rewriting.sorted_runs import rows_of
 from deployer.services.rewriting.tasks import Sizes, files_of
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
-    import lance
     from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
 
 WINDOW_ROWS = 65_536  #: rows that are taken at a time
 
@@ -43,12 +44,12 @@ class Arrange:
     rows: int
     bytes: int
 
-    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """All of it in memory."""
         with translated_errors(dataset.uri):
             return arranged(self, self._read(dataset, on_rows), dataset, on_rows, threads)
 
-    def _read(self, dataset: lance.LanceDataset, on_rows: OnRows) -> pa.Table:
+    def _read(self, dataset: LanceDataset, on_rows: OnRows) -> pa.Table:
         scanner = rows_of(dataset, [dataset.get_fragment(number) for number in self.fragments])
         batches = []
         for batch in scanner.to_batches():
@@ -76,7 +77,7 @@ class translated_errors:  # noqa: N801 -- reads as a statement
 
 
 def arranged(
-    task: Arrange, rows: pa.Table, dataset: lance.LanceDataset | None, on_rows: OnRows, threads: int = 1
+    task: Arrange, rows: pa.Table, dataset: LanceDataset | None, on_rows: OnRows, threads: int = 1
 ) -> list[Written]:
     """Writes rows of the task in its order, each leaf's apart, as files of even sizes, several at a time."""
     if not rows.num_rows:
@@ -144,7 +145,7 @@ def _write(
     rows: pa.Table,
     schema: pa.Schema,
     leaf: str,
-    dataset: lance.LanceDataset | None,
+    dataset: LanceDataset | None,
     on_rows: OnRows,
 ) -> list[Written]:
     """The rows, in their order, as one file unless it becomes too large."""

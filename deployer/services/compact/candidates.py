@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from deployer.datasets.binary_copy import Copy, lance_tasks
 from deployer.datasets.clustering import Clustered, joined
 from deployer.services.compact.merge_task import Merge
 from deployer.services.compact.planning import plan_table
-from deployer.services.rewriting.binary_copy import Copy, lance_tasks
 from deployer.services.rewriting.executor import Job
 from deployer.services.rewriting.pieces import pieces_of
 from deployer.services.rewriting.tasks import Sizes, Task
@@ -17,15 +17,15 @@ from deployer.tables.open_table import ReadTable
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
-def planned(table: ReadTable, dataset: lance.LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
+def planned(table: ReadTable, dataset: LanceDataset, sizes: Sizes, *, any_kind: bool = False) -> tuple[Task, ...]:
     """What there is to do. `dataset` is the table's at its recorded version. `any_kind`: as if its indexes had all."""
     return plan_table(table.state, pieces_of(table, dataset, any_kind=any_kind), sizes)
 
 
-def as_work(table: ReadTable, dataset: lance.LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
+def as_work(table: ReadTable, dataset: LanceDataset, tasks: Sequence[Task], sizes: Sizes) -> list[Job]:
     """The tasks with all that a process needs to do them."""
     layout, state = table.layout(), table.state
     if not layout.order:

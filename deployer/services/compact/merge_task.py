@@ -14,19 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from deployer.datasets.clustering import Clustered
+from deployer.datasets.row_ids import ROW_ID, with_ids, without_ids
 from deployer.datasets.writer import Layout, Written, write_merged
 from deployer.errors import DeployerError
 from deployer.services.compact.parallel_writer import ahead, deal
 from deployer.services.rewriting.executor import OnRows
 from deployer.services.rewriting.merging import merge_order, runs_of
-from deployer.services.rewriting.row_ids import ROW_ID, with_ids, without_ids
 from deployer.services.rewriting.sorted_runs import Runs, open_runs, rows_of
 from deployer.services.rewriting.tasks import Sizes, files_of
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
-    import lance
     from numpy.typing import NDArray
+
+    from deployer.datasets.lance_types import LanceDataset
 
     _Window = tuple[list[pa.RecordBatch], NDArray[np.int64] | None]  #: rows, and their order where it is another
 
@@ -50,11 +51,11 @@ class Merge:
     bytes: int
     clustered: Clustered | None = None
 
-    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         return merged(dataset, self, on_rows, threads)
 
 
-def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
+def merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
     """Writes the rows of the task's fragments in the order of their keys, each leaf's apart; commits nothing.
 
     `dataset` is open at the task's version. Memory: the keys of all rows, and of each file what is read ahead.
@@ -68,7 +69,7 @@ def merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: i
         ) from failure
 
 
-def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
+def _merged(dataset: LanceDataset, task: Merge, on_rows: OnRows, threads: int) -> list[Written]:
     runs, keys = open_runs(dataset, task.fragments, task.in_order, task.layout.order, threads)
     if not keys.num_rows:
         return []
@@ -86,7 +87,7 @@ def _merged(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows, threads: 
         return [each for made in deal(chain.from_iterable(windows), files, threads) for each in made]
 
 
-def _as_they_are(dataset: lance.LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
+def _as_they_are(dataset: LanceDataset, task: Merge, on_rows: OnRows) -> list[Written]:
     """The rows that are left, in their order."""
     scanner = rows_of(dataset, [dataset.get_fragment(number) for number in task.fragments])
     stored = pa.schema([field for field in scanner.projected_schema if field.name != ROW_ID])

@@ -21,7 +21,7 @@ from deployer.state.store import StateStore
 from deployer.tables.open_table import OpenTable, open_entry
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def require_rows(table: OpenTable, point: RestorePoint) -> None:
     _dataset(table, point)
 
 
-def _dataset(table: OpenTable, point: RestorePoint) -> lance.LanceDataset:
+def _dataset(table: OpenTable, point: RestorePoint) -> LanceDataset:
     try:
         return open_dataset(dataset_uri(table.root, place_of(table, point)), point.lance_version)
     except NotFound as failure:

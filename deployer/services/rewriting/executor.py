@@ -19,8 +19,9 @@ from deployer.datasets.writer import Written
 from deployer.errors import DeployerError, Interrupted
 
 if TYPE_CHECKING:
-    import lance
     from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
 
 # Lance encodes and decodes pages in as many threads as there are cores but two, which it leaves to its reading: in one
 # thread, where there are two cores.
@@ -38,11 +39,11 @@ class Job(Protocol):
     @property
     def rows(self) -> int: ...
 
-    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """Writes the new fragments and commits nothing. `dataset` is open at `version`."""
 
 
-def in_driver(dataset: lance.LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
+def in_driver(dataset: LanceDataset, jobs: Sequence[Job], on_rows: OnRows) -> list[list[Written]]:
     """All jobs in this process, as many at a time as there are cores. The first failure ends all of them."""
     stop = threading.Event()
 

@@ -24,8 +24,7 @@ from deployer.state.transactions.tables import to_replace_files
 from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.state.store import StateStore
 
 ATTEMPTS = 12  #: how often a commit is sent again after others committed what does not touch these fragments
@@ -121,7 +120,7 @@ def _committed(
     raise _moved(entry, "others commit to the table faster than it is compacted")
 
 
-def _require_same(entry: TableEntry, dataset: lance.LanceDataset, old: Fragments) -> None:
+def _require_same(entry: TableEntry, dataset: LanceDataset, old: Fragments) -> None:
     """Raises Conflict when a fragment is not as it was read: its rows or values are others now."""
     for number, fragment in old.items():
         found = dataset.get_fragment(number)
@@ -130,7 +129,7 @@ def _require_same(entry: TableEntry, dataset: lance.LanceDataset, old: Fragments
 
 
 def _in_place(
-    entry: TableEntry, dataset: lance.LanceDataset, state: TableState, rewritten: Sequence[Rewritten]
+    entry: TableEntry, dataset: LanceDataset, state: TableState, rewritten: Sequence[Rewritten]
 ) -> list[Rewritten]:
     """The groups in the order of the dataset, with one more for each fragment that follows and stays as it is.
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from deployer.datasets.binary_copy import with_sizes
 from deployer.datasets.dataset import versions_written
 from deployer.datasets.indexes import observed_indexes
 from deployer.datasets.lance_transactions import Rewritten
 from deployer.datasets.writer import Written, discard
 from deployer.errors import Conflict
 from deployer.files.json_values import JSON
-from deployer.services.rewriting.binary_copy import with_sizes
 from deployer.services.rewriting.executor import OnRows
 from deployer.services.rewriting.replace import commit_rewritten
 from deployer.services.rewriting.tasks import Task, in_batches
@@ -29,8 +29,9 @@ from deployer.tables.open_table import OpenTable, ReadTable, open_entry
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    import lance
     from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
 
 Engine = Literal["auto", "spark", "driver"]
 
@@ -53,13 +54,13 @@ class Rewriting(Protocol):
     def keep_order(self, table: OpenTable) -> bool:
         """Whether what follows the rewritten files has to follow them still."""
 
-    def tasks(self, table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
+    def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
         """What there is to do. `any_kind`: as if all files were in the same parts of indexes."""
 
     def written(
         self,
         table: OpenTable,
-        dataset: lance.LanceDataset,
+        dataset: LanceDataset,
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
@@ -161,7 +162,7 @@ class RewriteRun:
                 remedy="run it again when fewer delete or update rows; loads are no hindrance",
             )
 
-    def _round(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
+    def _round(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> None:
         self.engine, self.reason = _engine(self._wanted, tasks)
         portions = in_batches(tasks, self._rewriting.portion_bytes)
         if self._rewriting.keep_order(table):
@@ -170,7 +171,7 @@ class RewriteRun:
         for portion in portions:
             self._portion(table, dataset, portion)
 
-    def _portion(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> None:
+    def _portion(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> None:
         self._report_rows(0)
         session = self._session if self.engine == "spark" else None
         made = self._rewriting.written(table, dataset, tasks, session, self._report_rows)
@@ -230,7 +231,7 @@ def _engine(wanted: Engine, tasks: Sequence[Task]) -> tuple[str, str]:
     return "spark", f"{amount}: more than {size(SMALL_BYTES)}"
 
 
-def by_indexes(table: ReadTable, dataset: lance.LanceDataset) -> bool:
+def by_indexes(table: ReadTable, dataset: LanceDataset) -> bool:
     """Whether fragments of which one is in a part of an index and one is not cannot be joined. Where row
     ids are stable Lance refuses it, so that it can keep indexes through a rewrite, and its own tasks never do it."""
     return bool(dataset.has_stable_row_ids) or not table.layout().order

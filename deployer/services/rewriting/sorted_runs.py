@@ -12,7 +12,7 @@ import pyarrow as pa
 from deployer.services.rewriting.merging import merge_order
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 STREAM_BYTES = 1_000_000  #: a file below this is read at once: to open it costs more than to hold it
 HELD_BYTES = 32_000_000  #: so much is read at once, whatever files it is in
@@ -73,7 +73,7 @@ class Runs:
 
 
 def open_runs(
-    dataset: lance.LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
+    dataset: LanceDataset, fragments: Sequence[int], in_order: frozenset[int], order: Sequence[str], threads: int
 ) -> tuple[Runs, pa.Table]:
     """The rows of the fragments as runs in the order of these columns, and these columns of all rows, run by run.
     `in_order` are fragments that are in order already.
@@ -114,7 +114,7 @@ def _size(fragment: Any) -> int:
     return int(known or fragment.physical_rows * GUESSED_ROW_BYTES)
 
 
-def rows_of(dataset: lance.LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
+def rows_of(dataset: LanceDataset, fragments: Sequence[Any], **options: Any) -> Any:
     """A scanner of the fragments' rows that are left, in their order. With row ids only where these are stable: others
     are places, which change."""
     return dataset.scanner(

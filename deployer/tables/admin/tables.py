@@ -11,8 +11,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, assert_never
 
-from deployer.datasets.errors import storage_errors
-from deployer.datasets.storage.options import storage_options
+from deployer.datasets.dataset import create_dataset
 from deployer.datasets.storage.places import dataset_uri
 from deployer.errors import Conflict, InvalidInput, NotFound, Refused
 from deployer.live.declared_properties import declare, declared_properties
@@ -50,8 +49,7 @@ from deployer.tables.schema.check import refuse_what_rows_forbid
 from deployer.tables.schema.unique import declare_unique
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.tables.ingest.job import LoadWithSpark
 
 #: Rewrites a table on another machine, as `deployer.tables.rewrite.rewrite.rewrite_table` does on this one.
@@ -188,20 +186,14 @@ def _refuse_unless_owned(live: LiveTable, spec: TableSpec, owner: str) -> None:
         )
 
 
-def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> lance.LanceDataset:
-    import lance
-    import pyarrow as pa
-
-    stable, location = spec.storage.stable_row_ids, dataset_uri(root, entry.location)
-    with storage_errors(location):
-        return lance.write_dataset(
-            pa.Table.from_batches([], arrow_schema(spec.columns)),  # empty_table() fails for extension types in structs
-            location,
-            mode="create",
-            data_storage_version=spec.storage.data_storage_version,
-            enable_stable_row_ids=not spec.row_keys if stable is None else stable,
-            storage_options=storage_options(root),
-        )
+def _create_dataset(root: str, entry: TableEntry, spec: TableSpec) -> LanceDataset:
+    stable = spec.storage.stable_row_ids
+    return create_dataset(
+        dataset_uri(root, entry.location),
+        arrow_schema(spec.columns),
+        spec.storage.data_storage_version,
+        stable_row_ids=not spec.row_keys if stable is None else stable,
+    )
 
 
 def _execute(

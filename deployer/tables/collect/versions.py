@@ -20,7 +20,7 @@ from deployer.tables.inspect.savepoint_tags import PREFIX
 from deployer.tables.open_table import ReadTable, to_change
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def remove_versions(
 
 def _old(
     table: ReadTable,
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     wanted: OldVersions,
     at: float,
     expired: Collection[str],
@@ -91,9 +91,7 @@ def _old(
     return list(_older(dataset, beyond, written, at - wanted.older_than.total_seconds()))
 
 
-def _older(
-    dataset: lance.LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float
-) -> Iterator[int]:
+def _older(dataset: LanceDataset, versions: Sequence[int], written: dict[int, float], limit: float) -> Iterator[int]:
     """Those that were committed before `limit`.
 
     Manifests name all files of their version, so that those of thousands are long to read. One is read only where its

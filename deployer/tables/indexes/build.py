@@ -35,8 +35,7 @@ from deployer.system.failpoints import reached
 from deployer.system.progress import OnProgress, Progress, no_progress
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.specs.model import IndexSpec
     from deployer.state.model.entities import TableEntry, TableState
     from deployer.state.store import StateStore
@@ -148,18 +147,18 @@ def catch_up(store: StateStore, root: str, table_id: str, on_progress: OnProgres
     return CaughtUp(tuple(built), tuple(name for name in behind if name not in left), passed_over)
 
 
-def _fragments(dataset: lance.LanceDataset) -> frozenset[int]:
+def _fragments(dataset: LanceDataset) -> frozenset[int]:
     return frozenset(fragment.fragment_id for fragment in dataset.get_fragments())
 
 
-def _behind(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+def _behind(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
     """Ready indexes that some of the fragments are not in, as far as the dataset still has these."""
     observed, now = observed_indexes(dataset), fragments & _fragments(dataset)
     ready = [name for name, each in remembered.items() if each.status == "ready" and name in observed]
     return [name for name in ready if now - observed[name].fragments]
 
 
-def _lost(dataset: lance.LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
+def _lost(dataset: LanceDataset, remembered: Mapping[str, Remembered], fragments: frozenset[int]) -> list[str]:
     """Those on a field of a struct that none of the fragments is in any more, as after all were rewritten: Lance cannot
     go on from these."""
     observed = observed_indexes(dataset)
@@ -176,7 +175,7 @@ def join_parts(store: StateStore, root: str, table_id: str) -> None:
     observed = observed_indexes(open_dataset(dataset_location(root, entry)))
     for name, parts in ((name, len(each.segments)) for name, each in observed.items() if len(each.segments) > 1):
 
-        def joined(dataset: lance.LanceDataset, name: str = name, parts: int = parts) -> None:
+        def joined(dataset: LanceDataset, name: str = name, parts: int = parts) -> None:
             dataset.optimize.optimize_indices(index_names=[name], num_indices_to_merge=parts)
 
         committed(entry, root, joined)
@@ -209,7 +208,7 @@ def rows_needed(index: IndexSpec) -> int:
     return max(PQ_ROWS if index.kind.endswith("_pq") else 1, partitions if isinstance(partitions, int) else 1)
 
 
-def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
+def has_rows_for(dataset: LanceDataset, index: IndexSpec) -> bool:
     """Whether the index can be built now."""
     needed = rows_needed(index)
     if not needed:
@@ -219,7 +218,7 @@ def has_rows_for(dataset: lance.LanceDataset, index: IndexSpec) -> bool:
     return int(dataset.count_rows(filter=f"{quoted(index.columns[0])} IS NOT NULL")) >= needed
 
 
-def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:
+def _build(dataset: LanceDataset, index: IndexSpec, on_progress: OnProgress) -> None:
     parameters = all_parameters(index.kind, index.parameters)
     [column] = index.columns
 
@@ -238,7 +237,7 @@ def _build(dataset: lance.LanceDataset, index: IndexSpec, on_progress: OnProgres
         )
 
 
-def committed(entry: TableEntry, root: str, commit: Callable[[lance.LanceDataset], T]) -> T:
+def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T]) -> T:
     """The result of `commit` on the newest version, tried again when others commit first."""
     location, where = dataset_location(root, entry), f"table/{entry.full_name}"
     for attempt in range(ATTEMPTS):

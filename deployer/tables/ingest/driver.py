@@ -19,7 +19,7 @@ from deployer.tables.ingest.readers.splits import SplitReport, checked_rows
 from deployer.tables.partitions.key_ranges import Ranges
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 Held = dict[int, list[pa.RecordBatch]]  #: rows that wait to be written, by the number of their range
 
@@ -66,7 +66,7 @@ class Flushed:
     layout: Layout
     ranges: Ranges
     unique: UniqueLoad | None = None
-    dataset: lance.LanceDataset | None = None  #: where it is open already
+    dataset: LanceDataset | None = None  #: where it is open already
     duplicates: Duplicates = field(default_factory=Duplicates)
     _written: dict[int, list[Written]] = field(default_factory=dict)
 

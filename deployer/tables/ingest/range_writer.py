@@ -11,7 +11,7 @@ from deployer.datasets.writer import Layout, Written, write_sorted
 from deployer.tables.ingest.keys.unique import Duplicates, UniqueLoad
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 def write_range(
@@ -20,7 +20,7 @@ def write_range(
     partition: str,
     unique: UniqueLoad | None,
     earlier: Sequence[Written] = (),
-    dataset: lance.LanceDataset | None = None,
+    dataset: LanceDataset | None = None,
 ) -> tuple[list[Written], Duplicates]:
     """Sorts and writes the rows of a range; those that are duplicates are left out.
 

@@ -17,7 +17,7 @@ from deployer.tables.inspect.versions import At, dataset_at
 from deployer.tables.open_table import ReadTable
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def _last_state_of(table: ReadTable, number: int) -> TableState | None:
     return None
 
 
-def _names_in(dataset: lance.LanceDataset, recorded: TableState) -> tuple[str, ...]:
+def _names_in(dataset: LanceDataset, recorded: TableState) -> tuple[str, ...]:
     """The recorded row keys by the names that their columns had in the dataset: they may be renamed since."""
     row_keys = recorded.properties.row_keys
     if all(name in dataset.schema.names for name in row_keys):

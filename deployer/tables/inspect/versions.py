@@ -24,7 +24,7 @@ from deployer.state.model.entities import REARRANGES, Dataset, Job
 from deployer.tables.open_table import ReadTable
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 _NUMBERED = re.compile(r"\s*(\d+):(\d+)\s*")  #: a version of one of the table's datasets, such as 1:3
@@ -62,14 +62,14 @@ def history(table: ReadTable) -> list[TableVersion]:
     return found
 
 
-def _open_retired(table: ReadTable, dataset: Dataset) -> lance.LanceDataset | None:
+def _open_retired(table: ReadTable, dataset: Dataset) -> LanceDataset | None:
     try:
         return open_dataset(f"{table.root.rstrip('/')}/{dataset.location}")
     except NotFound:
         return None  # removed, and not recorded yet
 
 
-def _history(table: ReadTable, number: int, dataset: lance.LanceDataset) -> list[TableVersion]:
+def _history(table: ReadTable, number: int, dataset: LanceDataset) -> list[TableVersion]:
     first = _first_version(number, dataset)
     authors = {
         update.job_id: entry.author
@@ -133,7 +133,7 @@ def _rewritten(table: ReadTable, swap: LogEntry) -> tuple[str, ...]:
     return tuple(describe_change(change) for change in changes)
 
 
-def _first_version(number: int, dataset: lance.LanceDataset) -> int:
+def _first_version(number: int, dataset: LanceDataset) -> int:
     """The version that was the table's first in this dataset: before it, a rewrite was still copying."""
     if number == 1:
         return 1
@@ -147,7 +147,7 @@ _MARKED_OPERATIONS = frozenset(
 )
 
 
-def _foreign_index(dataset: lance.LanceDataset, transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
+def _foreign_index(dataset: LanceDataset, transaction: Any, entries: Sequence[LogEntry], version: int) -> bool:
     """Whether others built an index for the first time. Lance takes no mark on commits of indexes, so the log tells.
 
     It does not tell who dropped one or brought one up to date: nobody is accused of these.
@@ -183,7 +183,7 @@ def _rows_added(transaction: Any) -> int | None:
 _WRITES = frozenset({"Append", "Delete", "Update", "Overwrite", "Restore", "DataReplacement"})
 
 
-def foreign_write_at(dataset: lance.LanceDataset, above: int) -> dt.datetime | None:
+def foreign_write_at(dataset: LanceDataset, above: int) -> dt.datetime | None:
     """When others last changed rows, of the versions above one that the dataset keeps."""
     versions = versions_of(dataset)
     for version in sorted(versions, reverse=True):
@@ -197,7 +197,7 @@ def foreign_write_at(dataset: lance.LanceDataset, above: int) -> dt.datetime | N
     return None
 
 
-def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
+def last_rows_at(dataset: LanceDataset) -> dt.datetime | None:
     """When rows were last added, of the versions that the dataset keeps; else when the oldest of them was committed."""
     versions = versions_of(dataset)
     for version in sorted(versions, reverse=True):
@@ -206,7 +206,7 @@ def last_rows_at(dataset: lance.LanceDataset) -> dt.datetime | None:
     return versions[min(versions)] if versions else None
 
 
-def dataset_at(table: ReadTable, at: At) -> tuple[int, lance.LanceDataset, int]:
+def dataset_at(table: ReadTable, at: At) -> tuple[int, LanceDataset, int]:
     """The number of the dataset that the table had then, the dataset, and the version of it.
 
     `at` is as in `resolve_version`; a text such as `1:3` is version 3 of the dataset number 1, as `history` shows those
@@ -271,7 +271,7 @@ def _older(kept: Iterable[Dataset]) -> str:
     return ", ".join(f"{each.number}:1 to {each.number}:{each.lance_version}" for each in kept)
 
 
-def _is_from(number: int, dataset: lance.LanceDataset, moment: dt.datetime) -> bool:
+def _is_from(number: int, dataset: LanceDataset, moment: dt.datetime) -> bool:
     first = _first_version(number, dataset)
     return any(version >= first and at <= moment for version, at in versions_of(dataset).items())
 
@@ -280,7 +280,7 @@ def _aware(moment: dt.datetime) -> dt.datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
 
-def resolve_version(dataset: lance.LanceDataset, at: str | int | dt.datetime, older: str = "") -> int:
+def resolve_version(dataset: LanceDataset, at: str | int | dt.datetime, older: str = "") -> int:
     """The version meant by a number that `history` lists, or the newest one at an ISO 8601 time (UTC unless it says).
 
     Raises InvalidInput for a text that is neither, NotFound when the dataset does not keep such a version; that says

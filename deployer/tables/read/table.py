@@ -24,7 +24,7 @@ from deployer.tables.read.where_ranges import ranges_in
 from deployer.tables.read.zoned_literals import with_instants
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 WORTH_CHOOSING = 2  #: fragments; one is opened sooner than a condition is understood
 
@@ -65,7 +65,7 @@ class Table:
 
     def __init__(self, opened: ReadTable) -> None:
         self.opened = opened
-        self._datasets: dict[tuple[int, int], lance.LanceDataset] = {}
+        self._datasets: dict[tuple[int, int], LanceDataset] = {}
 
     def close(self) -> None:
         self.opened.store.close()
@@ -169,7 +169,7 @@ class Table:
         self,
         keys: Sequence[Sequence[Any]],
         ranges: Mapping[str, Interval] | None,
-        dataset: lance.LanceDataset,
+        dataset: LanceDataset,
         then: KeysThen,
     ) -> KeyPredicate:
         if keys and not then.row_keys:
@@ -187,7 +187,7 @@ class Table:
         chosen = {file.fragment_id for file in predicate.files(self.opened.state.files)}
         return [fragment for fragment in fragments if fragment.fragment_id in chosen]
 
-    def _said_by(self, where: str, dataset: lance.LanceDataset) -> KeyPredicate:
+    def _said_by(self, where: str, dataset: LanceDataset) -> KeyPredicate:
         """What the condition says of row keys and of columns that files are clustered by."""
         clustered = {each for by in self.opened.state.files.clusterings() for each in clustered_fields(by)}
         names = dataset.schema.names
@@ -195,7 +195,7 @@ class Table:
         ranges = ranges_in(where, dataset.schema, {*self.row_keys, *found})
         return self._predicate((), ranges, dataset, self.keys_at(None))
 
-    def dataset(self) -> lance.LanceDataset:
+    def dataset(self) -> LanceDataset:
         """The Lance dataset at this version, which readings share."""
         version = self.opened.state.lance_version
         key = (self.opened.entry.dataset, version)
@@ -214,7 +214,7 @@ class Table:
 
     def _read(
         self,
-        dataset: lance.LanceDataset,
+        dataset: LanceDataset,
         fragments: Sequence[Any],
         names: list[str],
         predicate: KeyPredicate,

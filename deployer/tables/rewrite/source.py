@@ -21,7 +21,7 @@ from deployer.tables.rewrite.progress import Round
 from deployer.tables.rewrite.target import Target
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 def refuse_null_keys(table: OpenTable, target: Target) -> None:
@@ -38,14 +38,14 @@ def refuse_null_keys(table: OpenTable, target: Target) -> None:
         )
 
 
-def changed_otherwise(before: lance.LanceDataset, now: lance.LanceDataset) -> bool:
+def changed_otherwise(before: LanceDataset, now: LanceDataset) -> bool:
     """Whether more has happened between two versions than that fragments were added."""
     then, there = fragments_of(before), fragments_of(now)
     return any(there.get(number) != fragment for number, fragment in then.items()) or before.schema != now.schema
 
 
 def plan_round(
-    table: OpenTable, target: Target, number: int, tree: Sequence[Partition], before: lance.LanceDataset | None
+    table: OpenTable, target: Target, number: int, tree: Sequence[Partition], before: LanceDataset | None
 ) -> Round:
     """What to copy so that the new dataset has the table's newest version; `before` is the version that it has."""
     version = table.state.lance_version

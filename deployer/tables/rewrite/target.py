@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from deployer.datasets.commit_metadata import CommitMetadata
-from deployer.datasets.dataset import latest_version, open_dataset
+from deployer.datasets.dataset import create_dataset, latest_version, open_dataset
 from deployer.datasets.errors import storage_errors
 from deployer.datasets.key_ranges import key_kinds
 from deployer.datasets.lance_transactions import Append, commit_now
-from deployer.datasets.storage.options import objects_at, storage_options
+from deployer.datasets.storage.options import objects_at
 from deployer.datasets.writer import Layout, Written
 from deployer.errors import NotFound
 from deployer.specs.model import Storage, TableSpec
@@ -26,7 +26,7 @@ from deployer.state.model.entities import JSON, TableState
 from deployer.tables.open_table import OpenTable
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +122,11 @@ def create_target(location: str, table: OpenTable, target: Target) -> None:
 
 def create_empty(location: str, table: OpenTable, target: Target, schema: pa.Schema) -> None:
     """A dataset of this schema, without rows, with the settings of the table's dataset; unless it is there."""
-    import lance
-
     if _is_made(location):
         return
     old = table.dataset()
+    create_dataset(location, schema, target.storage.data_storage_version, stable_row_ids=target.stable_row_ids)
     with storage_errors(location):
-        made = lance.write_dataset(
-            pa.Table.from_batches([], schema),
-            location,
-            mode="create",
-            data_storage_version=target.storage.data_storage_version,
-            enable_stable_row_ids=target.stable_row_ids,
-            storage_options=storage_options(location),
-        )
-        del made
         old_settings = _text(old.config())
         found = open_dataset(location)
         if missing := {name: value for name, value in old_settings.items() if found.config().get(name) != value}:
@@ -164,7 +154,7 @@ def commit_fragments(location: str, job_id: str, written: Sequence[Written]) -> 
         commit_now(location, dataset, Append([each.metadata for each in written]), [info])
 
 
-def _remove_strays(location: str, dataset: lance.LanceDataset, written: Sequence[Written]) -> None:
+def _remove_strays(location: str, dataset: LanceDataset, written: Sequence[Written]) -> None:
     kept = {file["path"] for each in written for file in each.metadata["files"]}
     for fragment in dataset.get_fragments():
         kept |= {file.path for file in fragment.metadata.files}

@@ -23,8 +23,7 @@ from deployer.tables.schema.commit import commit_schema_change
 from deployer.tables.schema.rewrite import add_field, convert_column, drop_field, fill_column, is_read_whole
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset, LanceOperation
     from deployer.specs.model import TableSpec
     from deployer.state.store import StateStore
 
@@ -39,7 +38,7 @@ def apply_column_change(
 ) -> None:
     """Apply one change on the way to `spec`. Raises Refused when the table's rows do not allow it."""
 
-    def operation(dataset: lance.LanceDataset) -> lance.LanceOperation.BaseOperation:
+    def operation(dataset: LanceDataset) -> LanceOperation.BaseOperation:
         refuse_what_fails(dataset, change)
         return _operation(dataset, spec, change, on_progress)
 
@@ -52,8 +51,8 @@ def kind_of(change: c.ColumnChange) -> str:
 
 
 def _operation(
-    dataset: lance.LanceDataset, spec: TableSpec, change: c.ColumnChange, on_progress: OnProgress
-) -> lance.LanceOperation.BaseOperation:
+    dataset: LanceDataset, spec: TableSpec, change: c.ColumnChange, on_progress: OnProgress
+) -> LanceOperation.BaseOperation:
     match change:
         case c.AddColumn(definition=column, after=after) if column.default:
             return fill_column(dataset, column, after, on_progress)

@@ -25,8 +25,7 @@ from deployer.tables.read.export import plain_values
 from deployer.text.formatting import count
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.live.model import LiveLake, LiveTable
     from deployer.plan.model import Plan, PlannedChange
 
@@ -63,7 +62,7 @@ _NO_RENAMES: Mapping[c.ColumnPath, c.ColumnPath] = MappingProxyType({})
 
 
 def failing(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     change: c.Change,
     renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES,
     cause: object = None,
@@ -93,13 +92,13 @@ def failing(
             return None
 
 
-def _repeated(dataset: lance.LanceDataset, columns: Sequence[str], keys: Sequence[str]) -> Failing:
+def _repeated(dataset: LanceDataset, columns: Sequence[str], keys: Sequence[str]) -> Failing:
     found = repeated_keys(dataset, columns, keys)
     return Failing(found.rows, dataset.count_rows(), _REPEATED, found.examples)
 
 
 def _failing(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     names: Mapping[str, str],
     where: object,
     expression: str,
@@ -135,7 +134,7 @@ def _failing(
     return Failing(failing, dataset.count_rows(), "fail or become null", tuple(examples))
 
 
-def _batches(dataset: lance.LanceDataset, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(dataset: LanceDataset, names: Sequence[str], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows in pieces that fit well into the process that computes."""
     for batch in dataset.scanner(columns=list(names), batch_size=8192).to_batches():
         rows = batch.rename_columns(list(columns))
@@ -158,7 +157,7 @@ def _short(value: Any) -> str:
 
 
 def refuse_what_fails(
-    dataset: lance.LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
+    dataset: LanceDataset, change: c.Change, renames: Mapping[c.ColumnPath, c.ColumnPath] = _NO_RENAMES
 ) -> None:
     """Raises Refused when rows stand against the change."""
     found = failing(dataset, change, renames)
@@ -195,7 +194,7 @@ def checked_on_data(plan: Plan, live: LiveLake, root: str) -> Plan:
     return replace(plan, resources=tuple(resources))
 
 
-def _dataset(root: str, table: LiveTable) -> lance.LanceDataset:
+def _dataset(root: str, table: LiveTable) -> LanceDataset:
     return open_dataset(f"{root.rstrip('/')}/{table.location}", table.statistics.lance_version)
 
 
@@ -213,7 +212,7 @@ def _looks(planned: PlannedChange) -> bool:
 
 
 def _checked(
-    dataset: lance.LanceDataset, planned: PlannedChange, renames: Mapping[c.ColumnPath, c.ColumnPath]
+    dataset: LanceDataset, planned: PlannedChange, renames: Mapping[c.ColumnPath, c.ColumnPath]
 ) -> PlannedChange:
     found = failing(dataset, planned.change, renames, planned.cause) if _looks(planned) else None
     if found is None:
@@ -280,7 +279,7 @@ def _remedy(change: c.Change) -> str:
     return "give them values first, or leave the column nullable"
 
 
-def _nulls(dataset: lance.LanceDataset, path: c.ColumnPath) -> int:
+def _nulls(dataset: LanceDataset, path: c.ColumnPath) -> int:
     """Rows, or values inside of rows, that are null at `path` where what holds them is not."""
     found = 0
     for batch in dataset.scanner(columns=[path[0]]).to_batches():

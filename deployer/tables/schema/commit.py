@@ -21,11 +21,10 @@ from deployer.state.transactions.tables import to_change_schema
 from deployer.system.failpoints import reached
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset, LanceOperation
     from deployer.state.store import StateStore
 
-Operation = Callable[["lance.LanceDataset"], "lance.LanceOperation.BaseOperation"]
+Operation = Callable[["LanceDataset"], "LanceOperation.BaseOperation"]
 
 
 def commit_schema_change(store: StateStore, root: str, table_id: str, kind: str, operation: Operation) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from deployer.datasets.schema.change import drop_column, with_column, without_column
+from deployer.datasets.schema.change import drop_column, merge_columns, with_column, without_column
 from deployer.datasets.schema.fields import FieldTree, SchemaField, new_field, next_field_id
 from deployer.errors import Refused
 from deployer.specs.types.arrow import arrow_field, column_of
@@ -23,24 +23,22 @@ from deployer.tables.conversion.nested_casts import cast_nested, is_nested_pair
 from deployer.tables.conversion.sql_values import named_columns, values_of
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset, LanceOperation
 
 Compute = Callable[[pa.RecordBatch], Any]  #: the values of the new column for a batch of the table's rows
 
 
 def convert_column(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     path: Sequence[str],
     after: ColumnType,
     using: str | None = None,
     on_progress: OnProgress = no_progress,
-) -> lance.LanceOperation.BaseOperation:
+) -> LanceOperation.BaseOperation:
     """The column at `path` as type `after`: its values cast without loss, or what the SQL expression `using` gives.
 
     Of a nested field the whole top-level column is written anew. Raises Refused when a value does not fit.
     """
-    import lance
-
     top = path[0]
     if using is None:
         _refuse_blobs(dataset, top)
@@ -49,18 +47,16 @@ def convert_column(
     compute = _cast(top, target.type) if using is None else _expression(using, target.type)
     columns = [top] if using is None else named_columns(dataset.schema, using)
     written, fragments = write_column(dataset, column, compute, columns, on_progress)
-    return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
+    return merge_columns(fragments, _replaced(dataset, top, written))
 
 
 def drop_field(
-    dataset: lance.LanceDataset, path: Sequence[str], on_progress: OnProgress = no_progress
-) -> lance.LanceOperation.BaseOperation:
+    dataset: LanceDataset, path: Sequence[str], on_progress: OnProgress = no_progress
+) -> LanceOperation.BaseOperation:
     """Drops a field of a struct. When a data file would then hold no field of the struct, the column is written anew.
 
     Files hold the innermost fields only: which structs are null, and how long lists are, is known from those.
     """
-    import lance
-
     tree = without_column(FieldTree.of(dataset.lance_schema), path)
     held = _innermost(tree.at(path[:-1]))
     in_files = [{field for file in each.metadata.files for field in file.fields} for each in dataset.get_fragments()]
@@ -72,24 +68,22 @@ def drop_field(
     written, fragments = write_column(
         dataset, column, lambda rows: _narrowed(rows.column(path[0]), target), [path[0]], on_progress
     )
-    return lance.LanceOperation.Merge(fragments, _replaced(dataset, path[0], written))
+    return merge_columns(fragments, _replaced(dataset, path[0], written))
 
 
 def add_field(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     path: Sequence[str],
     added: Column,
     after: str | None,
     on_progress: OnProgress = no_progress,
-) -> lance.LanceOperation.BaseOperation:
+) -> LanceOperation.BaseOperation:
     """A new field, null in existing rows, where Lance reads structs only whole: the column is written anew."""
-    import lance
-
     top = path[0]
     _refuse_blobs(dataset, top)
     column = _changed(column_of(dataset.schema.field(top)), path[1:-1], lambda parent: _with(parent, added, after))
     written, fragments = write_column(dataset, column, _cast(top, arrow_field(column).type), [top], on_progress)
-    return lance.LanceOperation.Merge(fragments, _replaced(dataset, top, written))
+    return merge_columns(fragments, _replaced(dataset, top, written))
 
 
 def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
@@ -102,7 +96,7 @@ def is_read_whole(schema: pa.Schema, path: Sequence[str]) -> bool:
     return any(isinstance(kind, MapOf) or (isinstance(kind, ListOf) and kind.large) for kind in kinds)
 
 
-def _refuse_blobs(dataset: lance.LanceDataset, name: str) -> None:
+def _refuse_blobs(dataset: LanceDataset, name: str) -> None:
     if dataset.get_fragments() and _holds_blobs(column_of(dataset.schema.field(name)).type):
         raise Refused(
             f"column {name} holds blobs, which Lance does not write anew",
@@ -130,28 +124,26 @@ def _without(column: Column, name: str) -> Column:
     return replace(column, type=Struct(tuple(field for field in column.type.fields if field.name != name)))
 
 
-def _replaced(dataset: lance.LanceDataset, name: str, written: SchemaField) -> lance.schema.LanceSchema:
+def _replaced(dataset: LanceDataset, name: str, written: SchemaField) -> FieldTree:
     """The schema with another field in the place of the top-level column `name`."""
     tree = FieldTree.of(dataset.lance_schema)
     fields = tuple(written if field.name == name else field for field in tree.fields)
-    return replace(tree, fields=fields).to_lance()
+    return replace(tree, fields=fields)
 
 
 def fill_column(
-    dataset: lance.LanceDataset, column: Column, after: str | None, on_progress: OnProgress = no_progress
-) -> lance.LanceOperation.BaseOperation:
+    dataset: LanceDataset, column: Column, after: str | None, on_progress: OnProgress = no_progress
+) -> LanceOperation.BaseOperation:
     """A new column behind `after` (None: as the first), with its default in existing rows."""
-    import lance
-
     compute = _expression(column.default, arrow_field(column).type)
     columns = named_columns(dataset.schema, column.default)
     written, fragments = write_column(dataset, column, compute, columns, on_progress)
     tree = with_column(FieldTree.of(dataset.lance_schema), (), written, after)
-    return lance.LanceOperation.Merge(fragments, tree.to_lance())
+    return merge_columns(fragments, tree)
 
 
 def write_column(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     column: Column,
     compute: Compute,
     columns: list[str],

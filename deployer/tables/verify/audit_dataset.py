@@ -25,7 +25,7 @@ from deployer.state.model.entities import File, Partition, TableEntry, TableStat
 from deployer.tables.ingest.keys.repeated import repeated_keys
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 SAMPLE = 20  #: files whose keys are read unless all are
 _SHOWN = 3
@@ -97,7 +97,7 @@ def _savepoints(root: str, location: str, state: TableState, where: str) -> Iter
 
 @dataclass(slots=True)
 class _DatasetAudit:
-    dataset: lance.LanceDataset
+    dataset: LanceDataset
     location: str
     state: TableState
     where: str

@@ -42,7 +42,7 @@ from deployer.tables.partitions.split_points import declared_partitions, one_lea
 from deployer.tables.verify.lost_datasets import Claim, FoundDataset, Problem, find_datasets
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 _MADE = re.compile(r"(?P<base>(?P<database>[^/]+)/(?P<name>.+)-(?P<id>[0-9a-f]{8}))(-g(?P<number>[0-9]+))?\.lance")
 
@@ -243,9 +243,7 @@ def _newest(root: str, several: Sequence[Location]) -> Location:
     )
 
 
-def _properties(
-    dataset: lance.LanceDataset, spec: TableSpec | None, owner: str
-) -> tuple[TableProperties, tuple[str, ...]]:
+def _properties(dataset: LanceDataset, spec: TableSpec | None, owner: str) -> tuple[TableProperties, tuple[str, ...]]:
     """What the specs say of a table whose dataset does not; without a spec, a table without keys that nobody owns."""
     storage = Storage(
         data_storage_version=str(dataset.data_storage_version),

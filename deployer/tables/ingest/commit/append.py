@@ -36,8 +36,7 @@ from deployer.tables.ingest.commit.unique_keys import begin_alone
 from deployer.tables.ingest.keys.unique import Admission
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.state.store import StateStore
 
 
@@ -54,7 +53,7 @@ class Appended:
 
     job: Job
     already_done: bool
-    dataset: lance.LanceDataset | None = field(default=None, compare=False, repr=False)
+    dataset: LanceDataset | None = field(default=None, compare=False, repr=False)
     skipped: int = 0
 
 
@@ -66,7 +65,7 @@ def commit_append(
     kind: str,
     written: Sequence[Written],
     schema: bytes,
-    dataset: lance.LanceDataset | None = None,
+    dataset: LanceDataset | None = None,
     sources: str = "",
     admission: Admission | None = None,
 ) -> Appended:
@@ -137,7 +136,7 @@ def _is_of(pending: Pending, location: str, job: Job) -> bool:
 
 
 def _commit_append(
-    commits: TableCommits, pending: Pending, schema: bytes, dataset: lance.LanceDataset | None, turn: Ticket
+    commits: TableCommits, pending: Pending, schema: bytes, dataset: LanceDataset | None, turn: Ticket
 ) -> Appended:
     store, root, entry, job_id = commits.store, commits.root, commits.entry, pending.job_id
     if turn.waited:
@@ -188,7 +187,7 @@ def _commit_checked(
 def _committed(
     commits: TableCommits,
     pending: Pending,
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     intent: Intent,
     others: list[Other],
     turn: Ticket,
@@ -266,7 +265,7 @@ def _rewritten(entry: TableEntry) -> Conflict:
     return _conflict(entry, "the table was rewritten while rows were being written for it, which are not in it")
 
 
-def _require_fields(dataset: lance.LanceDataset, pending: Pending, entry: TableEntry) -> None:
+def _require_fields(dataset: LanceDataset, pending: Pending, entry: TableEntry) -> None:
     if not has_fields(dataset, pending):
         raise _conflict(entry, "the table's columns were replaced while rows were being written for it")
 

@@ -12,7 +12,7 @@ from deployer.tables.ingest.commit.lance_append import has_fields, has_files
 from deployer.tables.ingest.commit.pending import Pending
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 ALONE = b"alone"  #: the answer to an offer that was not committed: who made it is told why when it commits by itself
 LOOK = b"look"  #: the answer to an offer of which only the log and Lance can tell what became
@@ -38,7 +38,7 @@ def alike(requests: Sequence[CommitRequest], own: Pending) -> Iterator[Other]:
             yield Other(request, pending)
 
 
-def taken(location: str, dataset: lance.LanceDataset, others: Sequence[Other]) -> list[Other]:
+def taken(location: str, dataset: LanceDataset, others: Sequence[Other]) -> list[Other]:
     """Those of the others that can be committed on top of the dataset and have not withdrawn."""
     able = (each for each in others if has_fields(dataset, each.pending) and has_files(location, each.pending))
     return [each for each in able if each.request.take()]

@@ -28,14 +28,14 @@ from deployer.state.model.entities import TableState
 from deployer.tables.ingest.commit.pending import Pending
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 ATTEMPTS = 4  #: how often a commit is sent that loses all races; each takes Lance half a minute
 FENCE_ATTEMPTS = 100  #: how often a fence is sent while others append
 _FENCE_WAIT = 0.02  # seconds: the longest wait between two
 
 
-def moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDataset:
+def moved_on(dataset: LanceDataset, state: TableState) -> LanceDataset:
     """The dataset at the recorded version.
 
     Lance takes a commit that was prepared on an old version too, but looks at every commit in between.
@@ -48,7 +48,7 @@ def moved_on(dataset: lance.LanceDataset, state: TableState) -> lance.LanceDatas
         return dataset
 
 
-def has_fields(dataset: lance.LanceDataset, pending: Pending) -> bool:
+def has_fields(dataset: LanceDataset, pending: Pending) -> bool:
     """Whether the dataset has all fields of the rows still: Lance would read nulls where a column's place was taken by
     another of the same name and type."""
     held = pending.field_ids()
@@ -67,7 +67,7 @@ def has_files(location: str, pending: Pending) -> bool:
 
 
 def append_to_lance(
-    commits: TableCommits, intent: Intent, dataset: lance.LanceDataset, appends: Sequence[Pending]
+    commits: TableCommits, intent: Intent, dataset: LanceDataset, appends: Sequence[Pending]
 ) -> Committed:
     """Commits all of the appends as one version, with a mark for each.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deployer.datasets.commit_metadata import CommitMetadata
+from deployer.datasets.lance_transactions import lance_release
 from deployer.datasets.writer import Written
 from deployer.state.log.requirements import schema_fingerprint
 
@@ -42,7 +43,7 @@ class Pending:
     def to_bytes(self) -> bytes:
         document = {
             "format": FORMAT,
-            "lance": _lance(),
+            "lance": lance_release(),
             "mark": self.info.to_properties(),
             "fragments": self.fragments,
             "schema": self.schema,
@@ -56,14 +57,8 @@ class Pending:
         try:
             document = json.loads(body)
             info = CommitMetadata.of(document["mark"])
-            if (document["format"], document["lance"]) != (FORMAT, _lance()) or info is None:
+            if (document["format"], document["lance"]) != (FORMAT, lance_release()) or info is None:
                 return None
             return Pending(info, tuple(document["fragments"]), document["schema"], document["dataset"])
         except (ValueError, KeyError, TypeError):
             return None
-
-
-def _lance() -> str:
-    import lance
-
-    return str(lance.__version__)

@@ -20,9 +20,8 @@ from deployer.system.clock import utc
 from deployer.tables.ingest.keys.unique import Admission
 
 if TYPE_CHECKING:
-    import lance
-
     from deployer.datasets.commit.protocol import Intent, TableCommits
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.state.model.entities import Job, TableState
     from deployer.tables.ingest.commit.pending import Pending
 
@@ -37,7 +36,7 @@ def dead_loads(state: TableState, now: int) -> list[str]:
 
 def begin_alone(
     commits: TableCommits, pending: Pending, schema: bytes, admission: Admission
-) -> tuple[Intent, lance.LanceDataset] | Job:
+) -> tuple[Intent, LanceDataset] | Job:
     """Writes the intent of a load into a table with unique keys. Gives it with the dataset that the rows were compared
     with; or the job, when it is done.
 

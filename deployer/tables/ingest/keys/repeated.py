@@ -14,8 +14,7 @@ from deployer.tables.ingest.keys.unique import describe_keys
 from deployer.tables.partitions.key_ranges import Ranges, cut
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset, LanceFragment
     from deployer.state.model.data_file import File
 
 EXAMPLES = 2  #: keys that a message names
@@ -36,7 +35,7 @@ class Repeated:
 
 
 def repeated_keys(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     columns: Sequence[str],
     keys: Sequence[str] = (),
     files: Iterable[File] | None = None,
@@ -58,7 +57,7 @@ def repeated_keys(
 class _Keys:
     """The keys in some fragments of a dataset, or in all of them."""
 
-    dataset: lance.LanceDataset
+    dataset: LanceDataset
     columns: tuple[str, ...]
     fragments: Sequence[int] | None
 
@@ -86,7 +85,7 @@ class _Keys:
     def _schema(self) -> pa.Schema:
         return pa.schema([self.dataset.schema.field(name) for name in self.columns])
 
-    def _fragments(self) -> list[lance.LanceFragment]:
+    def _fragments(self) -> list[LanceFragment]:
         return [self.dataset.get_fragment(each) for each in self.fragments or ()]
 
     def _batches(self) -> Iterator[pa.RecordBatch]:

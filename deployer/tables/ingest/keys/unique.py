@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from deployer.datasets.dataset import open_dataset
 from deployer.datasets.key_ranges import KeyRange, key_range
-from deployer.datasets.storage.options import storage_options
+from deployer.datasets.writer import read_written
 from deployer.errors import KeysTaken, Refused
 from deployer.plan.render.escaping import plain
 from deployer.tables.ingest.keys.sets import KeySet
@@ -20,8 +20,7 @@ from deployer.tables.ingest.rows.kept_rows import fields_of
 from deployer.tables.read.export import plain_values
 
 if TYPE_CHECKING:
-    import lance
-
+    from deployer.datasets.lance_types import LanceDataset
     from deployer.datasets.writer import Layout, Written
     from deployer.state.model.entities import TableState
     from deployer.tables.open_table import ReadTable
@@ -69,7 +68,7 @@ class TakenKeys:
         keyed = tuple(KeyedFile(each.fragment_id, each.min_key, each.max_key) for each in files)
         return replace(self, version=state.lance_version, files=keyed)
 
-    def batches(self, keys: KeyRange, dataset: lance.LanceDataset | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, keys: KeyRange, dataset: LanceDataset | None = None) -> Iterator[pa.RecordBatch]:
         """The keys in the files that may have one in that range. `dataset` saves opening it."""
         met = [each.fragment_id for each in self.files if each.meets(keys)]
         if not met:
@@ -129,7 +128,7 @@ class UniqueLoad:
     on_duplicate: OnDuplicate = "reject"
 
     def admitted(
-        self, rows: pa.Table, layout: Layout, earlier: Sequence[Written], dataset: lance.LanceDataset | None = None
+        self, rows: pa.Table, layout: Layout, earlier: Sequence[Written], dataset: LanceDataset | None = None
     ) -> tuple[pa.Table, Duplicates]:
         """The rows to write, with the table's columns, and those whose keys are there.
 
@@ -184,15 +183,9 @@ def with_places(rows: pa.RecordBatch, split: int, numbers: Any) -> pa.RecordBatc
 
 def written_keys(layout: Layout, written: Sequence[Written], keys: KeyRange) -> Iterator[pa.RecordBatch]:
     """The keys in those of the files, which no version of the dataset has yet, that may have one in the range."""
-    from lance.file import LanceFileReader
-
-    names = list(layout.row_keys)
     for each in written:
         if each.keys is None or (each.keys.min_key <= keys.max_key and keys.min_key <= each.keys.max_key):
-            path = f"{layout.location}/data/{each.path}"
-            reader = LanceFileReader(path, storage_options=storage_options(layout.location), columns=names)
-            for batch in reader.read_all(batch_size=READ_ROWS).to_batches():
-                yield batch.select(names)
+            yield from read_written(layout, each, layout.row_keys, READ_ROWS)
 
 
 def describe_keys(keys: pa.Table) -> list[str]:
@@ -229,7 +222,7 @@ class Admission:
     layout: Layout
     written: Sequence[Written]
 
-    def check_again(self, state: TableState, dataset: lance.LanceDataset, address: str) -> None:
+    def check_again(self, state: TableState, dataset: LanceDataset, address: str) -> None:
         """Compares the rows with what was added since. Raises KeysTaken when one of their keys is there by now."""
         if state.lance_version == self.taken.version:
             return

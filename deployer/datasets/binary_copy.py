@@ -7,7 +7,7 @@ Lance's own task does the work, from the JSON form that it has for other process
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from deployer.datasets.clustering import Clustered
 from deployer.datasets.storage.options import objects_at
 from deployer.datasets.writer import Written
 from deployer.errors import DeployerError
-from deployer.services.rewriting.executor import OnRows
 
 if TYPE_CHECKING:
     import lance
@@ -34,7 +33,7 @@ class Copy:
     rows: int
     clustered: Clustered | None = None
 
-    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: lance.LanceDataset, on_rows: Callable[[int], None], threads: int) -> list[Written]:
         written = copied(dataset, self)
         on_rows(self.rows)
         return written

@@ -1,0 +1,13 @@
+"""Lance's own types, for annotations of those who are given a dataset: only `deployer.datasets` imports Lance.
+
+They are to be imported under TYPE_CHECKING: at run time they are not here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lance import LanceDataset as LanceDataset
+    from lance import LanceFragment as LanceFragment
+    from lance import LanceOperation as LanceOperation
