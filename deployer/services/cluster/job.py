@@ -38,8 +38,9 @@ from deployer.tables.partitions.split import place_files
 from deployer.text.formatting import count, size
 
 if TYPE_CHECKING:
-    import lance
     from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
 
 
 def cluster(
@@ -144,7 +145,7 @@ class _Arranging:
     def keep_order(self, table: OpenTable) -> bool:
         return False
 
-    def tasks(self, table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
+    def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
         leaves = table.state.leaves()
         pieces = pieces_of(table, dataset, any_kind=any_kind)
         found: list[Task] = []
@@ -156,7 +157,7 @@ class _Arranging:
     def written(
         self,
         table: OpenTable,
-        dataset: lance.LanceDataset,
+        dataset: LanceDataset,
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
@@ -244,7 +245,7 @@ class _Arranging:
                 leaves[leaf.partition_id] = overlap_depth(boxes)
         return Clusteredness(leaves, sum(file.clustering == self._arrangement.name for file in files))
 
-    def _jobs(self, table: OpenTable, dataset: lance.LanceDataset, tasks: Sequence[Task]) -> list[Arrange | Shuffle]:
+    def _jobs(self, table: OpenTable, dataset: LanceDataset, tasks: Sequence[Task]) -> list[Arrange | Shuffle]:
         wanted = [table.state.files.get(number) for task in tasks for number in task.fragments]
         self._survey(dataset, [file for file in wanted if file is not None], self._on_progress)
         points = dict(zip((leaf.partition_id for leaf in table.state.leaves()[1:]), table.splits, strict=True))
@@ -268,7 +269,7 @@ class _Arranging:
             found.append(Shuffle.of(arrange, samples) if large else arrange)
         return found
 
-    def _survey(self, dataset: lance.LanceDataset, files: Sequence[File], on_progress: OnProgress) -> None:
+    def _survey(self, dataset: LanceDataset, files: Sequence[File], on_progress: OnProgress) -> None:
         new = {file.fragment_id: file for file in files if file.rows and _key(file) not in self._known}
         if new:
             found = survey(

@@ -16,7 +16,7 @@ from deployer.errors import DeployerError
 from deployer.services.cluster.layout import Arrangement
 
 if TYPE_CHECKING:
-    import lance
+    from deployer.datasets.lance_types import LanceDataset
 
 SAMPLE_ROWS = 65_536  #: of all files together
 LEAST_ROWS = 16  #: of each
@@ -32,7 +32,7 @@ class FileSample:
 
 
 def survey(
-    dataset: lance.LanceDataset,
+    dataset: LanceDataset,
     arrangement: Arrangement,
     fragments: Mapping[int, int],
     on_files: Callable[[int], None],
@@ -64,7 +64,7 @@ def survey(
     return found
 
 
-def _surveyed(dataset: lance.LanceDataset, arrangement: Arrangement, number: int, share: float) -> FileSample:
+def _surveyed(dataset: LanceDataset, arrangement: Arrangement, number: int, share: float) -> FileSample:
     scanner = dataset.scanner(
         columns=list(dict.fromkeys(path.partition(".")[0] for path in arrangement.columns)),
         fragments=[dataset.get_fragment(number)],

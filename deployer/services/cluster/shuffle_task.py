@@ -34,9 +34,10 @@ from deployer.tables.ingest.spark import (
 )
 
 if TYPE_CHECKING:
-    import lance
     from numpy.typing import NDArray
     from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
 
 HELD_BYTES = 512_000_000  #: of files, whose rows are arranged in memory
 
@@ -68,7 +69,7 @@ class Shuffle:
     def ranges(self) -> int:
         return len(self.splits) + 1
 
-    def done(self, dataset: lance.LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
+    def done(self, dataset: LanceDataset, on_rows: OnRows, threads: int) -> list[Written]:
         """Through files in a temporary folder."""
         with temporary_folder("cluster") as folder, translated_errors(dataset.uri):
             self._spill(dataset, folder, on_rows)
@@ -78,7 +79,7 @@ class Shuffle:
                 for each in self.gathered(_spilled(path), dataset, on_rows, threads)
             ]
 
-    def _spill(self, dataset: lance.LanceDataset, folder: Path, on_rows: OnRows) -> None:
+    def _spill(self, dataset: LanceDataset, folder: Path, on_rows: OnRows) -> None:
         writers: dict[int, pa.ipc.RecordBatchFileWriter] = {}
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         try:
@@ -100,7 +101,7 @@ class Shuffle:
         yield from parted(batch, np.searchsorted(self.splits, found, side="right"))
 
     def gathered(
-        self, rows: pa.Table, dataset: lance.LanceDataset | None, on_rows: OnRows, threads: int = 1
+        self, rows: pa.Table, dataset: LanceDataset | None, on_rows: OnRows, threads: int = 1
     ) -> list[Written]:
         """Writes all rows of one range."""
         size = self.task.bytes * rows.num_rows // max(1, self.task.rows)

@@ -23,8 +23,9 @@ from deployer.tables.partitions.split import place_files
 from deployer.text.formatting import count
 
 if TYPE_CHECKING:
-    import lance
     from pyspark.sql import SparkSession
+
+    from deployer.datasets.lance_types import LanceDataset
 
 
 def compact(
@@ -84,13 +85,13 @@ class _Merging:
     def keep_order(self, table: OpenTable) -> bool:
         return not table.layout().order
 
-    def tasks(self, table: OpenTable, dataset: lance.LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
+    def tasks(self, table: OpenTable, dataset: LanceDataset, *, any_kind: bool = False) -> Sequence[Task]:
         return planned(table, dataset, self.sizes, any_kind=any_kind)
 
     def written(
         self,
         table: OpenTable,
-        dataset: lance.LanceDataset,
+        dataset: LanceDataset,
         tasks: Sequence[Task],
         session: Callable[[], SparkSession] | None,
         on_rows: OnRows,
