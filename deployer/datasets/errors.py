@@ -132,8 +132,3 @@ def message_of(failure: BaseException, location: str) -> str:
     """The failure in one line, for a message that says more."""
     refused = refused_by_storage(failure, location)
     return refused.what if refused is not None else first_line(failure)
-
-
-def lost_races(failure: BaseException) -> bool:
-    """Whether Lance gave a commit up because others were always first, which takes it half a minute: not committed."""
-    return "too many concurrent writers" in str(failure).lower()

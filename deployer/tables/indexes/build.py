@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from deployer.datasets.dataset import dataset_location, open_dataset
-from deployer.datasets.errors import lost_races, message_of
+from deployer.datasets.errors import message_of
 from deployer.datasets.indexes import (
     Observed,
     Remembered,
@@ -25,6 +25,7 @@ from deployer.datasets.indexes import (
     remembered_indexes,
     with_indexes,
 )
+from deployer.datasets.lance_transactions import reason_of
 from deployer.datasets.recovery.rollforward import refresh
 from deployer.errors import CommitTimedOut, Conflict, DeployerError, Interrupted
 from deployer.specs.schema.index_kinds import PQ_ROWS, VECTOR_KINDS, all_parameters
@@ -245,11 +246,11 @@ def committed(entry: TableEntry, root: str, commit: Callable[[LanceDataset], T])
         try:
             return commit(dataset)
         except Exception as failure:
-            said = message_of(failure, location)
-            if lost_races(failure):
+            reason = reason_of(failure)
+            if reason == "races lost":
                 break
-            if "conflict" not in str(failure).lower():
-                what = f"Lance could not change an index: {said}"
+            if reason != "conflict":
+                what = f"Lance could not change an index: {message_of(failure, location)}"
                 raise DeployerError(what, where=where, remedy="try again") from failure
             time.sleep(random.uniform(0, 0.05 * 2**attempt))  # noqa: S311 -- spreads writers, protects nothing
     raise Conflict("others commit to the table faster than its indexes are built", where=where, remedy="try again")
