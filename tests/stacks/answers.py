@@ -52,7 +52,7 @@ def answering(target: str, **settings: Any) -> Iterator[Answers]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     state.url = f"http://127.0.0.1:{server.server_port}"
     try:

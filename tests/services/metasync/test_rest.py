@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def catalog(monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     server = Catalog()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     monkeypatch.setenv("DEPLOYER_TOKEN_CATALOG", TOKEN)
     yield server
     server.shutdown()
